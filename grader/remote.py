@@ -154,7 +154,7 @@ class Proxy:
         return self._words
 
     def __del__(self) -> None:
-        self._remote._drop(self._number)
+        self._remote._drop(self._number, self._words)
 
     def __getattr__(self, name: str) -> Proxy:
         if name.startswith("__"):
@@ -325,9 +325,9 @@ class Remote:
     def _binary(self, action: str, sign: str, left: Any, right: Any) -> Proxy:
         return self._emit(action, [left, right], f"({_brief(left)} {sign} {_brief(right)})")
 
-    def _drop(self, number: int) -> None:
+    def _drop(self, number: int, words: str) -> None:
         self._void.pop(number, None)
-        self._queue.append(_Instruction("drop", number, [], ""))
+        self._queue.append(_Instruction("drop", number, [], f"freeing {words}"))
 
     def _run(self, last_word: bool = False) -> list[Any]:
         if self._fatal is not None:
@@ -356,8 +356,9 @@ class Remote:
         raise self._with_output(StudentError(*described))
 
     def _diagnose(self, stop: Exception, batch: list[_Instruction]) -> ChildError:
-        index = min(self._pipe.progress(), len(batch) - 1)
-        doing = batch[index].doing if batch else "the end of the check"
+        index = self._pipe.progress()
+        known = index is not None and index < len(batch)
+        doing = batch[index or 0].doing if known else "nothing (between two calls)"
         limits = self._pipe.child.limits
         if isinstance(stop, TimeoutError):
             return ChildTimeout(self._pipe.deadline[1], doing)
@@ -494,12 +495,15 @@ class _Pipe:
         self._send(_PREFIX.pack(len(header), sum(a.nbytes for a in arrays)) + header)
         for array in arrays:
             self._send(_raw(array))
-        return self._receive(nonce)
+        reply = self._receive(nonce)
+        self.child.collect()
+        return reply
 
-    def progress(self) -> int:
+    def progress(self) -> int | None:
         """The index of the instruction that the child began last: its word, so only for texts."""
         data = os.pread(self._progress.fileno(), _PREFIX.size, 0)
-        return _PREFIX.unpack(data)[0] if len(data) == _PREFIX.size else 0
+        index, begun = _PREFIX.unpack(data) if len(data) == _PREFIX.size else (0, 0)
+        return index if begun else None
 
     def farewell(self) -> int | None:
         """The exit code of a child whose pipe has ended; None if the child itself has not."""

@@ -142,7 +142,7 @@ class Child:
                 raise TimeoutError
             ready = self._poll(fd, events, left)
             if self._out in ready:
-                self._drain()
+                self.collect()
             if fd in ready:
                 return True
             if self.exited():
@@ -174,6 +174,19 @@ class Child:
             except BrokenPipeError:
                 raise EOFError from None
 
+    def collect(self) -> None:
+        """Takes what has been printed so far. Raises OutputLimitError when it is too much."""
+        while self._out is not None:
+            try:
+                chunk = os.read(self._out, _CHUNK)
+            except BlockingIOError:
+                return
+            self.output.add(chunk)
+            if self.output.total > self.limits.output:
+                raise OutputLimitError
+            if not chunk:
+                self._out = None
+
     def exited(self) -> bool:
         """Whether the process has ended. On Linux it stays unreaped, so that its id stays its."""
         if sys.platform == "linux" and not self._killed:
@@ -191,7 +204,7 @@ class Child:
             self._end_processes()
             self._killed = True
             with contextlib.suppress(OutputLimitError):
-                self._drain()
+                self.collect()
             self._release()
         return self._popen.returncode
 
@@ -214,18 +227,6 @@ class Child:
         if self._pidfd is None:
             seconds = min(seconds, 0.01)
         return {ready for ready, _ in poll.poll(math.ceil(seconds * 1000))}
-
-    def _drain(self) -> None:
-        while self._out is not None:
-            try:
-                chunk = os.read(self._out, _CHUNK)
-            except BlockingIOError:
-                return
-            self.output.add(chunk)
-            if self.output.total > self.limits.output:
-                raise OutputLimitError
-            if not chunk:
-                self._out = None
 
     def _release(self) -> None:
         assert self._popen.stdout is not None

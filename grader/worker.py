@@ -41,8 +41,9 @@ import numpy as np
 # The functions below find these names here, whatever the student's code does to the originals.
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 _readv, _write, _pwrite, _getpid, _exit = os.readv, os.write, os.pwrite, os.getpid, os._exit
-_encode_json = json.JSONEncoder(separators=(",", ":")).encode
-_decode_json = json.JSONDecoder().decode
+# These two methods, unlike those on top of them, look nothing up in builtins.
+_encode_json = json.JSONEncoder(separators=(",", ":")).iterencode
+_decode_json = json.JSONDecoder().raw_decode
 _ndarray, _generic, _empty, _as_array = np.ndarray, np.generic, np.empty, np.asarray
 _contiguous, _uint8, _frombuffer = np.ascontiguousarray, np.uint8, np.frombuffer
 _realpath, _relpath, _sep = os.path.realpath, os.path.relpath, os.sep
@@ -114,7 +115,7 @@ def receive(fd: int) -> tuple[Any, Arrays]:
     read_into(fd, memoryview(prefix))
     header = bytearray(PREFIX.unpack(prefix)[0])
     read_into(fd, memoryview(header))
-    request = _decode_json(header.decode())
+    request = _decode_json(header.decode())[0]
     arrays = [_empty(shape, dtype) for dtype, shape in request["arrays"]]
     for array in arrays:
         read_into(fd, raw(array))
@@ -123,7 +124,7 @@ def receive(fd: int) -> tuple[Any, Arrays]:
 
 def send(fd: int, reply: dict[str, Any], arrays: Arrays) -> None:
     reply["arrays"] = [[a.dtype.name, list(a.shape)] for a in arrays]
-    header = _encode_json(reply).encode()
+    header = "".join(_encode_json(reply, True)).encode()
     body = sum(a.nbytes for a in arrays)
     write_all(fd, memoryview(PREFIX.pack(len(header), body) + header))
     for array in arrays:
@@ -210,7 +211,7 @@ def student_frames(error: BaseException, root: str) -> list[list[Any]]:
 
 def add_frame(frames: list[list[Any]], root: str, file: str, line: int, name: str) -> None:
     path = _realpath(file)
-    if path.startswith(root + _sep):
+    if not file.startswith("<") and path.startswith(root + _sep):
         frames.append([_relpath(path, root), line, name, _getline(path, line).strip()[:200]])
 
 
@@ -263,10 +264,10 @@ class Worker:
         out: Arrays = []
         error = None
         for index, (action, target, words) in enumerate(batch):
+            _pwrite(self.progress, PREFIX.pack(index, 1), 0)
             if action == "drop":
                 self.table.pop(target, None)
             elif error is None:
-                _pwrite(self.progress, PREFIX.pack(index, 0), 0)
                 try:
                     args = [decode(word, arrays, self.table) for word in words]
                     if action == "fetch":

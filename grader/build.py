@@ -1,0 +1,109 @@
+"""Lays out a tree to be built, and reads what the compilers say. It runs nothing itself."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader import __version__
+
+#: The kit: the folder that holds solution/, assignment/ and grader/.
+KIT = Path(__file__).resolve().parent.parent
+#: What every submission is laid over. It holds no line of a solution.
+PRISTINE = KIT / "assignment"
+
+_ERRORS = (
+    # g++ and clang, and the emulated GPU's rewriter
+    re.compile(r"^(?P<file>[^\s:()]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.+)$"),
+    # nvcc
+    re.compile(r"^(?P<file>[^\s:()]+)\((?P<line>\d+)\): (?:catastrophic )?error: (?P<text>.+)$"),
+)
+_LINKER = re.compile(r"(?P<text>(?:undefined reference to|multiple definition of) .+?)(?:;|$)")
+
+
+@dataclass(frozen=True)
+class CompileError:
+    """The first error of a build. `file` is relative to the tree, "" if there is none."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.text}" if self.file else self.text
+
+
+def first_error(output: str) -> CompileError | None:
+    """The first error in the output of make, or None."""
+    for raw in output.splitlines():
+        for pattern in _ERRORS:
+            match = pattern.match(raw.strip())
+            if match:
+                name = os.path.normpath(match["file"])
+                return CompileError(name, int(match["line"]), match["text"])
+    match = _LINKER.search(output)
+    return CompileError("", 0, match["text"].strip()) if match else None
+
+
+def make_command(device: str) -> list[str]:
+    """The command that builds the tree in the current folder."""
+    jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return ["make", f"-j{jobs}", f"DEVICE={device}", f"PYTHON={sys.executable}"]
+
+
+def build_environment() -> dict[str, str]:
+    """Variables that choose the tool chain and find its libraries, as they are here."""
+    names = ("CXX", "NVCC", "CUDA_HOME", "CUDA_PATH", "CUDA_ARCH", "LD_LIBRARY_PATH")
+    names += ("CUDA_VISIBLE_DEVICES", "EMULATOR_THREADS", "PYTHONPATH", "XDG_CACHE_HOME")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def backend_of(tree: Path) -> str:
+    """What a built tree was built for: "cuda" or "emulated"; "" if nothing was configured."""
+    config = tree / "build" / "config.mk"
+    text = config.read_text() if config.exists() else ""
+    match = re.search(r"^BACKEND := (\w+)$", text, re.M)
+    return match[1] if match else ""
+
+
+def tree_files(root: Path) -> Iterator[Path]:
+    """Files of a source tree, relative and sorted, without what was built or cached."""
+    for path in sorted(root.rglob("*")):
+        parts = path.relative_to(root).parts
+        if path.is_file() and not {"build", "__pycache__", ".pytest_cache"} & set(parts):
+            yield path.relative_to(root)
+
+
+def cache_folder() -> Path:
+    """Where built pristine trees are kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base) / "dlsys-kit" / "pristine"
+
+
+def tree_key(device: str) -> str:
+    """Names everything that a built pristine tree depends on."""
+    digest = hashlib.sha256(repr((__version__, device, sys.executable)).encode())
+    digest.update(repr(sorted(build_environment().items())).encode())
+    digest.update(os.environ.get("PATH", "").encode())
+    for path in tree_files(PRISTINE):
+        digest.update(str(path).encode() + b"\0" + (PRISTINE / path).read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def copy_pristine(target: Path) -> None:
+    """Copies the pristine sources to a new folder."""
+    for path in tree_files(PRISTINE):
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(PRISTINE / path, target / path)
+
+
+def lay_over(tree: Path, taken: Mapping[str, bytes]) -> None:
+    """Writes a submission's files over the pristine ones, as new to make."""
+    for name, content in taken.items():
+        (tree / name).write_bytes(content)

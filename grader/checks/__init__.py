@@ -1,0 +1,20 @@
+"""The checks. A check is a function of a Context; its docstring is the student's sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from grader.checks import executor, gradients, kernels, mnist
+from grader.checks.context import Context, Failure
+
+Check = Callable[[Context], None]
+
+#: Name in the rubric -> function. `build` is not here: the runner does it.
+CHECKS: dict[str, Check] = {
+    **gradients.CHECKS,
+    **executor.CHECKS,
+    **kernels.CHECKS,
+    **mnist.CHECKS,
+}
+
+__all__ = ["CHECKS", "Check", "Context", "Failure"]

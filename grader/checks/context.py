@@ -1,0 +1,176 @@
+"""What a check is given: random inputs, the submission in a child process, the settings."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grader.checks.compare import Array, Failure, verify
+from grader.remote import Proxy, Remote, StudentError
+from grader.rubric import Rubric
+from grader.sandbox import Limits
+
+__all__ = ["Context", "Failure", "Session", "shape_text"]
+
+
+def shape_text(value: Any) -> str:
+    """A value in the text of a call: the shape of an array, else its repr."""
+    return str(value.shape) if isinstance(value, np.ndarray) else repr(value)
+
+
+class Session:
+    """The submission's package in one child process.
+
+    Attributes:
+        remote: the child.
+        ad, nd, gpu_op, gradcheck: proxies of the modules of dlsys.
+    """
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote = remote
+        self.nd = remote.import_("dlsys.ndarray")
+        self.gpu_op = remote.import_("dlsys.gpu_op")
+        self.gradcheck: Proxy | None = None
+        self.ad: Proxy | None = None
+
+    def autodiff(self) -> Any:
+        """The student's module dlsys.autodiff."""
+        if self.ad is None:
+            self.ad = self.remote.import_("dlsys.autodiff")
+        return self.ad
+
+    def variable(self, name: str) -> Any:
+        """A placeholder."""
+        return self.autodiff().Variable(name=name)
+
+    def upload(self, values: Array) -> Any:
+        """A new NDArray on the GPU."""
+        return self.nd.array(np.asarray(values, np.float32), ctx=self.nd.gpu(0))
+
+    def evaluate(self, nodes: list[Any], feeds: dict[Any, Array]) -> list[Any]:
+        """Values of nodes on numpy, by the kit's own evaluator in the child."""
+        if self.gradcheck is None:
+            self.gradcheck = self.remote.import_("dlsys.gradcheck")
+        values = self.remote.fetch(self.gradcheck.evaluate(nodes, feeds))
+        if not isinstance(values, list) or len(values) != len(nodes):
+            raise Failure("the values of the graph did not arrive")
+        return values
+
+    def kernel(
+        self,
+        name: str,
+        *args: Any,
+        out: tuple[int, ...] | None = None,
+        overwrites: int | None = None,
+    ) -> tuple[Array, str]:
+        """Calls gpu_op.<name>(*args, output) and fetches the output.
+
+        The output holds NaN before the call. Inputs must be unchanged after it.
+
+        Args:
+            args: arrays, which are uploaded, and plain values.
+            out: shape of the output.
+            overwrites: index of the argument that is the output too, instead of `out`.
+
+        Returns:
+            (output, text of the call).
+
+        Raises:
+            Failure: an input has changed.
+        """
+        names = [shape_text(arg) for arg in args]
+        target = f"over argument {overwrites}" if overwrites is not None else f"out {out}"
+        call = f"gpu_op.{name}({', '.join(names)}; {target})"
+        with self.remote.doing(call):
+            sent = [self.upload(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+            if overwrites is None:
+                output = self.upload(np.full(out or (), np.nan, np.float32))
+                getattr(self.gpu_op, name)(*sent, output)
+            else:
+                output = sent[overwrites]
+                getattr(self.gpu_op, name)(*sent, output)
+            kept = [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and i != overwrites]
+            got, *after = self.remote.fetch_all(
+                [output.asnumpy(), *[sent[i].asnumpy() for i in kept]]
+            )
+        for index, values in zip(kept, after, strict=True):
+            verify(values, args[index], 0, f"{call}: input {index}, which must not change,")
+        return got, call
+
+    def allocations(self) -> tuple[int, int]:
+        """How often device memory was allocated: (by arrays, by any cudaMalloc)."""
+        ctypes = self.remote.import_("ctypes")
+        counts = [ctypes.c_int64(), ctypes.c_int64()]
+        library = self.remote.import_("dlsys._base")._LIB
+        library.DLGetAllocationCounts(*[ctypes.byref(count) for count in counts])
+        arrays, raw = self.remote.fetch_all([count.value for count in counts])
+        return int(arrays), int(raw)
+
+
+@dataclass
+class Context:
+    """Everything a check may use.
+
+    Attributes:
+        tree: the student's tree, built.
+        rubric: the rubric in force.
+        backend: "cuda", "emulated", or "" if nothing was built.
+        seed: the run's secret, hex.
+        check: the check's name.
+        seconds: wall time for all its children.
+        data: folder of MNIST, or None to search for it.
+        env: environment of the children.
+        facts: what the check measured, for the report.
+    """
+
+    tree: Path
+    rubric: Rubric
+    backend: str
+    seed: str
+    check: str
+    seconds: float
+    data: Path | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha256(f"{self.seed}/{self.check}".encode()).digest()
+        self.random = np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "big")))
+
+    @property
+    def thorough(self) -> bool:
+        """Whether kernels are checked on many sizes, or on the published ones alone."""
+        return self.rubric.sizes == "thorough"
+
+    def uniform(self, shape: tuple[int, ...], low: float = -1, high: float = 1) -> Array:
+        """Fresh random float32 values."""
+        return self.random.uniform(low, high, shape).astype(np.float32)
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        """The submission in a new child process."""
+        limits = Limits(wall=self.seconds)
+        paths = [str(self.tree / "python")]
+        with Remote(sys.executable, paths, self.tree, limits, self.env) as remote:
+            yield Session(remote)
+
+
+def expect_error(session: Session, value: Any, what: str) -> None:
+    """Raises Failure unless fetching `value` raises in the child.
+
+    A hole of the assignment is not the error that is expected.
+    """
+    try:
+        session.remote.fetch(value)
+    except StudentError as error:
+        if "NotImplementedError" in error.types:
+            raise
+        return
+    raise Failure(f"{what} is accepted; an error was expected")

@@ -1,0 +1,123 @@
+"""The command `grader`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from grader import __version__
+from grader.build import KIT, PRISTINE
+from grader.release import ReleaseError, release, stale
+from grader.report import show_report, show_result
+from grader.rubric import RubricError, load_rubric, profiles
+from grader.runner import GraderError, Options, grade
+
+OK, FELL_SHORT, USAGE, GRADER_FAILED = 0, 1, 2, 3
+
+_EXAMPLES = """examples:
+  grader grade solution                       grade a folder
+  grader grade work.tar.gz --json out.json    grade an archive, keep the report
+  grader grade work.zip --profile classic     by the published rubric and recipe
+  grader grade work --only relu --only softmax
+  grader release                              regenerate assignment/ from solution/
+  grader release --check                      say whether it is fresh
+  grader release --part 2 --output classic/   holes in part 2 alone
+
+exit codes: 0 as it should be, 1 the submission fell short, 2 usage, 3 the grader failed
+"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="grader",
+        description="Grades submissions, and makes what students receive.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"grader {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    _add_grade(commands)
+    _add_release(commands)
+    return parser
+
+
+def _add_grade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("grade", help="grade one submission")
+    command.add_argument("submission", type=Path, help="a folder, .tar.gz or .zip")
+    command.add_argument("--profile", default="default", help=f"rubric: {', '.join(profiles())}")
+    command.add_argument("--device", default="auto", choices=["auto", "cuda", "emulated"])
+    command.add_argument("--only", action="append", default=[], metavar="CHECK",
+                         help="run this check and what it requires; may be repeated")  # fmt: skip
+    command.add_argument("--json", type=Path, metavar="FILE", help="write the report there")
+    command.add_argument("--seed", default="", help="the secret of the run, hex; default: new")
+    command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
+    command.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the built tree there")
+    command.set_defaults(run=_grade)
+
+
+def _add_release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("release", help="make the students' skeleton from solution/")
+    command.add_argument("--part", type=int, action="append", metavar="N",
+                         help="strip this part alone; may be repeated; default: all")  # fmt: skip
+    command.add_argument("--output", type=Path, default=PRISTINE, help="default: assignment/")
+    command.add_argument("--check", action="store_true", help="only say whether it is fresh")
+    command.set_defaults(run=_release)
+
+
+def _grade(options: argparse.Namespace, console: Console) -> int:
+    rubric = load_rubric(options.profile)
+    settings = Options(
+        rubric=rubric,
+        device=options.device,
+        seed=options.seed,
+        data=options.data,
+        only=tuple(options.only),
+        output=options.json,
+        keep=options.keep,
+    )
+    with console.status("building the kit; the first time takes a minute") as status:
+
+        def show(result: object) -> None:
+            status.update("checking")
+            show_result(console, result)  # type: ignore[arg-type]
+
+        report = grade(options.submission, settings, show)
+    show_report(console, report, rubric)
+    if report.has_errors:
+        return GRADER_FAILED
+    return OK if report.score == report.points and not report.problem else FELL_SHORT
+
+
+def _release(options: argparse.Namespace, console: Console) -> int:
+    source = KIT / "solution"
+    parts = set(options.part) if options.part else None
+    tasks = set(load_rubric("default").tasks)
+    if options.check:
+        differences = stale(source, options.output, parts)
+        for line in differences:
+            console.print(line, highlight=False, markup=False)
+        return FELL_SHORT if differences else OK
+    files = release(source, options.output, parts, tasks)
+    console.print(f"{len(files)} files in {options.output}", highlight=False, markup=False)
+    return OK
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command line; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    console = Console(highlight=False, soft_wrap=True)
+    try:
+        return int(options.run(options, console))
+    except (RubricError, GraderError, ReleaseError) as error:
+        print(f"grader: {error}", file=sys.stderr)
+        return USAGE if isinstance(error, RubricError) else GRADER_FAILED
+    except KeyboardInterrupt:
+        print("grader: interrupted", file=sys.stderr)
+        return GRADER_FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

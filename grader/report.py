@@ -1,0 +1,93 @@
+"""Shows a report on the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from grader.rubric import Rubric
+from grader.runner import ERROR, FAIL, PASS, SKIPPED, Report, Result
+
+_STYLES = {PASS: "green", FAIL: "red", SKIPPED: "yellow", ERROR: "bold magenta"}
+_DETAIL_LINES = 12
+
+
+def number(points: float) -> str:
+    """Points without a useless fraction."""
+    return f"{points:g}"
+
+
+def show_result(console: Console, result: Result) -> None:
+    """One line, when the check has run."""
+    style = _STYLES[result.status]
+    task = result.task or "-"
+    points = f"{number(result.score)}/{number(result.points)}" if result.points else ""
+    console.print(
+        f"[{style}]{result.status:<8}[/] {task:<5} {escape(result.check):<37} "
+        f"{points:>5} {result.seconds:6.1f} s",
+        highlight=False,
+    )
+
+
+def show_report(console: Console, report: Report, rubric: Rubric) -> None:
+    """What went wrong, then the points of each part, then the total."""
+    for note in report.notes:
+        console.print(f"note: {escape(note)}", highlight=False)
+    if report.problem:
+        console.print(f"[red]{escape(report.problem)}[/]", highlight=False)
+    for result in report.results:
+        if result.status in (FAIL, ERROR):
+            _show_failure(console, result)
+    _show_facts(console, report)
+    _show_points(console, report, rubric)
+
+
+def _show_failure(console: Console, result: Result) -> None:
+    title = f"{result.task} " if result.task else ""
+    console.print(f"\n[bold]{title}{escape(result.check)}[/]: {escape(result.sentence)}")
+    blame = "the grader failed: " if result.status == ERROR else ""
+    console.print(f"  [{_STYLES[result.status]}]{blame}{escape(result.message)}[/]", highlight=False)
+    for line in result.details[-_DETAIL_LINES:]:
+        console.print(f"    {escape(line)}", highlight=False)
+    if result.hint:
+        console.print(f"  hint: {escape(result.hint)}", highlight=False)
+
+
+def _show_facts(console: Console, report: Report) -> None:
+    """Accuracies and times of the trainings."""
+    for result in report.results:
+        for name, fact in result.facts.items():
+            if isinstance(fact, dict) and "accuracy" in fact:
+                model, _, where = name.partition("_")
+                console.print(
+                    f"{model} on {where}: accuracy {fact['accuracy']:.4f} "
+                    f"(at least {fact['wanted']:g}), {fact['epoch_seconds']:.2f} s an epoch",
+                    highlight=False,
+                )
+        recipe = result.facts.get("recipe")
+        if recipe and result.check == "mnist_gpu":
+            console.print(f"trained on {recipe['train']:,} images: {escape(recipe['source'])}",
+                          highlight=False)  # fmt: skip
+
+
+def _show_points(console: Console, report: Report, rubric: Rubric) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(justify="left")
+    table.add_column(justify="right")
+    for part, name in rubric.parts.items():
+        rows = [r for r in report.results if r.task.partition(".")[0] == str(part)]
+        if rows:
+            score, points = sum(r.score for r in rows), sum(r.points for r in rows)
+            table.add_row(f"part {part}, {name}", f"{number(score)} / {number(points)}")
+    table.add_row("[bold]total[/]", f"[bold]{number(report.score)} / {number(report.points)}[/]")
+    console.print()
+    console.print(table)
+    console.print(
+        f"{rubric.title}, profile {report.profile}, {report.device} GPU, isolation "
+        f"{report.isolation}, seed {report.seed}, {report.seconds:.0f} s",
+        highlight=False,
+        style="dim",
+    )
+    if report.has_errors:
+        console.print("[bold magenta]the grader failed in some checks; these points are open[/]")

@@ -1,0 +1,157 @@
+"""Reads a rubric: parts, tasks, checks and their points, from one TOML file."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+RUBRICS = Path(__file__).parent / "rubrics"
+
+#: Seconds of wall time that a check may take where its row says nothing.
+DEFAULT_SECONDS = 60.0
+
+
+class RubricError(Exception):
+    """The rubric file is wrong; the message names the file and the place."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One check of the rubric.
+
+    Attributes:
+        name: of the check function.
+        task: id of the task it grades, as "2.11"; "" for what students are given.
+        points: what passing is worth.
+        requires: names of checks that must have passed before.
+        seconds: wall time that the check may take.
+    """
+
+    name: str
+    task: str
+    points: float
+    requires: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """A whole rubric.
+
+    Attributes:
+        profile: the name of its file.
+        title, description: one line each.
+        files: paths that a submission hands in.
+        sizes: "thorough" or "published", what kernels are checked on.
+        parts: number of a part -> its name.
+        tasks: task id -> its name.
+        rows: the checks in the order in which they run.
+        mnist: how MNIST is trained, as it stands in the file.
+    """
+
+    profile: str
+    title: str
+    description: str
+    files: tuple[str, ...]
+    sizes: str
+    parts: dict[int, str]
+    tasks: dict[str, str]
+    rows: tuple[Row, ...]
+    mnist: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def points(self) -> float:
+        """Points of all checks together."""
+        return sum(row.points for row in self.rows)
+
+
+def profiles() -> list[str]:
+    """Names that load_rubric takes."""
+    return sorted(path.stem for path in RUBRICS.glob("*.toml"))
+
+
+def load_rubric(profile: str) -> Rubric:
+    """The rubric of that name, or in that file if it ends in .toml.
+
+    Raises:
+        RubricError: there is none, or it is wrong.
+    """
+    path = Path(profile) if profile.endswith(".toml") else RUBRICS / f"{profile}.toml"
+    if not path.is_file():
+        raise RubricError(f"no rubric {profile!r}; hint: one of {', '.join(profiles())}")
+    with open(path, "rb") as file:
+        try:
+            raw = tomllib.load(file)
+        except tomllib.TOMLDecodeError as error:
+            raise RubricError(f"{path}: {error}") from error
+    try:
+        return _parse(path, _with_base(path, raw))
+    except (KeyError, TypeError, ValueError) as error:
+        raise RubricError(f"{path}: {type(error).__name__}: {error}") from error
+
+
+def _with_base(path: Path, raw: dict[str, Any]) -> dict[str, Any]:
+    """Fills what `raw` leaves out from the rubric that it names as its `base`."""
+    if "base" not in raw:
+        return raw
+    with open(path.parent / f"{raw['base']}.toml", "rb") as file:
+        base = tomllib.load(file)
+    mnist = {**base.get("mnist", {}), **raw.get("mnist", {})}
+    return {**base, **raw, "mnist": mnist}
+
+
+def _parse(path: Path, raw: dict[str, Any]) -> Rubric:
+    tasks = dict(raw["tasks"])
+    rows = tuple(_row(entry) for entry in raw["check"])
+    _check_rows(path, rows, tasks)
+    if raw["sizes"] not in ("thorough", "published"):
+        raise RubricError(f"{path}: sizes is {raw['sizes']!r}; it is thorough or published")
+    return Rubric(
+        profile=path.stem,
+        title=raw["title"],
+        description=raw["description"],
+        files=tuple(raw["files"]),
+        sizes=raw["sizes"],
+        parts={int(number): name for number, name in raw["parts"].items()},
+        tasks=tasks,
+        rows=rows,
+        mnist=raw.get("mnist", {}),
+    )
+
+
+def _row(entry: dict[str, Any]) -> Row:
+    unknown = set(entry) - {"name", "task", "points", "requires", "seconds"}
+    if unknown:
+        raise ValueError(f"check {entry.get('name')!r} has unknown keys {sorted(unknown)}")
+    return Row(
+        name=entry["name"],
+        task=entry.get("task", ""),
+        points=float(entry["points"]),
+        requires=tuple(entry.get("requires", ())),
+        seconds=float(entry.get("seconds", DEFAULT_SECONDS)),
+    )
+
+
+def _check_rows(path: Path, rows: tuple[Row, ...], tasks: dict[str, str]) -> None:
+    earlier: set[str] = set()
+    for row in rows:
+        if row.name in earlier:
+            raise RubricError(f"{path}: check {row.name!r} stands there twice")
+        if row.task and row.task not in tasks:
+            raise RubricError(f"{path}: check {row.name!r} names unknown task {row.task!r}")
+        missing = set(row.requires) - earlier
+        if missing:
+            raise RubricError(
+                f"{path}: check {row.name!r} requires {sorted(missing)}, "
+                "which do not come before it"
+            )
+        if row.points < 0 or row.seconds <= 0:
+            raise RubricError(f"{path}: check {row.name!r} has negative points or no time")
+        earlier.add(row.name)

@@ -1,0 +1,352 @@
+"""Grades one submission: lays it out, builds it, runs the checks, keeps every result."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from grader import __version__, build, sandbox
+from grader.checks import CHECKS, Context, Failure
+from grader.remote import ChildError, StudentError
+from grader.rubric import Row, Rubric
+from grader.submission import Submission, SubmissionError, load_submission
+
+#: Version of the report's JSON; a change that breaks readers makes it larger.
+SCHEMA = "dlsys-grader-report/1"
+
+PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
+
+_OUTPUT_LINES = 12
+_PYTHON_2 = (
+    "Missing parentheses in call to 'print'",
+    "multiple exception types must be parenthesized",
+    "'map' object is not subscriptable",
+    "'dict' object has no attribute 'iteritems'",
+    "name 'xrange' is not defined",
+)
+
+
+class GraderError(Exception):
+    """The grader or the machine failed; no submission is to blame."""
+
+
+@dataclass
+class Result:
+    """The result of one check.
+
+    Attributes:
+        check, task, points (what passing is worth), score: as in the rubric.
+        status: "pass", "fail" (the student's), "skipped" (an earlier check is needed) or
+            "error" (the grader's or the machine's).
+        sentence: what is checked.
+        message: what is wrong, one sentence.
+        details: further lines: traceback, output, compiler error.
+        hint: what to look for.
+        seconds: wall time.
+        facts: what was measured.
+    """
+
+    check: str
+    task: str
+    points: float
+    score: float
+    status: str
+    sentence: str
+    message: str = ""
+    details: list[str] = field(default_factory=list)
+    hint: str = ""
+    seconds: float = 0.0
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Report:
+    """Everything that grading one submission found. See `to_dict` for the JSON."""
+
+    submission: str
+    sha256: str
+    profile: str
+    title: str
+    device: str
+    isolation: str
+    seed: str
+    started: str
+    notes: list[str]
+    problem: str = ""
+    results: list[Result] = field(default_factory=list)
+    seconds: float = 0.0
+    complete: bool = False
+
+    @property
+    def score(self) -> float:
+        """Points reached."""
+        return sum(result.score for result in self.results)
+
+    @property
+    def points(self) -> float:
+        """Points that could be reached."""
+        return sum(result.points for result in self.results)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the grader itself failed somewhere."""
+        return any(result.status == ERROR for result in self.results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON types: the attributes, with schema, version, score and points."""
+        head = {"schema": SCHEMA, "grader_version": __version__}
+        return {**head, **asdict(self), "score": self.score, "points": self.points}
+
+    def write(self, path: Path) -> None:
+        """Writes the JSON so that the file is always whole."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w") as file:
+            json.dump(self.to_dict(), file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to grade.
+
+    Attributes:
+        rubric: the rubric.
+        device: "auto", "cuda" or "emulated".
+        seed: the run's secret, hex; a new one if empty.
+        data: folder of MNIST, or None to search.
+        only: names of checks, with what they require; all if empty.
+        output: where the JSON is written after every check, or None.
+        keep: folder for the submission's tree, kept afterwards, or None.
+    """
+
+    rubric: Rubric
+    device: str = "auto"
+    seed: str = ""
+    data: Path | None = None
+    only: tuple[str, ...] = ()
+    output: Path | None = None
+    keep: Path | None = None
+
+
+def grade(
+    source: Path, options: Options, on_result: Callable[[Result], None] = lambda result: None
+) -> Report:
+    """Grades a folder or an archive. Every result is passed to on_result when it is there.
+
+    Raises:
+        GraderError: the kit can't be built on this machine, or the rubric has no such check.
+    """
+    started = time.monotonic()
+    rows = _select(options.rubric, options.only)
+    report = _empty_report(source, options)
+    try:
+        submission = load_submission(source, options.rubric.files, build.PRISTINE)
+    except SubmissionError as error:
+        report.problem = str(error)
+        report.results = [_skip(row, "the submission can't be read") for row in rows]
+        return _finish(report, options, started)
+    report.sha256, report.notes = submission.sha256, list(submission.notes)
+    with _workspace(options.keep) as tree:
+        _lay_out(tree, submission, options.device)
+        for row in rows:
+            result = _run(row, tree, report, options)
+            report.results.append(result)
+            report.device = build.backend_of(tree) or report.device
+            report.seconds = time.monotonic() - started
+            if options.output:
+                report.write(options.output)
+            on_result(result)
+    return _finish(report, options, started)
+
+
+def _finish(report: Report, options: Options, started: float) -> Report:
+    report.complete = True
+    report.seconds = round(time.monotonic() - started, 3)
+    if options.output:
+        report.write(options.output)
+    return report
+
+
+def _empty_report(source: Path, options: Options) -> Report:
+    return Report(
+        submission=str(source),
+        sha256="",
+        profile=options.rubric.profile,
+        title=options.rubric.title,
+        device=options.device,
+        isolation="process",
+        seed=options.seed or secrets.token_hex(16),
+        started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        notes=[],
+    )
+
+
+def _select(rubric: Rubric, only: Iterable[str]) -> list[Row]:
+    """The rows to run: all, or those named and what they require."""
+    rows = {row.name: row for row in rubric.rows}
+    wanted: set[str] = set()
+    pending = list(only) or list(rows)
+    while pending:
+        name = pending.pop()
+        if name not in rows:
+            raise GraderError(f"no check {name!r}; hint: one of {', '.join(rows)}")
+        if name not in wanted:
+            wanted.add(name)
+            pending.extend(rows[name].requires)
+    return [row for row in rubric.rows if row.name in wanted]
+
+
+@contextlib.contextmanager
+def _workspace(keep: Path | None) -> Iterator[Path]:
+    """A folder for the submission's tree; `keep`, or a temporary one."""
+    if keep:
+        keep.mkdir(parents=True, exist_ok=True)
+        yield keep
+        return
+    folder = Path(tempfile.mkdtemp(prefix="grader-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lay_out(tree: Path, submission: Submission, device: str) -> None:
+    """The pristine tree, built, with the submission's files over it."""
+    shutil.copytree(_prebuilt(device), tree, dirs_exist_ok=True)
+    build.lay_over(tree, submission.taken)
+
+
+def _prebuilt(device: str) -> Path:
+    """The pristine tree with its own objects built, so that a submission compiles one file."""
+    target = build.cache_folder() / build.tree_key(device)
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix="new-", dir=target.parent))
+    try:
+        build.copy_pristine(scratch)
+        limits = sandbox.Limits(wall=600)
+        done = sandbox.run(
+            build.make_command(device), scratch, build.build_environment(), limits
+        )
+        if done.rc != 0:
+            raise GraderError(f"the kit does not build here:\n{done.output[-2000:].strip()}")
+        with contextlib.suppress(OSError):  # somebody else was faster
+            scratch.rename(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return target
+
+
+def _run(row: Row, tree: Path, report: Report, options: Options) -> Result:
+    """Runs one check, whatever happens in it."""
+    passed = {result.check for result in report.results if result.status == PASS}
+    missing = [name for name in row.requires if name not in passed]
+    if missing:
+        return _skip(row, f"needs {', '.join(missing)}")
+    started = time.monotonic()
+    result = _build(row, tree, options) if row.name == "build" else _check(row, tree, report, options)
+    result.seconds = round(time.monotonic() - started, 3)
+    result.score = row.points if result.status == PASS else 0.0
+    return result
+
+
+def sentence(name: str) -> str:
+    """What a check checks, for the student: the first line of its docstring."""
+    if name == "build":
+        return "the submission compiles"
+    return (CHECKS[name].__doc__ or name).strip().partition("\n")[0]
+
+
+def _result(row: Row, status: str, **more: Any) -> Result:
+    return Result(row.name, row.task, row.points, 0.0, status, sentence(row.name), **more)
+
+
+def _skip(row: Row, why: str) -> Result:
+    return _result(row, SKIPPED, message=why)
+
+
+def _build(row: Row, tree: Path, options: Options) -> Result:
+    """Compiles the submission. An error is the student's: the pristine tree did compile."""
+    limits = sandbox.Limits(wall=row.seconds)
+    environment = build.build_environment()
+    done = sandbox.run(build.make_command(options.device), tree, environment, limits)
+    if done.rc == 0:
+        return _result(row, PASS, facts={"backend": build.backend_of(tree)})
+    if done.reason == "timeout":
+        return _result(row, FAIL, message=f"the build did not end within {row.seconds:g} s")
+    error = build.first_error(done.output)
+    message = str(error) if error else f"make failed ({done.signal or done.reason}, {done.rc})"
+    return _result(row, FAIL, message=message, details=_tail(done.output))
+
+
+def _check(row: Row, tree: Path, report: Report, options: Options) -> Result:
+    context = Context(
+        tree=tree,
+        rubric=options.rubric,
+        backend=build.backend_of(tree),
+        seed=report.seed,
+        check=row.name,
+        seconds=row.seconds,
+        data=options.data,
+        env=_child_environment(),
+    )
+    try:
+        CHECKS[row.name](context)
+        return _result(row, PASS, facts=context.facts)
+    except Failure as failure:
+        return _result(
+            row, FAIL, message=failure.message, hint=failure.hint, facts=context.facts
+        )
+    except ChildError as error:
+        return _result(row, FAIL, **_explain(error), facts=context.facts)
+    except Exception as error:  # the grader's own fault must not end the other checks
+        message = f"{type(error).__name__}: {error}"
+        return _result(row, ERROR, message=message, details=traceback.format_exc().splitlines())
+
+
+def _child_environment() -> dict[str, str]:
+    """What the driver needs of this machine's environment; the rest stays away."""
+    names = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "EMULATOR_THREADS")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def _explain(error: ChildError) -> dict[str, Any]:
+    """Message, details and hint for what a student's process did."""
+    details = _tail(error.output)
+    if not isinstance(error, StudentError):
+        return {"message": str(error), "details": details}
+    first = error.message.strip().partition("\n")[0]
+    if "NotImplementedError" in error.types and first.startswith("task "):
+        return {"message": first}
+    hint = "this is Python 2 code; run 2to3 on it, or mend it by hand" if any(
+        words in error.message for words in _PYTHON_2
+    ) else ""
+    return {
+        "message": str(error),
+        "details": error.traceback.splitlines() + details,
+        "hint": hint,
+    }
+
+
+def _tail(output: str) -> list[str]:
+    """The last lines that were printed, paths of this machine's Python left out."""
+    lines = [line for line in output.strip().splitlines() if line.strip()]
+    lines = [line.replace(sys.prefix, "...") for line in lines]
+    return lines[-_OUTPUT_LINES:]
