@@ -1,0 +1,208 @@
+"""Finds the compilers and libraries of this machine and writes them as make variables.
+
+`make` runs it; by hand: python3 configure.py build/config.mk
+
+Environment:
+  DEVICE     auto (default), cuda or emulated
+  CXX        the C++ compiler; default g++, clang++, c++, or the ziglang package
+  NVCC       the CUDA compiler; default that of CUDA_HOME, the PATH, /usr/local/cuda,
+             or the nvidia-cuda-nvcc package
+  CUDA_ARCH  what nvcc builds for, as sm_90; default that of the first GPU
+"""
+
+import ctypes
+import glob
+import importlib.util
+import os
+import shlex
+import shutil
+import sys
+
+COMPUTE_CAPABILITY_MAJOR = 75  # names of cuDeviceGetAttribute
+COMPUTE_CAPABILITY_MINOR = 76
+
+
+class ConfigureError(Exception):
+    """Something is missing; the message says what to install."""
+
+
+def package_folder(name):
+    """Folder of an installed Python package, or None."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return list(spec.submodule_search_locations)[0]
+
+
+def gpu_architecture():
+    """The architecture of the first NVIDIA GPU, as 'sm_90', or None if there is none."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    calls = (
+        lambda: driver.cuInit(0),
+        lambda: driver.cuDeviceGet(ctypes.byref(device), 0),
+        lambda: driver.cuDeviceGetAttribute(
+            ctypes.byref(major), COMPUTE_CAPABILITY_MAJOR, device
+        ),
+        lambda: driver.cuDeviceGetAttribute(
+            ctypes.byref(minor), COMPUTE_CAPABILITY_MINOR, device
+        ),
+    )
+    if any(call() != 0 for call in calls):
+        return None
+    return "sm_%d%d" % (major.value, minor.value)
+
+
+def cuda_roots():
+    """Folders that may hold a CUDA toolkit, the best first."""
+    roots = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
+    nvcc = shutil.which("nvcc")
+    if nvcc:
+        roots.append(os.path.dirname(os.path.dirname(os.path.realpath(nvcc))))
+    roots.append("/usr/local/cuda")
+    wheels = package_folder("nvidia")
+    if wheels:
+        roots += sorted(glob.glob(os.path.join(wheels, "cu[0-9]*")), reverse=True)
+    return [root for root in roots if root and os.path.isdir(root)]
+
+
+def find_nvcc():
+    """Path of nvcc, or None."""
+    named = os.environ.get("NVCC")
+    if named:
+        return named
+    candidates = [os.path.join(root, "bin", "nvcc") for root in cuda_roots()]
+    candidates.append(shutil.which("nvcc"))
+    return next((path for path in candidates if path and os.access(path, os.X_OK)), None)
+
+
+def find_under(roots, patterns, hint):
+    """The first file that matches, root by root."""
+    for root in roots:
+        for pattern in patterns:
+            found = sorted(glob.glob(os.path.join(root, pattern)))
+            if found:
+                return found[0]
+    raise ConfigureError("%s not found; hint: %s" % (patterns[0], hint))
+
+
+def shared_library(roots, name):
+    """Path of a CUDA library, with or without the unversioned link that wheels lack."""
+    places = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
+    patterns = ["%s/lib%s.so%s" % (place, name, end) for end in ("", ".*") for place in places]
+    package = {"cudart": "nvidia-cuda-runtime", "cublas": "nvidia-cublas"}[name]
+    return find_under(roots, patterns, "python3 -m pip install %s" % package)
+
+
+def header_folder(roots, name):
+    """The folder that holds a CUDA header."""
+    places = ("include", "targets/x86_64-linux/include", "targets/sbsa-linux/include")
+    package = "nvidia-cublas" if "cublas" in name else "nvidia-cuda-runtime"
+    path = find_under(
+        roots,
+        ["%s/%s" % (place, name) for place in places],
+        "python3 -m pip install %s" % package,
+    )
+    return os.path.dirname(path)
+
+
+def find_cxx():
+    """The C++ compiler as a command line."""
+    named = os.environ.get("CXX")
+    if named:
+        return named
+    for name in ("g++", "clang++", "c++"):
+        if shutil.which(name):
+            return name
+    if package_folder("ziglang"):
+        return "%s -m ziglang c++" % shlex.quote(sys.executable)
+    raise ConfigureError(
+        "no C++ compiler; hint: python3 -m pip install ziglang, or your system's g++"
+    )
+
+
+def cuda_variables(nvcc, architecture):
+    """Make variables of a build for a real GPU."""
+    roots = cuda_roots()
+    headers = [header_folder(roots, name) for name in ("cuda_runtime.h", "cublas_v2.h")]
+    libraries = [shared_library(roots, name) for name in ("cudart", "cublas")]
+    rpaths = ["-Wl,-rpath," + os.path.dirname(library) for library in libraries]
+    return {
+        "NVCC": nvcc,
+        "CUDA_ARCH": architecture,
+        "CUDA_INCLUDE": " ".join("-I" + folder for folder in dict.fromkeys(headers)),
+        "LIBS": " ".join(libraries + list(dict.fromkeys(rpaths))),
+    }
+
+
+def emulated_variables():
+    """Make variables of a build for the emulated GPU."""
+    folder = package_folder("scipy_openblas32")
+    if folder is None:
+        raise ConfigureError(
+            "the BLAS behind the emulated cuBLAS is missing; "
+            "hint: python3 -m pip install scipy-openblas32"
+        )
+    lib = os.path.join(folder, "lib")
+    return {
+        "BLAS_INCLUDE": "-I" + os.path.join(folder, "include"),
+        "LIBS": "-L%s -lscipy_openblas -Wl,-rpath,%s -lpthread" % (lib, lib),
+    }
+
+
+def configure(device):
+    """All make variables, for device auto, cuda or emulated."""
+    if device not in ("auto", "cuda", "emulated"):
+        raise ConfigureError("DEVICE=%s; it is auto, cuda or emulated" % device)
+    nvcc = find_nvcc() if device != "emulated" else None
+    architecture = os.environ.get("CUDA_ARCH") or (gpu_architecture() if nvcc else None)
+    if device == "cuda" and nvcc is None:
+        raise ConfigureError(
+            "DEVICE=cuda needs nvcc; hint: install the CUDA toolkit, or python3 -m pip install "
+            "nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime "
+            "nvidia-cuda-cccl nvidia-cublas"
+        )
+    variables = {"PYTHON": shlex.quote(sys.executable), "CXX": find_cxx()}
+    if nvcc and (architecture or device == "cuda"):
+        variables["BACKEND"] = "cuda"
+        variables.update(cuda_variables(nvcc, architecture or "all-major"))
+    else:
+        variables["BACKEND"] = "emulated"
+        variables.update(emulated_variables())
+    return variables
+
+
+def write_if_changed(path, text):
+    """Writes a file, but leaves its date alone if it says the same already."""
+    if os.path.exists(path):
+        with open(path) as file:
+            if file.read() == text:
+                return
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def main():
+    """Writes the variables to the file that the command line names."""
+    if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__)
+        return 0 if "--help" in sys.argv or "-h" in sys.argv else 2
+    try:
+        variables = configure(os.environ.get("DEVICE") or "auto")
+    except ConfigureError as error:
+        print("configure: %s" % error, file=sys.stderr)
+        return 1
+    lines = ["%s := %s\n" % item for item in sorted(variables.items())]
+    write_if_changed(sys.argv[1], "".join(lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,222 @@
+"""Float32 arrays on the CPU or on the GPU, owned by the C runtime."""
+
+import ctypes
+
+import numpy as np
+
+from ._base import _LIB, c_array, check_call
+
+
+class DLContext(ctypes.Structure):
+    """A device: its number, then its type (1 is 'cpu', 2 is 'gpu')."""
+
+    _fields_ = [("device_id", ctypes.c_int), ("device_type", ctypes.c_int)]
+
+    MASK2STR = {1: "cpu", 2: "gpu"}
+
+    def __init__(self, device_id, device_type):
+        super().__init__()
+        self.device_id = device_id
+        self.device_type = device_type
+
+    def __repr__(self):
+        return "%s(%d)" % (DLContext.MASK2STR[self.device_type], self.device_id)
+
+
+class DLArray(ctypes.Structure):
+    """The struct DLArray of dlarray.h."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("ctx", DLContext),
+        ("ndim", ctypes.c_int),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+    ]
+
+
+DLArrayHandle = ctypes.POINTER(DLArray)
+
+
+def cpu(dev_id=0):
+    """The CPU as a device."""
+    return DLContext(dev_id, 1)
+
+
+def gpu(dev_id=0):
+    """GPU number dev_id as a device."""
+    return DLContext(dev_id, 2)
+
+
+def is_gpu_ctx(ctx):
+    """Whether ctx is a GPU. None for None, which stands for numpy."""
+    return ctx and ctx.device_type == 2
+
+
+class NDArray:
+    """A float32 array of fixed shape on one device. It owns its memory.
+
+    `a[:] = values` copies in, `a.asnumpy()` copies out, `a.copyto(target)` copies across.
+    """
+
+    __slots__ = ["handle"]
+
+    def __init__(self, handle):
+        """Takes over `handle`, a DLArrayHandle from DLArrayAlloc."""
+        self.handle = handle
+
+    def __del__(self):
+        check_call(_LIB.DLArrayFree(self.handle))
+
+    def __repr__(self):
+        return "NDArray(shape=%r, ctx=%r)" % (self.shape, self.ctx)
+
+    @property
+    def shape(self):
+        """The shape, a tuple of ints."""
+        return tuple(self.handle.contents.shape[i] for i in range(self.handle.contents.ndim))
+
+    @property
+    def ctx(self):
+        """The device. It lies inside the C struct: don't keep it longer than the array."""
+        return self.handle.contents.ctx
+
+    def __setitem__(self, in_slice, value):
+        """`a[:] = value`: overwrites the whole array.
+
+        Raises:
+            ValueError: the slice is not `[:]`, or the shapes differ.
+            TypeError: value is neither an NDArray nor a numpy array or scalar.
+        """
+        if (
+            not isinstance(in_slice, slice)
+            or in_slice.start is not None
+            or in_slice.stop is not None
+        ):
+            raise ValueError("an NDArray can only be set as a whole; hint: a[:] = value")
+        if isinstance(value, NDArray):
+            if value.handle is not self.handle:
+                value.copyto(self)
+        elif isinstance(value, (np.ndarray, np.generic)):
+            self._sync_copyfrom(value)
+        else:
+            raise TypeError("can't set an NDArray from type %s" % type(value))
+
+    def _sync_copyfrom(self, source_array):
+        """Copies an array-like in, converted to float32.
+
+        Raises:
+            TypeError: it can't be made a float32 array.
+            ValueError: its shape is not this array's.
+        """
+        if not isinstance(source_array, np.ndarray):
+            try:
+                source_array = np.array(source_array, dtype=np.float32)
+            except (TypeError, ValueError) as error:
+                raise TypeError(
+                    "array must be array-like, not %s" % type(source_array)
+                ) from error
+        source_array = np.asarray(source_array, dtype=np.float32, order="C")
+        if source_array.shape != self.shape:
+            raise ValueError(
+                "array shapes differ: the target is %s, the source is %s"
+                % (self.shape, source_array.shape)
+            )
+        source, _keep_alive = NDArray._numpyasarray(source_array)
+        check_call(_LIB.DLArrayCopyFromTo(ctypes.byref(source), self.handle, None))
+
+    @staticmethod
+    def _numpyasarray(np_data):
+        """A DLArray on cpu(0) over the memory of a float32 numpy array.
+
+        Returns:
+            (DLArray, the ctypes array of its shape, to be kept alive as long).
+        """
+        assert np_data.flags["C_CONTIGUOUS"]
+        shape = c_array(ctypes.c_int64, np_data.shape)
+        arr = DLArray(
+            data=np_data.ctypes.data_as(ctypes.c_void_p),
+            ctx=cpu(0),
+            ndim=np_data.ndim,
+            shape=shape,
+        )
+        return arr, shape
+
+    def asnumpy(self):
+        """A copy as a numpy float32 array. Waits for the kernels that write this array."""
+        np_arr = np.empty(self.shape, dtype=np.float32)
+        target, _keep_alive = NDArray._numpyasarray(np_arr)
+        check_call(_LIB.DLArrayCopyFromTo(self.handle, ctypes.byref(target), None))
+        return np_arr
+
+    def copyto(self, target):
+        """Copies into `target`, or into a new array if `target` is a DLContext.
+
+        Returns:
+            The target NDArray.
+
+        Raises:
+            ValueError: target is neither.
+            DeviceError: the sizes differ.
+        """
+        if isinstance(target, DLContext):
+            target = empty(self.shape, target)
+        if not isinstance(target, NDArray):
+            raise ValueError("can't copy to type %s" % type(target))
+        check_call(_LIB.DLArrayCopyFromTo(self.handle, target.handle, None))
+        return target
+
+
+class _View(NDArray):
+    """An NDArray over the first elements of another one's memory, which it keeps alive."""
+
+    __slots__ = ["_base", "_struct", "_shape"]
+
+    def __init__(self, base, shape):
+        self._base = base
+        self._shape = c_array(ctypes.c_int64, shape)
+        struct = base.handle.contents
+        self._struct = DLArray(
+            data=struct.data, ctx=struct.ctx, ndim=len(shape), shape=self._shape
+        )
+        super().__init__(ctypes.pointer(self._struct))
+
+    def __del__(self):
+        """The base frees the memory."""
+
+
+def size_of(shape):
+    """Number of elements of an array of this shape; 1 for ()."""
+    size = 1
+    for extent in shape:
+        size *= extent
+    return size
+
+
+def view(base, shape):
+    """An NDArray of another shape over the first elements of `base`, sharing its memory.
+
+    Raises:
+        ValueError: base has fewer elements than shape.
+    """
+    if size_of(shape) > size_of(base.shape):
+        raise ValueError(
+            "a view of shape %s does not fit into an array of shape %s" % (shape, base.shape)
+        )
+    return _View(base, shape)
+
+
+def array(arr, ctx=cpu(0)):  # noqa: B008 (the published default, a constant)
+    """A new NDArray with the values of an array-like, as float32."""
+    if not isinstance(arr, np.ndarray):
+        arr = np.array(arr)
+    ret = empty(arr.shape, ctx)
+    ret._sync_copyfrom(arr)
+    return ret
+
+
+def empty(shape, ctx=cpu(0)):  # noqa: B008 (the published default, a constant)
+    """A new NDArray, not initialised. `shape` is a sequence of ints; () is one element."""
+    shape = c_array(ctypes.c_int64, shape)
+    handle = DLArrayHandle()
+    check_call(_LIB.DLArrayAlloc(shape, ctypes.c_int(len(shape)), ctx, ctypes.byref(handle)))
+    return NDArray(handle)
