@@ -59,9 +59,8 @@ def make_command(device: str) -> list[str]:
 
 def build_environment() -> dict[str, str]:
     """Variables that choose the tool chain and find its libraries, as they are here."""
-    names = ("CXX", "NVCC", "CUDA_HOME", "CUDA_PATH", "CUDA_ARCH", "LD_LIBRARY_PATH")
-    names += ("CUDA_VISIBLE_DEVICES", "EMULATOR_THREADS", "PYTHONPATH", "XDG_CACHE_HOME")
-    return {name: os.environ[name] for name in names if name in os.environ}
+    names = "CXX NVCC CUDA_HOME CUDA_PATH CUDA_ARCH LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES"
+    return {name: os.environ[name] for name in names.split() if name in os.environ}
 
 
 def backend_of(tree: Path) -> str:

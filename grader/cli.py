@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from grader import __version__
+from grader.bench import bench
 from grader.build import KIT, PRISTINE
 from grader.release import ReleaseError, release, stale
 from grader.report import show_report, show_result
@@ -25,6 +26,7 @@ _EXAMPLES = """examples:
   grader release                              regenerate assignment/ from solution/
   grader release --check                      say whether it is fresh
   grader release --part 2 --output classic/   holes in part 2 alone
+  grader bench                                measure the solution on this machine's GPU
 
 exit codes: 0 as it should be, 1 the submission fell short, 2 usage, 3 the grader failed
 """
@@ -41,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     _add_grade(commands)
     _add_release(commands)
+    _add_bench(commands)
     return parser
 
 
@@ -67,8 +70,18 @@ def _add_release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.set_defaults(run=_release)
 
 
+def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("bench", help="measure the solution, as it is built")
+    command.add_argument("--output", type=Path, default=KIT / "handout", metavar="FOLDER")
+    command.add_argument("--data", metavar="FOLDER", help="MNIST; default: search")
+    command.set_defaults(run=_bench)
+
+
 def _grade(options: argparse.Namespace, console: Console) -> int:
     rubric = load_rubric(options.profile)
+    if not options.submission.exists():
+        print(f"grader: {options.submission} does not exist", file=sys.stderr)
+        return USAGE
     settings = Options(
         rubric=rubric,
         device=options.device,
@@ -102,6 +115,13 @@ def _release(options: argparse.Namespace, console: Console) -> int:
         return FELL_SHORT if differences else OK
     files = release(source, options.output, parts, tasks)
     console.print(f"{len(files)} files in {options.output}", highlight=False, markup=False)
+    return OK
+
+
+def _bench(options: argparse.Namespace, console: Console) -> int:
+    with console.status("measuring") as status:
+        bench(options.output, options.data, lambda what: status.update(f"measuring {what}"))
+    console.print((options.output / "results.md").read_text(), markup=False, highlight=False)
     return OK
 
 

@@ -47,7 +47,9 @@ def _show_failure(console: Console, result: Result) -> None:
     title = f"{result.task} " if result.task else ""
     console.print(f"\n[bold]{title}{escape(result.check)}[/]: {escape(result.sentence)}")
     blame = "the grader failed: " if result.status == ERROR else ""
-    console.print(f"  [{_STYLES[result.status]}]{blame}{escape(result.message)}[/]", highlight=False)
+    console.print(
+        f"  [{_STYLES[result.status]}]{blame}{escape(result.message)}[/]", highlight=False
+    )
     for line in result.details[-_DETAIL_LINES:]:
         console.print(f"    {escape(line)}", highlight=False)
     if result.hint:

@@ -17,11 +17,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from grader import __version__, build, sandbox
 from grader.checks import CHECKS, Context, Failure
-from grader.remote import ChildError, StudentError
-from grader.rubric import Row, Rubric
-from grader.submission import Submission, SubmissionError, load_submission
+from grader.remote import ChildError, Remote, StartError, StudentError
+from grader.rubric import Row, Rubric, RubricError
+from grader.submission import SubmissionError, load_submission
 
 #: Version of the report's JSON; a change that breaks readers makes it larger.
 SCHEMA = "dlsys-grader-report/1"
@@ -150,7 +152,8 @@ def grade(
     """Grades a folder or an archive. Every result is passed to on_result when it is there.
 
     Raises:
-        GraderError: the kit can't be built on this machine, or the rubric has no such check.
+        RubricError: the rubric has no check of a name in `only`.
+        GraderError: the kit can't be built on this machine, or its device does not work.
     """
     started = time.monotonic()
     rows = _select(options.rubric, options.only)
@@ -162,8 +165,11 @@ def grade(
         report.results = [_skip(row, "the submission can't be read") for row in rows]
         return _finish(report, options, started)
     report.sha256, report.notes = submission.sha256, list(submission.notes)
+    prebuilt = _prebuilt(options.device)
+    _check_device(prebuilt)
     with _workspace(options.keep) as tree:
-        _lay_out(tree, submission, options.device)
+        shutil.copytree(prebuilt, tree, dirs_exist_ok=True)
+        build.lay_over(tree, submission.taken)
         for row in rows:
             result = _run(row, tree, report, options)
             report.results.append(result)
@@ -205,7 +211,7 @@ def _select(rubric: Rubric, only: Iterable[str]) -> list[Row]:
     while pending:
         name = pending.pop()
         if name not in rows:
-            raise GraderError(f"no check {name!r}; hint: one of {', '.join(rows)}")
+            raise RubricError(f"no check {name!r}; hint: one of {', '.join(rows)}")
         if name not in wanted:
             wanted.add(name)
             pending.extend(rows[name].requires)
@@ -226,12 +232,6 @@ def _workspace(keep: Path | None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _lay_out(tree: Path, submission: Submission, device: str) -> None:
-    """The pristine tree, built, with the submission's files over it."""
-    shutil.copytree(_prebuilt(device), tree, dirs_exist_ok=True)
-    build.lay_over(tree, submission.taken)
-
-
 def _prebuilt(device: str) -> Path:
     """The pristine tree with its own objects built, so that a submission compiles one file."""
     target = build.cache_folder() / build.tree_key(device)
@@ -242,9 +242,7 @@ def _prebuilt(device: str) -> Path:
     try:
         build.copy_pristine(scratch)
         limits = sandbox.Limits(wall=600)
-        done = sandbox.run(
-            build.make_command(device), scratch, build.build_environment(), limits
-        )
+        done = sandbox.run(build.make_command(device), scratch, build.build_environment(), limits)
         if done.rc != 0:
             raise GraderError(f"the kit does not build here:\n{done.output[-2000:].strip()}")
         with contextlib.suppress(OSError):  # somebody else was faster
@@ -254,6 +252,22 @@ def _prebuilt(device: str) -> Path:
     return target
 
 
+def _check_device(tree: Path) -> None:
+    """Raises GraderError unless an array goes to the device of the pristine tree and back."""
+    limits, paths = sandbox.Limits(wall=60), [str(tree / "python")]
+    sent = np.arange(3, dtype=np.float32)
+    try:
+        with Remote(sys.executable, paths, tree, limits, _child_environment()) as remote:
+            nd = remote.import_("dlsys.ndarray")
+            got = remote.fetch(nd.array(sent, ctx=nd.gpu(0)).asnumpy())
+    except (ChildError, StartError) as error:
+        raise GraderError(
+            f"the {build.backend_of(tree)} GPU does not work here: {error}"
+        ) from error
+    if not np.array_equal(got, sent):
+        raise GraderError(f"the {build.backend_of(tree)} GPU returns {got} for {sent}")
+
+
 def _run(row: Row, tree: Path, report: Report, options: Options) -> Result:
     """Runs one check, whatever happens in it."""
     passed = {result.check for result in report.results if result.status == PASS}
@@ -261,7 +275,9 @@ def _run(row: Row, tree: Path, report: Report, options: Options) -> Result:
     if missing:
         return _skip(row, f"needs {', '.join(missing)}")
     started = time.monotonic()
-    result = _build(row, tree, options) if row.name == "build" else _check(row, tree, report, options)
+    result = (
+        _build(row, tree, options) if row.name == "build" else _check(row, tree, report, options)
+    )
     result.seconds = round(time.monotonic() - started, 3)
     result.score = row.points if result.status == PASS else 0.0
     return result
@@ -311,9 +327,7 @@ def _check(row: Row, tree: Path, report: Report, options: Options) -> Result:
         CHECKS[row.name](context)
         return _result(row, PASS, facts=context.facts)
     except Failure as failure:
-        return _result(
-            row, FAIL, message=failure.message, hint=failure.hint, facts=context.facts
-        )
+        return _result(row, FAIL, message=failure.message, hint=failure.hint, facts=context.facts)
     except ChildError as error:
         return _result(row, FAIL, **_explain(error), facts=context.facts)
     except Exception as error:  # the grader's own fault must not end the other checks
@@ -335,9 +349,11 @@ def _explain(error: ChildError) -> dict[str, Any]:
     first = error.message.strip().partition("\n")[0]
     if "NotImplementedError" in error.types and first.startswith("task "):
         return {"message": first}
-    hint = "this is Python 2 code; run 2to3 on it, or mend it by hand" if any(
-        words in error.message for words in _PYTHON_2
-    ) else ""
+    hint = (
+        "this is Python 2 code; run 2to3 on it, or mend it by hand"
+        if any(words in error.message for words in _PYTHON_2)
+        else ""
+    )
     return {
         "message": str(error),
         "details": error.traceback.splitlines() + details,

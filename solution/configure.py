@@ -47,12 +47,8 @@ def gpu_architecture():
     calls = (
         lambda: driver.cuInit(0),
         lambda: driver.cuDeviceGet(ctypes.byref(device), 0),
-        lambda: driver.cuDeviceGetAttribute(
-            ctypes.byref(major), COMPUTE_CAPABILITY_MAJOR, device
-        ),
-        lambda: driver.cuDeviceGetAttribute(
-            ctypes.byref(minor), COMPUTE_CAPABILITY_MINOR, device
-        ),
+        lambda: driver.cuDeviceGetAttribute(ctypes.byref(major), COMPUTE_CAPABILITY_MAJOR, device),
+        lambda: driver.cuDeviceGetAttribute(ctypes.byref(minor), COMPUTE_CAPABILITY_MINOR, device),
     )
     if any(call() != 0 for call in calls):
         return None

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from dlsys import data
 
 ROOT = Path(__file__).resolve().parent.parent

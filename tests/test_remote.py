@@ -11,9 +11,10 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from grader import remote as module
+from grader import pipe as module
 from grader import worker
 from grader.remote import (
+    BUILTINS,
     ChildDied,
     ChildError,
     ChildTimeout,
@@ -196,7 +197,7 @@ def test_values_that_cannot_be_sent_are_refused_at_once(shared):
 
 def test_both_sides_know_the_same_types_and_builtins():
     assert module.DTYPES == worker.DTYPES
-    assert set(worker.BUILTINS) == module.BUILTINS
+    assert set(worker.BUILTINS) == BUILTINS
     assert module._PREFIX.format == worker.PREFIX.format
 
 
@@ -579,7 +580,7 @@ def header(**changed):
 
 
 def parse(data, body=0, nonce="n"):
-    return module._parse_reply(*module._parse_header(data, nonce, body), 3)
+    return module.parse_reply(*module._parse_header(data, nonce, body), 3)
 
 
 @pytest.mark.parametrize(

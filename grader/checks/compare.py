@@ -109,7 +109,11 @@ def _near(a: Array, b: Array) -> bool:
 
 
 def _transposed(got: Array, expected: Array, wrong: Array) -> str:
-    if got.ndim == 2 and min(got.shape) > 1 and _near(got, expected.T.reshape(-1).reshape(got.shape)):
+    if (
+        got.ndim == 2
+        and min(got.shape) > 1
+        and _near(got, expected.T.reshape(-1).reshape(got.shape))
+    ):
         return "the result is transposed"
     return ""
 

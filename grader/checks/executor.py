@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -59,10 +60,10 @@ def _check_two_inputs(session: Session, ad: Any, x: Any, y: Any, sizes: Shape) -
         _check_shape(session, what, node, {x: shape_x, y: shape_y}, expected)
 
 
-def _infer(ad: Any, node: Any, shapes: dict[Any, Shape]) -> Any:
+def _infer(ad: Any, node: Any, shapes: Mapping[Any, Shape]) -> Any:
     """The proxy of the shape that an executor infers for node."""
     executor = ad.Executor([node])
-    executor.infer_shape(shapes)
+    executor.infer_shape(dict(shapes))
     return executor.node_to_shape_map[node]
 
 

@@ -146,7 +146,9 @@ def gradient_reduce_broadcast(ctx: Context) -> None:
             (a,) = _values(ctx, shape)
             (g,) = _values(ctx, shape[1:] or (1,))
             expected = np.broadcast_to(g, shape)
-            _check(ctx, session, "reducesumaxiszero_op(a)", ad.reducesumaxiszero_op, [a], g, [expected])
+            _check(
+                ctx, session, "reducesumaxiszero_op(a)", ad.reducesumaxiszero_op, [a], g, [expected]
+            )
         a, b, g = _values(ctx, (4,), (3, 4), (3, 4))
         expected_pair = [g.sum(axis=0), np.zeros(b.shape)]
         _check(ctx, session, "broadcastto_op(a, b)", ad.broadcastto_op, [a, b], g, expected_pair, 3)

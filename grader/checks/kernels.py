@@ -183,7 +183,10 @@ def softmax(ctx: Context) -> None:
         for shape in _shapes(ctx, (400, 1000), ODD_MATRICES):
             _check_softmax(session, ctx.uniform(shape, -5, 5))
         if ctx.thorough:
-            large = ctx.uniform((33, 65), -5, 5) + np.float32(200) * ctx.random.choice([-1, 1], 33)[:, None]
+            large = (
+                ctx.uniform((33, 65), -5, 5)
+                + np.float32(200) * ctx.random.choice([-1, 1], 33)[:, None]
+            )
             _check_softmax(session, large.astype(np.float32))
 
 

@@ -1,0 +1,82 @@
+# The kit's own targets. The two that matter: `make grade` and `make test`.
+#
+#   make grade                      set everything up, grade the reference solution
+#   make grade SUBMISSION=path      grade a folder or an archive (more options: ARGS="--help")
+#   make test                       all tests of the kit and of the solution
+#
+# Needs Python 3.10 or newer with venv, and make. Everything else comes from the package index.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SUBMISSION ?= solution
+PROFILE ?= default
+DEVICE ?= auto
+ARGS ?=
+READY := $(VENV)/.ready
+READY_DEV := $(VENV)/.ready-dev
+
+# Builds the solution's library, for a real GPU if there is one.
+all: $(READY)
+	@$(MAKE) -C solution PYTHON=$(CURDIR)/$(BIN)/python DEVICE=$(DEVICE)
+
+# Grades one submission and prints the report.
+grade: $(READY)
+	@$(BIN)/grader grade $(SUBMISSION) --profile $(PROFILE) --device $(DEVICE) $(ARGS)
+
+# Runs the tests that students run, on the solution, then the kit's own tests on both cores.
+test: $(READY_DEV) all
+	cd solution && ../$(BIN)/python -m pytest -q tests
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+# Style and types of Python, format of C++.
+lint: $(READY_DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	git ls-files 'solution/*.cc' 'solution/*.h' 'solution/*.cu' | xargs $(BIN)/clang-format --dry-run -Werror
+
+# Writes the code in the form that lint wants.
+format: $(READY_DEV)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	git ls-files 'solution/*.cc' 'solution/*.h' 'solution/*.cu' | xargs $(BIN)/clang-format -i
+
+# Regenerates assignment/ from solution/.
+release: $(READY)
+	$(BIN)/grader release
+
+# Builds, checks and measures everything on a real GPU, and writes handout/results.*.
+gpu-check: $(READY_DEV)
+	bash tests/gpu_check.sh
+
+# Resolves the dependencies of pyproject.toml anew into constraints.txt.
+lock: | $(BIN)/python
+	$(BIN)/pip install -q uv
+	$(BIN)/uv pip compile -q --universal --python-version 3.10 --all-extras --no-header \
+	  --no-annotate pyproject.toml -o constraints.txt
+
+# Removes what was built; the virtual environment stays.
+clean:
+	$(MAKE) -C solution clean
+	rm -rf reports
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "Python 3.10 or newer is needed; hint: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "Python's venv is missing; hint: apt-get install python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(READY): pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
+	@command -v g++ >/dev/null || command -v clang++ >/dev/null || command -v c++ >/dev/null || \
+	  { echo "no C++ compiler here: taking the one that the ziglang package ships"; \
+	    $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[compiler]'; }
+	@touch $@
+
+$(READY_DEV): $(READY)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+.PHONY: all grade test lint format release gpu-check lock clean

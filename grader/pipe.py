@@ -1,0 +1,369 @@
+"""A worker process, the frames to and from it, and the reading of what it sends and prints."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import math
+import os
+import re
+import secrets
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grader import sandbox
+from grader.sandbox import Limits, OutputLimitError, plain
+
+WORKER = Path(__file__).with_name("worker.py")
+DTYPES = frozenset(
+    {
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64"),
+    }
+)
+
+_PREFIX = struct.Struct("<IQ")  # lengths of a frame's header and body; worker.py describes both
+_MAX_HEADER = 8 << 20
+_MAX_DEPTH = 40  # of containers in a reply: more than the worker sends
+_MAX_TEXT = 1 << 20
+_GRACE = 1.0  # seconds between the end of a child's pipe and its own
+_PIPE_BYTES = 1 << 20
+_F_SETPIPE_SZ = 1031
+
+
+class StartError(RuntimeError):
+    """The worker did not come up: the grader's or the machine's fault, no student code ran."""
+
+
+class ChildError(Exception):
+    """What the student's code did wrong, in one sentence.
+
+    `doing` tells which instruction was running, `output` what the child had printed by then.
+    """
+
+    doing: str = ""
+    output: str = ""
+
+
+class ChildDied(ChildError):
+    """The process ended, or closed its pipe, before its last word. `rc` as of subprocess."""
+
+    def __init__(self, rc: int | None, doing: str) -> None:
+        self.rc, self.doing = rc, doing
+        super().__init__(f"the process {_death(rc)}; it was running: {doing}")
+
+
+class ChildTimeout(ChildError):
+    """The child did not answer in time."""
+
+    def __init__(self, seconds: float, doing: str, kind: str = "") -> None:
+        self.seconds, self.doing = seconds, doing
+        super().__init__(f"not finished within {seconds:g} s{kind}: {doing}")
+
+
+class OutputFlood(ChildError):
+    """The child printed more than `limit` bytes."""
+
+    def __init__(self, limit: int, doing: str) -> None:
+        self.limit, self.doing = limit, doing
+        super().__init__(f"printed more than {limit} bytes while running: {doing}")
+
+
+class ProtocolError(ChildError):
+    """The child's reply is malformed: something in it wrote to the grader's pipe."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"the process sent a malformed reply: {what}")
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """A fetched value of a type that is not sent: its type's name and the start of its repr."""
+
+    type_name: str
+    text: str
+
+
+def _death(rc: int | None) -> str:
+    if rc is None:
+        return "closed its reply pipe before the check was over"
+    if rc < 0:
+        return f"was killed by signal {-rc} ({sandbox.signal_name(-rc)})"
+    return f"ended with exit code {rc} before the check was over"
+
+
+class Pipe:
+    """A worker process and the frames to and from it; `deadline` is (monotonic time, seconds)."""
+
+    def __init__(
+        self,
+        python: str | Path,
+        sys_path: list[str],
+        root: Path,
+        limits: Limits,
+        env: Mapping[str, str] | None,
+        max_reply: int,
+    ) -> None:
+        requests, self._requests = os.pipe()
+        self._replies, replies = os.pipe()
+        self._progress = tempfile.TemporaryFile()  # noqa: SIM115 closed by _close
+        theirs = (requests, replies, self._progress.fileno())
+        config = json.dumps({"sys_path": sys_path, "root": str(root)})
+        argv = [str(python), "-I", "-B", "-u", str(WORKER), *map(str, theirs), config]
+        try:
+            self.child = sandbox.start(argv, root, env, limits, theirs)
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            os.close(requests)
+            os.close(replies)
+        for fd in (self._requests, self._replies):
+            _widen(fd)
+        self.deadline = (self.child.deadline, limits.wall)
+        self._max_reply = max_reply
+        self._root = root
+        self._ready = self._ended = False
+
+    def await_ready(self) -> None:
+        """Waits for the worker's first word; no student code runs before. Raises StartError."""
+        if self._ready:
+            return
+        try:
+            self._receive("ready")
+            self._ready = True
+        except (EOFError, TimeoutError, OutputLimitError, ProtocolError) as error:
+            rc = self.farewell()
+            self.end()
+            raise StartError(
+                f"the worker did not start ({type(error).__name__}, exit code {rc}): "
+                f"{self.child.output.text().strip()[-2000:]}"
+            ) from error
+
+    def exchange(
+        self, batch: list[Any], arrays: list[np.ndarray[Any, Any]]
+    ) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
+        """Sends a batch and returns its reply's header and arrays."""
+        self.await_ready()
+        os.pwrite(self._progress.fileno(), bytes(_PREFIX.size), 0)
+        nonce = secrets.token_hex(8)
+        specs = [[a.dtype.name, a.shape] for a in arrays]
+        request = {"id": nonce, "do": batch, "arrays": specs}
+        header = json.dumps(request, separators=(",", ":")).encode()
+        self._send(_PREFIX.pack(len(header), sum(a.nbytes for a in arrays)) + header)
+        for array in arrays:
+            self._send(_raw(array))
+        reply = self._receive(nonce)
+        self.child.collect()
+        return reply
+
+    def progress(self) -> int | None:
+        """The index of the instruction that the child began last: its word, so only for texts."""
+        data = os.pread(self._progress.fileno(), _PREFIX.size, 0)
+        index, begun = _PREFIX.unpack(data) if len(data) == _PREFIX.size else (0, 0)
+        return index if begun else None
+
+    def printed(self) -> str:
+        """What the child has printed, as `trimmed` tells it."""
+        return trimmed(self.child.output.text(), self._root)
+
+    def farewell(self) -> int | None:
+        """The exit code of a child whose pipe has ended; None if the child itself has not."""
+        with contextlib.suppress(TimeoutError, OutputLimitError):
+            if not self.child.wait(time.monotonic() + _GRACE):
+                return self.child.kill()
+        return None
+
+    def end(self) -> None:
+        """Kills the child and its descendants. Harmless when repeated."""
+        self.child.kill()
+        self._close()
+
+    def _close(self) -> None:
+        if not self._progress.closed:
+            self._progress.close()
+            os.close(self._requests)
+            os.close(self._replies)
+
+    def _send(self, data: bytes | memoryview) -> None:
+        self.child.write_all(self._requests, memoryview(data), self.deadline[0])
+
+    def _read(self, size: int) -> bytearray:
+        data = bytearray(size)
+        self.child.read_into(self._replies, memoryview(data), self.deadline[0])
+        return data
+
+    def _receive(self, nonce: str) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
+        size, body = _PREFIX.unpack(self._read(_PREFIX.size))
+        if size > _MAX_HEADER or body > self._max_reply:
+            raise ProtocolError(f"it claims {size} and {body} bytes, more than allowed")
+        header, arrays = _parse_header(self._read(size), nonce, body)
+        for array in arrays:
+            self.child.read_into(self._replies, _raw(array), self.deadline[0])
+        return header, arrays
+
+
+def _widen(fd: int) -> None:
+    """Makes our end of a pipe non-blocking, and on Linux the pipe larger where that is allowed."""
+    os.set_blocking(fd, False)
+    with contextlib.suppress(OSError):
+        if sys.platform == "linux":
+            fcntl.fcntl(fd, _F_SETPIPE_SZ, _PIPE_BYTES)
+
+
+def _raw(array: np.ndarray[Any, Any]) -> memoryview:
+    """The bytes of a contiguous array."""
+    return array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
+
+
+# What follows reads what the child wrote. Anything may stand there.
+
+_MALFORMED = (
+    *(AttributeError, IndexError, KeyError, MemoryError, OverflowError, RecursionError),
+    *(TypeError, ValueError),
+)
+
+
+@contextlib.contextmanager
+def _suspicious(what: str) -> Iterator[None]:
+    try:
+        yield
+    except _MALFORMED as error:
+        raise ProtocolError(f"{what} ({type(error).__name__})") from error
+
+
+def _demand(condition: bool, what: str) -> None:
+    if not condition:
+        raise ProtocolError(what)
+
+
+def _parse_header(
+    data: bytearray, nonce: str, body: int
+) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
+    """The header and its arrays, not yet filled, whose bytes are exactly `body`."""
+    with _suspicious("its header is not as agreed"):
+        header = json.loads(data.decode("ascii"))
+        _demand(type(header) is dict, "its header is no object")
+        _demand(header["id"] == nonce, "it answers no question")
+        specs = [(dtype, tuple(shape)) for dtype, shape in header["arrays"]]
+        for dtype, shape in specs:
+            _demand(dtype in DTYPES, "an array has an unknown type")
+            _demand(all(type(n) is int and n >= 0 for n in shape), "an array has an odd shape")
+        sizes = [math.prod(shape) * np.dtype(dtype).itemsize for dtype, shape in specs]
+        _demand(sum(sizes) == body, "its arrays do not fill it")
+        return header, [np.empty(shape, dtype) for dtype, shape in specs]
+
+
+def parse_reply(
+    header: dict[str, Any], arrays: list[np.ndarray[Any, Any]], count: int
+) -> tuple[list[Any], tuple[int, tuple[str, ...], str, str] | None]:
+    """The fetched values, and the error: index among `count`, types, message, traceback."""
+    with _suspicious("its values are not as agreed"):
+        error = header["error"]
+        if error is None:
+            return [_decode(value, arrays, 0) for value in header["values"]], None
+        index, types = error["index"], tuple(plain(name) for name in error["types"])
+        _demand(type(index) is int and 0 <= index < count, "it names no instruction")
+        _demand(bool(types), "its exception has no type")
+        return [], (index, types, plain(error["message"]), _traceback(error))
+
+
+def _traceback(error: dict[str, Any]) -> str:
+    lines = [
+        plain(f"{file}:{line:d} in {name}\n    {source}")
+        for file, line, name, source in error["frames"]
+    ]
+    if error["skipped"]:
+        lines.insert(len(lines) // 4, f"[... {error['skipped']:d} more ...]")
+    return "\n".join(lines)
+
+
+def _decode(value: Any, arrays: list[np.ndarray[Any, Any]], depth: int) -> Any:
+    """The local value that an encoded value of a reply stands for."""
+    _demand(depth <= _MAX_DEPTH, "a value is nested too deeply")
+    if isinstance(value, str):
+        _demand(len(value) <= _MAX_TEXT, "a string is too long")
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    ((kind, content),) = value.items()
+    if kind in ("a", "g", "b"):
+        return _decode_array(kind, arrays[content])
+    if kind == "d":
+        pairs = [(_decode(k, arrays, depth + 1), _decode(v, arrays, depth + 1)) for k, v in content]
+        return dict(pairs)
+    if kind == "o":
+        return Opaque(*(plain(word) for word in content))
+    if kind == "e":
+        return ...
+    _demand(kind in ("l", "t"), "a value is of an unknown kind")
+    items = [_decode(item, arrays, depth + 1) for item in content]
+    return items if kind == "l" else tuple(items)
+
+
+def _decode_array(kind: str, array: np.ndarray[Any, Any]) -> Any:
+    if kind == "a":
+        return array
+    if kind == "b":
+        return array.tobytes()
+    _demand(array.shape == (), "a scalar has a shape")
+    return array[()]
+
+
+# What the worker itself prints: its frames in tracebacks, warnings about its lines.
+_OWN = re.compile(
+    r'^(?:  File "{0}", line \d+, in .*\n(?:    .*\n?)*|{0}:\d+: .*\n?(?:  .*\n?)?)'.format(
+        re.escape(str(WORKER))
+    ),
+    re.MULTILINE,
+)
+# What faulthandler prints: the fault, and of every thread its frames, the latest first.
+_HEAD = r"(?:Current thread|Thread|Stack)\b.* \(most recent call first\):\n?"
+_BLOCK = re.compile(
+    rf"^(.*Fatal Python error: .*\n?|(?={_HEAD}))"
+    rf"((?:{_HEAD}|Python runtime state: .*\n?|Extension modules: .*\n?|  .*\n?|\n)+)",
+    re.MULTILINE,
+)
+_THREAD = re.compile(
+    r"^(Current thread|Thread|Stack)\b.* \(most recent call first\):$", re.MULTILINE
+)
+_FRAME = re.compile(r'^  File "(.*)", (line .*)$', re.MULTILINE)
+
+
+def trimmed(output: str, root: Path) -> str:
+    """What a child printed, as its student needs it.
+
+    Without the worker's own lines; of a fault, its first line and the frames in files below
+    `root`, by thread if there are several with such frames.
+    """
+    # faulthandler escapes what is not ASCII.
+    spellings = {os.path.abspath(root), os.path.realpath(root)}
+    roots = [path.encode("ascii", "backslashreplace").decode() + os.sep for path in spellings]
+    return _BLOCK.sub(lambda block: _shorten(block, roots), _OWN.sub("", output))
+
+
+def _shorten(block: re.Match[str], roots: list[str]) -> str:
+    _, *parts = _THREAD.split(block[2])
+    threads = [(name, _frames(text, roots)) for name, text in zip(parts[::2], parts[1::2])]
+    threads = [(name, frames) for name, frames in threads if frames]
+    heads = len(threads) > 1
+    lines = [f"{name} (most recent call first):\n" * heads + frames for name, frames in threads]
+    return block[1] + "".join(lines)
+
+
+def _frames(text: str, roots: list[str]) -> str:
+    """The lines of frames in files below one of `roots`, with paths from there."""
+    lines = []
+    for file, place in _FRAME.findall(text):
+        path = os.path.normpath(file)
+        lines += [f'  File "{path[len(r) :]}", {place}\n' for r in roots if path.startswith(r)][:1]
+    return "".join(lines)

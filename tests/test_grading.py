@@ -1,0 +1,220 @@
+"""Grading from end to end, on the emulated GPU: the reference, the skeleton, wrong submissions."""
+
+import dataclasses
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import catalogue
+from grader import cli
+from grader.report import show_report
+from grader.rubric import load_rubric
+from grader.runner import FAIL, PASS, SKIPPED, Options, grade
+
+KIT = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("DLSYS_DATA") or KIT.parent / "shared" / "data" / "mnist")
+
+#: Checks where a submission that hangs should be given up soon.
+HANGS = {"kernel_hangs", "gradients_hang"}
+
+
+def options(profile="default", **more):
+    more.setdefault("data", DATA if DATA.is_dir() else None)
+    return Options(rubric=load_rubric(profile), device="emulated", **more)
+
+
+def results(report):
+    return {result.check: result for result in report.results}
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return grade(KIT / "solution", options(seed="5eed"))
+
+
+@pytest.fixture(scope="module")
+def skeleton():
+    return grade(KIT / "assignment", options())
+
+
+def test_the_reference_scores_full_points(reference):
+    assert {r.check: r.message for r in reference.results if r.status != PASS} == {}
+    assert reference.score == reference.points == 25
+    assert reference.complete
+
+
+def test_the_untouched_skeleton_scores_nothing_in_its_own_tasks(skeleton):
+    assert skeleton.score == 0
+    assert [r.check for r in skeleton.results if r.task and r.status == PASS] == []
+
+
+def test_every_task_of_the_skeleton_fails_with_its_own_id(skeleton):
+    direct = {r.task: r.message for r in skeleton.results if r.status == FAIL}
+    for check in skeleton.results:
+        if check.status == FAIL and not check.check.startswith("mnist"):
+            assert check.message == f"task {check.task} is not written yet"
+    needs = {r.task for r in skeleton.results if r.status == SKIPPED}
+    assert set(direct) | needs == set(load_rubric("default").tasks)
+
+
+def test_what_is_given_passes_in_the_skeleton(skeleton):
+    found = results(skeleton)
+    assert found["build"].status == PASS
+    assert found["softmax_cross_entropy"].status == PASS
+
+
+def test_part_2_alone_leaves_part_1_solved(tmp_path):
+    from grader.release import release
+
+    release(KIT / "solution", tmp_path / "classic", {2})
+    checks = [r.name for r in load_rubric("default").rows if r.task.startswith("1.")]
+    report = grade(tmp_path / "classic", options(only=tuple(checks)))
+    assert report.score == 10
+
+
+def test_a_solution_in_the_classic_manner_gets_the_published_points():
+    report = grade(KIT / "tests/submissions/classic", options("classic"))
+    assert {r.check: r.message for r in report.results if r.status != PASS} == {}
+    assert report.score == report.points == 15
+
+
+@pytest.mark.parametrize("mutant", catalogue.mutants(), ids=lambda mutant: mutant.name)
+def test_a_wrong_submission_fails_the_check_it_names(mutant, tmp_path):
+    setup = options(only=(mutant.check,))
+    if mutant.name in HANGS:
+        rows = tuple(
+            dataclasses.replace(row, seconds=8) if row.name == mutant.check else row
+            for row in setup.rubric.rows
+        )
+        setup = dataclasses.replace(setup, rubric=dataclasses.replace(setup.rubric, rows=rows))
+    report = grade(catalogue.write(mutant, tmp_path), setup)
+    result = results(report)[mutant.check]
+    assert result.status == FAIL, f"{mutant.title}: {result}"
+    said = "\n".join([result.message, result.hint, *result.details])
+    for words in mutant.says:
+        assert words in said
+
+
+def test_every_check_is_failed_by_some_wrong_submission():
+    caught = {mutant.check for mutant in catalogue.mutants()}
+    assert {row.name for row in load_rubric("default").rows} - caught == set()
+
+
+def test_a_check_that_needs_a_failed_one_is_skipped_not_failed(tmp_path):
+    broken = next(m for m in catalogue.mutants() if m.name == "does_not_compile")
+    report = grade(catalogue.write(broken, tmp_path), options(only=("relu",)))
+    assert results(report)["relu"].status == SKIPPED
+    assert "needs build" in results(report)["relu"].message
+    assert "src/gpu_op.cu:" in results(report)["build"].message
+
+
+def test_other_files_of_a_submission_are_ignored_and_named(tmp_path):
+    shutil.copytree(
+        KIT / "solution", tmp_path / "work", ignore=shutil.ignore_patterns("build", "__pycache__")
+    )
+    (tmp_path / "work/python/dlsys/ndarray.py").write_text("raise SystemExit('never run')\n")
+    (tmp_path / "work/cheat.py").write_text("1/0\n")
+    report = grade(tmp_path / "work", options(only=("topological_order",)))
+    assert report.score == 1
+    said = " ".join(report.notes)
+    assert "ndarray.py" in said
+    assert "cheat.py" in said
+
+
+def test_one_missing_file_leaves_the_tasks_of_the_other(tmp_path):
+    target = tmp_path / "python/dlsys"
+    target.mkdir(parents=True)
+    shutil.copy(KIT / "solution/python/dlsys/autodiff.py", target)
+    report = grade(tmp_path, options(only=("topological_order", "relu")))
+    found = results(report)
+    assert found["topological_order"].status == PASS
+    assert found["relu"].message == "task 2.11 is not written yet"
+    assert any("gpu_op.cu" in note for note in report.notes)
+
+
+def test_a_submission_that_cannot_be_read_gets_one_clear_line(tmp_path):
+    archive = tmp_path / "evil.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        info = tarfile.TarInfo("../../src/gpu_op.cu")
+        info.size = 3
+        tar.addfile(info, io.BytesIO(b"bad"))
+    report = grade(archive, options())
+    assert ".." in report.problem
+    assert report.score == 0
+    assert {r.status for r in report.results} == {SKIPPED}
+
+
+def test_the_report_is_written_after_every_check_and_is_whole(tmp_path):
+    path = tmp_path / "out" / "report.json"
+    seen = []
+
+    def look(result):
+        seen.append([r["check"] for r in json.loads(path.read_text())["results"]])
+
+    only = ("topological_order", "gradient_matmul")
+    grade(KIT / "solution", options(only=only, output=path), look)
+    assert seen == [["topological_order"], ["topological_order", "gradient_matmul"]]
+    final = json.loads(path.read_text())
+    assert final["schema"] == "dlsys-grader-report/1"
+    assert final["complete"] is True
+    assert final["score"] == final["points"] == 3
+    assert [p.name for p in path.parent.iterdir()] == ["report.json"]
+
+
+def test_the_terminal_report_shows_parts_total_and_seed(reference):
+    text = io.StringIO()
+    show_report(Console(file=text, width=100), reference, load_rubric("default"))
+    assert "part 1, autodiff" in text.getvalue()
+    assert "25 / 25" in text.getvalue()
+    assert "seed 5eed" in text.getvalue()
+    assert "\x1b[" not in text.getvalue()
+
+
+def test_exit_codes_tell_how_it_went(capsys):
+    assert cli.main(["grade", "solution", "--profile", "no-such"]) == cli.USAGE
+    assert "no rubric 'no-such'; hint:" in capsys.readouterr().err
+    assert cli.main(["grade", "solution", "--only", "no-such"]) == cli.USAGE
+    assert cli.main(["grade", str(KIT / "no-such-folder")]) == cli.USAGE
+    assert "no-such-folder does not exist" in capsys.readouterr().err
+    assert cli.main(["grade", str(KIT / "README.md"), "--device", "emulated"]) == cli.FELL_SHORT
+
+
+def test_the_command_line_grades_and_returns_success(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "grader", "grade", "solution", "--device", "emulated",
+         "--only", "reverse_walk", "--json", str(tmp_path / "r.json")],
+        cwd=KIT, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "reverse_walk" in done.stdout
+    assert json.loads((tmp_path / "r.json").read_text())["score"] == 5
+
+
+def test_students_tests_run_under_nose_and_pytest(tmp_path):
+    """In a tree of their own, as students have it."""
+    shutil.copytree(
+        KIT / "solution", tmp_path / "work", ignore=shutil.ignore_patterns("build", "__pycache__")
+    )
+    work = tmp_path / "work"
+    subprocess.run(
+        ["make", "DEVICE=emulated", f"PYTHON={sys.executable}"], cwd=work, check=True,
+        capture_output=True, timeout=600,
+    )  # fmt: skip
+    nose = subprocess.run(
+        [str(Path(sys.executable).with_name("nosetests")), "tests/test_executor.py"],
+        cwd=work, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert nose.returncode == 0, nose.stderr
+    plain = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "tests/test_autodiff.py"],
+        cwd=work, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert plain.returncode == 0, plain.stdout

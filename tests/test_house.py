@@ -1,0 +1,144 @@
+"""The order of the house: imports flow one way, generated files are fresh, facts agree."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader import release
+from grader.checks import CHECKS
+from grader.rubric import load_rubric, profiles
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+KIT = Path(__file__).resolve().parent.parent
+
+#: Each module may import those before it. Equals stand in one entry.
+PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
+GRADER_ORDER = [
+    "rubric", "release", "archive", "submission", "build", "sandbox", "worker", "pipe", "remote",
+    "checks", "runner", "report", "bench", "cli", "__main__",
+]  # fmt: skip
+CHECKS_ORDER = ["compare", "context", "gradients", "executor", "kernels", "mnist", "__init__"]
+
+
+def imports(path, package):
+    """Modules of `package` that a file imports, by their first name below it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            base = f"{package}.{node.module}" if node.module else package
+            names = [base] if node.module else [f"{package}.{a.name}" for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{a.name}" for a in node.names] + [node.module]
+        else:
+            continue
+        for name in names:
+            if name.startswith(package + "."):
+                found.add(name[len(package) + 1 :].partition(".")[0])
+    return found
+
+
+def assert_order(folder, package, order):
+    for path in sorted(folder.glob("*.py")):
+        if path.stem == "__init__" and "__init__" not in order:
+            continue
+        assert path.stem in order, f"{path} has no place in the order"
+        later = imports(path, package) & set(order[order.index(path.stem) + 1 :])
+        assert not later, f"{path} imports {later}, which come after it"
+
+
+def test_imports_of_the_package_flow_one_way():
+    assert_order(KIT / "solution/python/dlsys", "dlsys", PACKAGE_ORDER)
+
+
+def test_imports_of_the_grader_flow_one_way():
+    assert_order(KIT / "grader", "grader", GRADER_ORDER)
+
+
+def test_imports_of_the_checks_flow_one_way():
+    assert_order(KIT / "grader/checks", "grader.checks", CHECKS_ORDER)
+
+
+def test_only_the_runner_and_what_follows_know_the_checks():
+    for path in sorted((KIT / "grader").glob("*.py")):
+        if path.stem in GRADER_ORDER[: GRADER_ORDER.index("checks")]:
+            assert "checks" not in imports(path, "grader"), path
+
+
+def test_the_worker_imports_nothing_of_the_grader():
+    assert imports(KIT / "grader/worker.py", "grader") == set()
+
+
+def test_the_skeleton_is_fresh():
+    tasks = set(load_rubric("default").tasks)
+    stale = release.stale(KIT / "solution", KIT / "assignment", None, tasks)
+    assert stale == [], "hint: run make release"
+
+
+def test_no_line_of_a_solution_is_in_the_skeleton():
+    assert len(release.solution_lines(KIT / "solution")) > 150
+    assert release.leaks(KIT / "solution", KIT / "assignment") == []
+
+
+def test_a_release_of_part_2_has_holes_in_two_files_alone(tmp_path):
+    release.release(KIT / "solution", tmp_path / "classic", {2})
+    with_holes = {
+        path.relative_to(tmp_path / "classic").as_posix()
+        for path in (tmp_path / "classic").rglob("*")
+        if path.is_file() and "TODO (task" in path.read_text()
+    }
+    assert with_holes == {"python/dlsys/autodiff.py", "src/gpu_op.cu"}
+    text = (tmp_path / "classic/python/dlsys/autodiff.py").read_text()
+    assert "task 2.1" in text
+    assert "task 1." not in text
+
+
+def test_every_task_of_the_rubric_has_a_hole_and_a_check():
+    rubric = load_rubric("default")
+    marked = set()
+    for path in (KIT / "solution").rglob("*"):
+        if path.suffix in (".py", ".cu") and "build" not in path.parts:
+            marked |= set(re.findall(r"BEGIN SOLUTION (\d+\.\d+)", path.read_text()))
+    assert marked == set(rubric.tasks)
+    assert {row.task for row in rubric.rows if row.task} == set(rubric.tasks)
+
+
+@pytest.mark.parametrize("profile", profiles())
+def test_every_check_of_a_rubric_exists_and_has_a_sentence(profile):
+    for row in load_rubric(profile).rows:
+        if row.name != "build":
+            assert CHECKS[row.name].__doc__
+
+
+def test_every_check_stands_in_the_default_rubric():
+    assert set(CHECKS) == {row.name for row in load_rubric("default").rows} - {"build"}
+
+
+def test_the_published_points_are_fifteen():
+    assert load_rubric("classic").points == 15
+    default = load_rubric("default")
+    assert sum(row.points for row in default.rows if row.task.startswith("2.")) == 15
+
+
+def test_students_need_what_the_kit_needs():
+    project = tomllib.loads((KIT / "pyproject.toml").read_text())["project"]
+    ours = set(project["dependencies"])
+    for line in (KIT / "solution/requirements.txt").read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            assert line in ours
+
+
+def test_the_version_is_one():
+    from grader import __version__
+
+    project = tomllib.loads((KIT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == __version__
+    assert f"## {__version__}" in (KIT / "CHANGELOG.md").read_text()
