@@ -320,50 +320,50 @@ def _decode_array(kind: str, array: np.ndarray[Any, Any]) -> Any:
 
 
 # What the worker itself prints: its frames in tracebacks, warnings about its lines.
+_WORKER = re.escape(str(WORKER))
 _OWN = re.compile(
-    r'^(?:  File "{0}", line \d+, in .*\n(?:    .*\n?)*|{0}:\d+: .*\n?(?:  .*\n?)?)'.format(
-        re.escape(str(WORKER))
-    ),
+    rf'^(?:  File "{_WORKER}", line \d+, in .*\n?(?:    .*\n?)*|{_WORKER}:\d+: .*\n?(?:  .*\n?)?)',
     re.MULTILINE,
 )
 # What faulthandler prints: the fault, and of every thread its frames, the latest first.
-_HEAD = r"(?:Current thread|Thread|Stack)\b.* \(most recent call first\):\n?"
+_HEAD = r"(Current thread|Thread|Stack)\b.* \(most recent call first\):\n?"
 _BLOCK = re.compile(
     rf"^(.*Fatal Python error: .*\n?|(?={_HEAD}))"
-    rf"((?:{_HEAD}|Python runtime state: .*\n?|Extension modules: .*\n?|  .*\n?|\n)+)",
+    rf"(?P<rest>(?:{_HEAD}|Python runtime state: .*\n?|Extension modules: .*\n?|  .*\n?|\n)*)",
     re.MULTILINE,
 )
-_THREAD = re.compile(
-    r"^(Current thread|Thread|Stack)\b.* \(most recent call first\):$", re.MULTILINE
-)
+_THREAD = re.compile(f"^{_HEAD}", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", (line .*)$', re.MULTILINE)
 
 
 def trimmed(output: str, root: Path) -> str:
-    """What a child printed, as its student needs it.
+    """What a child printed, without the worker's own lines and what else is not the student's.
 
-    Without the worker's own lines; of a fault, its first line and the frames in files below
-    `root`, by thread if there are several with such frames.
+    Of a fault there remain its first line and the frames in files below `root`, the latest first,
+    by thread if several have such frames.
     """
-    # faulthandler escapes what is not ASCII.
     spellings = {os.path.abspath(root), os.path.realpath(root)}
+    # faulthandler escapes what is not ASCII.
     roots = [path.encode("ascii", "backslashreplace").decode() + os.sep for path in spellings]
     return _BLOCK.sub(lambda block: _shorten(block, roots), _OWN.sub("", output))
 
 
 def _shorten(block: re.Match[str], roots: list[str]) -> str:
-    _, *parts = _THREAD.split(block[2])
-    threads = [(name, _frames(text, roots)) for name, text in zip(parts[::2], parts[1::2])]
-    threads = [(name, frames) for name, frames in threads if frames]
-    heads = len(threads) > 1
-    lines = [f"{name} (most recent call first):\n" * heads + frames for name, frames in threads]
-    return block[1] + "".join(lines)
+    _, *parts = _THREAD.split(block["rest"])
+    stacks = [
+        (head, _frames(body, roots)) for head, body in zip(parts[::2], parts[1::2], strict=True)
+    ]
+    stacks = [(head, frames) for head, frames in stacks if frames]
+    named = len(stacks) > 1
+    texts = [f"{head} (most recent call first):\n" * named + frames for head, frames in stacks]
+    return block[1] + "".join(texts)
 
 
-def _frames(text: str, roots: list[str]) -> str:
+def _frames(stack: str, roots: list[str]) -> str:
     """The lines of frames in files below one of `roots`, with paths from there."""
     lines = []
-    for file, place in _FRAME.findall(text):
+    for file, place in _FRAME.findall(stack):
         path = os.path.normpath(file)
-        lines += [f'  File "{path[len(r) :]}", {place}\n' for r in roots if path.startswith(r)][:1]
+        below = [path.removeprefix(root) for root in roots if path.startswith(root)]
+        lines += [f'  File "{name}", {place}\n' for name in below[:1]]
     return "".join(lines)

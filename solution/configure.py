@@ -34,7 +34,7 @@ def package_folder(name):
         return None
     if spec is None or not spec.submodule_search_locations:
         return None
-    return list(spec.submodule_search_locations)[0]
+    return next(iter(spec.submodule_search_locations))
 
 
 def gpu_architecture():

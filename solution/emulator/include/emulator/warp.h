@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "emulator/language.h"
+
 extern "C" {
 /*! \brief Waits until every thread of the block is here or has returned. */
 void __syncthreads();
