@@ -22,7 +22,7 @@ all: $(READY)
 
 # Grades one submission and prints the report.
 grade: $(READY)
-	@$(BIN)/grader grade $(SUBMISSION) --profile $(PROFILE) --device $(DEVICE) $(ARGS)
+	@$(BIN)/grader grade "$(SUBMISSION)" --profile $(PROFILE) --device $(DEVICE) $(ARGS)
 
 # Runs the tests that students run, on the solution, then the kit's own tests on both cores.
 test: $(READY_DEV) all

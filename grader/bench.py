@@ -256,7 +256,7 @@ def as_markdown(results: dict[str, Any]) -> str:
         for k in results["kernels"]
     ]
     mnist = results["mnist"]
-    lines += ["", f"MNIST ({mnist['source']}), {mnist['epochs']} epochs, batch {mnist['batch']}, "
+    lines += ["", f"{mnist['source']}, {mnist['epochs']} epochs, batch {mnist['batch']}, "
               f"learning rate {mnist['rate']}:", ""]  # fmt: skip
     lines += ["| model | accuracy numpy | accuracy GPU | epoch numpy | epoch GPU | ratio |"]
     lines += ["|---|---|---|---|---|---|"]

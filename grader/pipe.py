@@ -47,7 +47,8 @@ class StartError(RuntimeError):
 class ChildError(Exception):
     """What the student's code did wrong, in one sentence.
 
-    `doing` tells which instruction was running, `output` what the child had printed by then.
+    `doing` tells which instruction was running, `output` what the child had printed by
+    then, as `trimmed` tells it.
     """
 
     doing: str = ""

@@ -59,7 +59,7 @@ def load_submission(source: Path, holes: Sequence[str], pristine: Path) -> Submi
     taken = {hole: _take(source, by_name[name]) for hole, name in found.items()}
     missing = [hole for hole in holes if hole not in taken]
     changed, extra = _compare(root, by_name, found, pristine)
-    notes += _text_notes(taken, pristine) + _rest_notes(members, missing, changed)
+    notes += _text_notes(taken, pristine) + _rest_notes(members, missing, changed, extra)
     return Submission(source, root, taken, missing, changed, _shorten(extra), _sha256(taken), notes)
 
 
@@ -254,13 +254,18 @@ def _text_facts(content: bytes) -> Iterator[str]:
 
 
 def _rest_notes(
-    members: Sequence[Member], missing: Sequence[str], changed: Sequence[str]
+    members: Sequence[Member],
+    missing: Sequence[str],
+    changed: Sequence[str],
+    extra: Sequence[str],
 ) -> list[str]:
     notes = []
     if missing:
         notes.append(f"not handed in, so graded as the skeleton: {', '.join(missing)}.")
     if changed:
         notes.append(f"changed but not taken, the course's own are used: {_list(changed)}.")
+    if extra:
+        notes.append(f"not files of the assignment, so not taken: {_list(extra)}.")
     if passed := Counter(_reason(member.name) for member in members if ignored(member.name)):
         what = [f"{name} ({count})" for name, count in sorted(passed.items())]
         notes.append(f"ignored, with the number of files: {_list(what)}.")

@@ -34,11 +34,11 @@ def infer_shape(ctx: Context) -> None:
             _check_shape(session, what, node, {x: shape}, expected)
         _check_two_inputs(session, ad, x, y, (m, n, k))
         for what, node, shapes in (
-            ("matmul_op(x, y)", ad.matmul_op(x, y), {x: (m, n), y: (n + 1, k)}),
-            ("x + y", x + y, {x: (m + 1, n), y: (m, n)}),
+            ("matmul_op(x, y)", ad.matmul_op(x, y), [(m, n), (n + 1, k)]),
+            ("x + y", x + y, [(m + 1, n), (m, n)]),
         ):
-            inferred = _infer(ad, node, shapes)
-            expect_error(session, inferred, f"{what} with {list(shapes.values())}")
+            inferred = node.op.infer_shape(node, shapes)
+            expect_error(session, inferred, f"{what} with {shapes}")
 
 
 def _check_two_inputs(session: Session, ad: Any, x: Any, y: Any, sizes: Shape) -> None:
@@ -61,21 +61,19 @@ def _check_two_inputs(session: Session, ad: Any, x: Any, y: Any, sizes: Shape) -
         _check_shape(session, what, node, {x: shape_x, y: shape_y}, expected)
 
 
-def _infer(ad: Any, node: Any, shapes: Mapping[Any, Shape]) -> Any:
-    """The proxy of the shape that an executor infers for node."""
-    executor = ad.Executor([node])
-    executor.infer_shape(dict(shapes))
-    return executor.node_to_shape_map[node]
-
-
 def _check_shape(
-    session: Session, what: str, node: Any, shapes: dict[Any, Shape], expected: Shape
+    session: Session, what: str, node: Any, shapes: Mapping[Any, Shape], expected: Shape
 ) -> None:
+    """The shape of one op by itself, then as an executor infers it for a graph."""
     where = f"the shape of {what} with {', '.join(map(str, shapes.values()))}"
     with session.remote.doing(where):
-        got = session.remote.fetch(_infer(session.autodiff(), node, shapes))
-    if not isinstance(got, (tuple, list)) or tuple(got) != expected:
-        raise Failure(f"{where} is {got}, expected {expected}")
+        alone = session.remote.fetch(node.op.infer_shape(node, list(shapes.values())))
+        executor = session.autodiff().Executor([node])
+        executor.infer_shape(dict(shapes))
+        mapped = session.remote.fetch_all([executor.node_to_shape_map[n] for n in (node, *shapes)])
+    for got, right in zip([alone, *mapped], [expected, expected, *shapes.values()], strict=True):
+        if not isinstance(got, (tuple, list)) or tuple(got) != right:
+            raise Failure(f"{where} is {got}, expected {right}")
 
 
 def memory_plan(ctx: Context) -> None:
@@ -132,8 +130,9 @@ def _check_replanning(session: Session, ctx: Context) -> None:
         feeds = {x: session.upload(a), y: session.upload(b)}
         for attempt in ("first", "second"):
             before = session.allocations()[0]
-            results = executor.run(feeds)
-            got = session.remote.fetch_all([results[i].asnumpy() for i in range(2)])
+            with session.remote.doing(f"relu(x * 2 + y), {attempt} run with {shape}"):
+                results = executor.run(feeds)
+                got = session.remote.fetch_all([results[i].asnumpy() for i in range(2)])
             for values, want in zip(got, _expected(a, b), strict=True):
                 verify(values, want, 16 * ROUND, f"relu(x * 2 + y), {attempt} run with {shape}")
             grown = session.allocations()[0] - before
