@@ -34,7 +34,7 @@ def package_folder(name):
         return None
     if spec is None or not spec.submodule_search_locations:
         return None
-    return list(spec.submodule_search_locations)[0]
+    return next(iter(spec.submodule_search_locations))
 
 
 def gpu_architecture():
@@ -47,12 +47,8 @@ def gpu_architecture():
     calls = (
         lambda: driver.cuInit(0),
         lambda: driver.cuDeviceGet(ctypes.byref(device), 0),
-        lambda: driver.cuDeviceGetAttribute(
-            ctypes.byref(major), COMPUTE_CAPABILITY_MAJOR, device
-        ),
-        lambda: driver.cuDeviceGetAttribute(
-            ctypes.byref(minor), COMPUTE_CAPABILITY_MINOR, device
-        ),
+        lambda: driver.cuDeviceGetAttribute(ctypes.byref(major), COMPUTE_CAPABILITY_MAJOR, device),
+        lambda: driver.cuDeviceGetAttribute(ctypes.byref(minor), COMPUTE_CAPABILITY_MINOR, device),
     )
     if any(call() != 0 for call in calls):
         return None

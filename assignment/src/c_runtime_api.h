@@ -15,84 +15,83 @@
 
 /*! \brief An extent or an index. */
 typedef int64_t index_t;
-typedef DLArray *DLArrayHandle;
+typedef DLArray* DLArrayHandle;
 /*! \brief A cudaStream_t, or NULL for the default stream. */
-typedef void *DLStreamHandle;
+typedef void* DLStreamHandle;
 
 DLSYS_EXTERN_C {
+  /*! \brief Message of the last error in this thread; never NULL, valid until the next error. */
+  const char* DLGetLastError(void);
 
-/*! \brief Message of the last error in this thread; never NULL, valid until the next error. */
-const char *DLGetLastError(void);
+  /*!
+   * \brief Stores a message for DLGetLastError.
+   * \param code what to return from the failing function: -1, or -2 for "not written yet".
+   * \return code
+   */
+  int DLSetLastError(const char* message, int code);
 
-/*!
- * \brief Stores a message for DLGetLastError.
- * \param code what to return from the failing function: -1, or -2 for "not written yet".
- * \return code
- */
-int DLSetLastError(const char *message, int code);
+  /*! \brief Reads and clears the device's error state. \param what named in the message. */
+  int DLDeviceCheck(const char* what);
 
-/*! \brief Reads and clears the device's error state. \param what named in the message. */
-int DLDeviceCheck(const char *what);
+  /*!
+   * \brief Allocates an array, not initialised.
+   * \param ndim callers may pass 32 bits: only those are read.
+   */
+  int DLArrayAlloc(const index_t* shape, index_t ndim, DLContext ctx, DLArrayHandle* out);
 
-/*!
- * \brief Allocates an array, not initialised.
- * \param ndim callers may pass 32 bits: only those are read.
- */
-int DLArrayAlloc(const index_t *shape, index_t ndim, DLContext ctx, DLArrayHandle *out);
+  /*! \brief Frees an array; NULL is allowed. */
+  int DLArrayFree(DLArrayHandle handle);
 
-/*! \brief Frees an array; NULL is allowed. */
-int DLArrayFree(DLArrayHandle handle);
+  /*! \brief Copies between arrays of the same number of bytes, on any devices. */
+  int DLArrayCopyFromTo(DLArrayHandle from, DLArrayHandle to, DLStreamHandle stream);
 
-/*! \brief Copies between arrays of the same number of bytes, on any devices. */
-int DLArrayCopyFromTo(DLArrayHandle from, DLArrayHandle to, DLStreamHandle stream);
+  /*!
+   * \brief How much device memory was asked for since the library was loaded.
+   * \param arrays allocations by DLArrayAlloc.
+   * \param raw all cudaMalloc calls that succeeded, those by DLArrayAlloc included.
+   */
+  int DLGetAllocationCounts(int64_t* arrays, int64_t* raw);
 
-/*!
- * \brief How much device memory was asked for since the library was loaded.
- * \param arrays allocations by DLArrayAlloc.
- * \param raw all cudaMalloc calls that succeeded, those by DLArrayAlloc included.
- */
-int DLGetAllocationCounts(int64_t *arrays, int64_t *raw);
+  /*! \brief arr = value. */
+  int DLGpuArraySet(DLArrayHandle arr, float value);
 
-/*! \brief arr = value. */
-int DLGpuArraySet(DLArrayHandle arr, float value);
+  /*! \brief output[i, ...] = input[...]; output.shape = (k,) + input.shape. */
+  int DLGpuBroadcastTo(const DLArrayHandle input, DLArrayHandle output);
 
-/*! \brief output[i, ...] = input[...]; output.shape = (k,) + input.shape. */
-int DLGpuBroadcastTo(const DLArrayHandle input, DLArrayHandle output);
+  /*! \brief output[...] = sum over i of input[i, ...]; a vector sums to shape (1,). */
+  int DLGpuReduceSumAxisZero(const DLArrayHandle input, DLArrayHandle output);
 
-/*! \brief output[...] = sum over i of input[i, ...]; a vector sums to shape (1,). */
-int DLGpuReduceSumAxisZero(const DLArrayHandle input, DLArrayHandle output);
+  /*! \brief output = matA + matB, element by element. */
+  int DLGpuMatrixElementwiseAdd(const DLArrayHandle matA, const DLArrayHandle matB,
+                                DLArrayHandle output);
 
-/*! \brief output = matA + matB, element by element. */
-int DLGpuMatrixElementwiseAdd(const DLArrayHandle matA, const DLArrayHandle matB,
-                              DLArrayHandle output);
+  /*! \brief output = input + val. */
+  int DLGpuMatrixElementwiseAddByConst(const DLArrayHandle input, float val, DLArrayHandle output);
 
-/*! \brief output = input + val. */
-int DLGpuMatrixElementwiseAddByConst(const DLArrayHandle input, float val, DLArrayHandle output);
+  /*! \brief output = matA * matB, element by element. */
+  int DLGpuMatrixElementwiseMultiply(const DLArrayHandle matA, const DLArrayHandle matB,
+                                     DLArrayHandle output);
 
-/*! \brief output = matA * matB, element by element. */
-int DLGpuMatrixElementwiseMultiply(const DLArrayHandle matA, const DLArrayHandle matB,
-                                   DLArrayHandle output);
+  /*! \brief output = input * val. */
+  int DLGpuMatrixMultiplyByConst(const DLArrayHandle input, float val, DLArrayHandle output);
 
-/*! \brief output = input * val. */
-int DLGpuMatrixMultiplyByConst(const DLArrayHandle input, float val, DLArrayHandle output);
+  /*! \brief matC = op(matA) op(matB); op transposes where its flag is set. */
+  int DLGpuMatrixMultiply(const DLArrayHandle matA, bool transposeA, const DLArrayHandle matB,
+                          bool transposeB, DLArrayHandle matC);
 
-/*! \brief matC = op(matA) op(matB); op transposes where its flag is set. */
-int DLGpuMatrixMultiply(const DLArrayHandle matA, bool transposeA, const DLArrayHandle matB,
-                        bool transposeB, DLArrayHandle matC);
+  /*! \brief output = max(input, 0). */
+  int DLGpuRelu(const DLArrayHandle input, DLArrayHandle output);
 
-/*! \brief output = max(input, 0). */
-int DLGpuRelu(const DLArrayHandle input, DLArrayHandle output);
+  /*! \brief output = in_grad where input > 0, else 0. */
+  int DLGpuReluGradient(const DLArrayHandle input, const DLArrayHandle in_grad,
+                        DLArrayHandle output);
 
-/*! \brief output = in_grad where input > 0, else 0. */
-int DLGpuReluGradient(const DLArrayHandle input, const DLArrayHandle in_grad,
-                      DLArrayHandle output);
+  /*! \brief Softmax of every row of a matrix. */
+  int DLGpuSoftmax(const DLArrayHandle input, DLArrayHandle output);
 
-/*! \brief Softmax of every row of a matrix. */
-int DLGpuSoftmax(const DLArrayHandle input, DLArrayHandle output);
-
-/*! \brief output[0] = mean over rows of -sum(input_b * log(softmax(input_a))). */
-int DLGpuSoftmaxCrossEntropy(const DLArrayHandle input_a, const DLArrayHandle input_b,
-                             DLArrayHandle output);
+  /*! \brief output[0] = mean over rows of -sum(input_b * log(softmax(input_a))). */
+  int DLGpuSoftmaxCrossEntropy(const DLArrayHandle input_a, const DLArrayHandle input_b,
+                               DLArrayHandle output);
 
 } /* DLSYS_EXTERN_C */
 

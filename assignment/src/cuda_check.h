@@ -16,24 +16,24 @@
   if (!(condition)) return DLSetLastError((message).c_str(), -1)
 
 /*! \brief Number of elements. */
-inline int64_t size_of(const DLArray *arr) {
+inline int64_t size_of(const DLArray* arr) {
   int64_t size = 1;
   for (int i = 0; i < arr->ndim; ++i) size *= arr->shape[i];
   return size;
 }
 
 /*! \brief The elements, as the float32 that they always are. */
-inline float *data_of(const DLArray *arr) { return static_cast<float *>(arr->data); }
+inline float* data_of(const DLArray* arr) { return static_cast<float*>(arr->data); }
 
 /*! \brief Whether two arrays have the same shape. */
-inline bool same_shape(const DLArray *a, const DLArray *b) {
+inline bool same_shape(const DLArray* a, const DLArray* b) {
   bool same = a->ndim == b->ndim;
   for (int i = 0; same && i < a->ndim; ++i) same = a->shape[i] == b->shape[i];
   return same;
 }
 
 /*! \brief The shape as Python prints it. */
-inline std::string shape_of(const DLArray *arr) {
+inline std::string shape_of(const DLArray* arr) {
   std::string text = "(";
   for (int i = 0; i < arr->ndim; ++i)
     text += (i ? ", " : "") + std::to_string(arr->shape[i]) + (arr->ndim == 1 ? "," : "");
@@ -46,7 +46,7 @@ inline unsigned blocks_for(int64_t n, int64_t threads) {
 }
 
 /*! \brief The return code of a launcher: whether the launch just made was accepted. */
-inline int launched(const char *kernel) {
+inline int launched(const char* kernel) {
   cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return 0;
   std::string message = std::string(kernel) + ": " + cudaGetErrorString(error) + " (CUDA error " +
@@ -55,7 +55,7 @@ inline int launched(const char *kernel) {
 }
 
 /*! \brief The return code of a hole of the assignment. */
-inline int not_written(const char *task) {
+inline int not_written(const char* task) {
   return DLSetLastError((std::string("task ") + task + " is not written yet").c_str(), -2);
 }
 

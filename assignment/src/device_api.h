@@ -16,21 +16,21 @@ class DeviceAPI {
   virtual ~DeviceAPI() {}
 
   /*! \brief Allocates `size` bytes, aligned to at least `alignment` bytes. */
-  virtual void *AllocDataSpace(DLContext ctx, size_t size, size_t alignment) = 0;
+  virtual void* AllocDataSpace(DLContext ctx, size_t size, size_t alignment) = 0;
 
   /*! \brief Frees what AllocDataSpace returned. */
-  virtual void FreeDataSpace(DLContext ctx, void *ptr) = 0;
+  virtual void FreeDataSpace(DLContext ctx, void* ptr) = 0;
 
   /*! \brief Copies `size` bytes; at least one of the contexts is of this device. */
-  virtual void CopyDataFromTo(const void *from, void *to, size_t size, DLContext ctx_from,
+  virtual void CopyDataFromTo(const void* from, void* to, size_t size, DLContext ctx_from,
                               DLContext ctx_to, DLStreamHandle stream) = 0;
 
   /*! \brief Throws if an earlier operation failed, and clears that error. */
-  virtual void Check(const char *what) = 0;
+  virtual void Check(const char* what) = 0;
 };
 
 /*! \brief The device API of a kind of device. */
-DeviceAPI *GetDeviceAPI(DLDeviceType type);
+DeviceAPI* GetDeviceAPI(DLDeviceType type);
 
 }  // namespace runtime
 }  // namespace dlsys

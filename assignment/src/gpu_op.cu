@@ -6,11 +6,10 @@
  * stream and returns at once; `launched` says whether the launch was accepted. An array of no
  * elements needs no launch: a grid of 0 blocks is an error.
  */
-#include "./c_runtime_api.h"
-
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
+#include "./c_runtime_api.h"
 #include "./cuda_check.h"
 
 // One thread an element, in blocks of this many: a multiple of the warp's 32 threads, and small
@@ -75,8 +74,9 @@ int DLGpuMatrixElementwiseAdd(const DLArrayHandle matA, const DLArrayHandle matB
 
 // TODO (task 2.7): your kernels here
 int DLGpuMatrixElementwiseAddByConst(const DLArrayHandle input, float val, DLArrayHandle output) {
-  REQUIRE(same_shape(input, output), "matrix_elementwise_add_by_const: shapes differ: the input is " +
-                                         shape_of(input) + ", the output is " + shape_of(output));
+  REQUIRE(same_shape(input, output),
+          "matrix_elementwise_add_by_const: shapes differ: the input is " + shape_of(input) +
+              ", the output is " + shape_of(output));
   // TODO (task 2.7): your code here
   return not_written("2.7");
 }
@@ -159,8 +159,8 @@ int DLGpuSoftmax(const DLArrayHandle input, DLArrayHandle output) {
 // softmax_cross_entropy: given, as an example of a kernel whose threads work together
 
 // -sum over j of labels[j] * log(softmax(logits)[j]), for one row
-__device__ static float row_cross_entropy(int64_t columns, const float *logits,
-                                          const float *labels) {
+__device__ static float row_cross_entropy(int64_t columns, const float* logits,
+                                          const float* labels) {
   float largest = logits[0], sum = 0, loss = 0;
   for (int64_t j = 1; j < columns; ++j) largest = max(largest, logits[j]);
   for (int64_t j = 0; j < columns; ++j) sum += expf(logits[j] - largest);
@@ -173,8 +173,8 @@ __device__ static float row_cross_entropy(int64_t columns, const float *logits,
 // in: two times rows x columns. out: 1 float. grid: one block, so that its threads can add up
 // their losses in shared memory. cost: 16 bytes an element.
 // next: more blocks, a warp a row, and a second kernel that adds up the blocks.
-__global__ void softmax_cross_entropy_kernel(int64_t rows, int64_t columns, const float *logits,
-                                             const float *labels, float *out) {
+__global__ void softmax_cross_entropy_kernel(int64_t rows, int64_t columns, const float* logits,
+                                             const float* labels, float* out) {
   __shared__ float losses[kThreads];
   float loss = 0;
   // Any number of rows: thread t takes rows t, t + 256, t + 512, ...
@@ -196,7 +196,7 @@ int DLGpuSoftmaxCrossEntropy(const DLArrayHandle input_a, const DLArrayHandle in
               "; the first two must have the same 2-D shape, the output one element");
   int64_t rows = input_a->shape[0], columns = input_a->shape[1];
   REQUIRE(rows > 0 && columns > 0, "softmax_cross_entropy: " + shape_of(input_a) + " is empty");
-  softmax_cross_entropy_kernel<<<1, kThreads>>>(rows, columns, data_of(input_a),
-                                                data_of(input_b), data_of(output));
+  softmax_cross_entropy_kernel<<<1, kThreads>>>(rows, columns, data_of(input_a), data_of(input_b),
+                                                data_of(output));
   return launched("softmax_cross_entropy");
 }

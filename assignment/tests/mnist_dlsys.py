@@ -1,6 +1,6 @@
 """Trains logistic regression and a multi-layer perceptron on MNIST.
 
-    python3 tests/mnist_dlsys.py -m logreg -c gpu -e 10 -l
+python3 tests/mnist_dlsys.py -m logreg -c gpu -e 10 -l
 """
 
 import argparse
@@ -14,9 +14,9 @@ sys.path.insert(
     0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "python")
 )
 
-from dlsys import autodiff as ad  # noqa: E402 (the path is set first)
-from dlsys import gpu_op, ndarray  # noqa: E402
-from dlsys.data import load_mnist, one_hot  # noqa: E402
+from dlsys import autodiff as ad
+from dlsys import gpu_op, ndarray
+from dlsys.data import load_mnist, one_hot
 
 
 def logistic_regression():
@@ -64,47 +64,65 @@ def sgd(params, grads, learning_rate):
             params[node] = params[node] - learning_rate * grad
 
 
-def train(model, ctx, data, epochs, batch_size, learning_rate, print_loss):
-    """Trains and validates after every epoch. Returns the accuracy after the last."""
-    X, y_, initial, logits = model()
-    loss = ad.softmaxcrossentropy_op(logits, y_)
-    nodes = list(initial)
-    executor = ad.Executor([loss, *ad.gradients(loss, nodes), ad.softmax_op(logits)], ctx=ctx)
-    predictor = ad.Executor([ad.softmax_op(logits)], ctx=ctx)
-    on_gpu = ndarray.is_gpu_ctx(ctx)
-    params = {n: ndarray.array(v, ctx=ctx) if on_gpu else v for n, v in initial.items()}
-    feed = {}
-    if on_gpu:
-        feed = {
-            X: ndarray.empty((batch_size, 784), ctx=ctx),
-            y_: ndarray.empty((batch_size, 10), ctx=ctx),
-        }
-    accuracy = 0.0
+class Trainer:
+    """A model, its parameters and its executors, on numpy (ctx None) or on the GPU."""
+
+    def __init__(self, model, ctx, batch_size):
+        self.X, self.y_, initial, logits = model()
+        loss = ad.softmaxcrossentropy_op(logits, self.y_)
+        nodes = list(initial)
+        self.nodes, self.batch_size, self.on_gpu = nodes, batch_size, ndarray.is_gpu_ctx(ctx)
+        self.executor = ad.Executor([loss, *ad.gradients(loss, nodes)], ctx=ctx)
+        self.predictor = ad.Executor([ad.softmax_op(logits)], ctx=ctx)
+        self.params = dict(initial)
+        if self.on_gpu:
+            self.params = {n: ndarray.array(v, ctx=ctx) for n, v in initial.items()}
+            # Every batch is copied into these, so that training allocates nothing.
+            self.images = ndarray.empty((batch_size, 784), ctx=ctx)
+            self.labels = ndarray.empty((batch_size, 10), ctx=ctx)
+
+    def feed(self, images, labels):
+        """What to feed for a batch of numpy arrays."""
+        if not self.on_gpu:
+            return {self.X: images, self.y_: labels, **self.params}
+        self.images[:], self.labels[:] = images, labels
+        return {self.X: self.images, self.y_: self.labels, **self.params}
+
+    def epoch(self, x, y, learning_rate):
+        """Trains on all batches once. Returns the loss of the last batch, shape (1,)."""
+        for images, labels in batches(x, y, self.batch_size):
+            loss, *grads = self.executor.run(self.feed(images, labels))
+            sgd(self.params, dict(zip(self.nodes, grads)), learning_rate)
+        return loss.asnumpy() if self.on_gpu else loss
+
+    def accuracy(self, x, y):
+        """Share of the images whose most probable class is the label."""
+        correct = []
+        for images, labels in batches(x, y, self.batch_size):
+            feed = self.feed(images, labels)
+            del feed[self.y_]  # the predictor's graph has no labels
+            (probabilities,) = self.predictor.run(feed, convert_to_numpy_ret_vals=True)
+            correct.append(np.argmax(probabilities, axis=1) == np.argmax(labels, axis=1))
+        return float(np.mean(correct))
+
+
+def train(model, ctx, data, epochs, batch_size, learning_rate, print_loss=False, show=print):
+    """Trains, and validates after every epoch.
+
+    Returns:
+        (accuracy after the last epoch, seconds of training of every epoch).
+    """
+    trainer, accuracy, seconds = Trainer(model, ctx, batch_size), 0.0, []
     for epoch in range(epochs):
-        print("epoch %d" % epoch)
+        show("epoch %d" % epoch)
         started = time.perf_counter()
-        for images, labels in batches(data.train_x, data.train_y, batch_size):
-            if on_gpu:
-                feed[X][:], feed[y_][:] = images, labels
-            else:
-                feed = {X: images, y_: labels}
-            loss_val, *grads, _ = executor.run({**feed, **params})
-            sgd(params, dict(zip(nodes, grads)), learning_rate)
+        loss = trainer.epoch(data.train_x, data.train_y, learning_rate)
+        seconds.append(time.perf_counter() - started)
         if print_loss:
-            print(loss_val.asnumpy() if on_gpu else loss_val)
-        seconds = time.perf_counter() - started
-        accuracy = validate(predictor, X, params, data, batch_size)
-        print("validation set accuracy=%f (%.2f s)" % (accuracy, seconds))
-    return accuracy
-
-
-def validate(predictor, X, params, data, batch_size):
-    """Share of the validation images whose most probable class is the label."""
-    correct = []
-    for images, labels in batches(data.valid_x, data.valid_y, batch_size):
-        (probabilities,) = predictor.run({X: images, **params}, convert_to_numpy_ret_vals=True)
-        correct.append(np.mean(np.argmax(probabilities, axis=1) == np.argmax(labels, axis=1)))
-    return float(np.mean(correct))
+            show(loss)
+        accuracy = trainer.accuracy(data.valid_x, data.valid_y)
+        show("validation set accuracy=%f (%.2f s)" % (accuracy, seconds[-1]))
+    return accuracy, seconds
 
 
 def arguments():
@@ -139,7 +157,7 @@ def main():
             options.num_epoch,
             options.batch_size or (100 if small else 1000),
             options.learning_rate or (0.2 if small else 1.0),
-            options.print_loss_val_each_epoch,
+            print_loss=options.print_loss_val_each_epoch,
         )
 
 

@@ -5,8 +5,8 @@
 Macros do most of it (include/emulator/language.h). What they cannot do is done here:
 
 - a launch, `kernel<<<grid, block>>>(arguments)`, becomes a call, see emulator/launch.h;
-- `extern __shared__ float name[];` becomes a reference to the block's dynamic shared memory;
-- a static `__shared__` variable gets a check that it fits into the 48 KB of a block.
+- a `__shared__` variable becomes a reference into the block's memory, see emulator/shared.h;
+  a static one gets a check that it fits into the 48 KB of a block.
 
 Text is inserted, and never moved to another line, so the compiler's errors name the lines of
 the original file. What is wrong with the source itself is reported as file:line: error: ...
@@ -19,37 +19,17 @@ import re
 import sys
 from collections import namedtuple
 
+from cuda_tokens import CLOSING, COMMENT, OPENING, Tokens
+
 STATIC_SHARED_BYTES = 48 * 1024
 
-# directive: None in plain code, else the number of the #define that the token is in.
-# kind: word, number, text (a string or character), sign, or branch (#if and its like).
-Token = namedtuple("Token", "kind text start end directive")
 # Replaces source[start:end].
 Edit = namedtuple("Edit", "start end text")
 
-COMMENT = r"//(?:\\\r?\n|[^\n])*|/\*[\s\S]*?(?:\*/|\Z)"
-STRING = r'(?:u8|[uUL])?"(?:\\[\s\S]|[^"\\\n])*"'
-TOKEN = re.compile(
-    r"(?P<skip>%s|\\\r?\n|[^\S\n]+)"
-    r"|(?P<newline>\n)"
-    r'|(?P<raw>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\([\s\S]*?\)(?P=fence)")'
-    r"|(?P<text>%s|(?:u8|[uUL])?'(?:\\[\s\S]|[^'\\\n])*')"
-    r"|(?P<number>\.?\d(?:[eEpP][+-]|'?[\w.])*)"
-    r"|(?P<word>[^\W\d]\w*)"
-    # Never >>, since two of them may close templates.
-    r"|(?P<sign><<<|<<=|<<|<=|->\*?|::|>=|[^\s\w])" % (COMMENT, STRING)
-)
-# A directive runs to the end of its line, or further by a backslash or a comment.
-DIRECTIVE = re.compile(r"#(?:\\\r?\n|%s|%s|[^\n])*" % (STRING, COMMENT))
-DIRECTIVE_NAME = re.compile(r"#(?:[^\S\n]|\\\r?\n)*(\w*)")
-# A line of an inactive region that may end it.
-CONDITIONAL = re.compile(r"^[^\S\n]*#[^\S\n]*(if|ifdef|ifndef|else|elif|endif)\b", re.MULTILINE)
-BRANCHES = ("if", "ifdef", "ifndef", "else", "elif", "endif")
-
 # Words before a parenthesis that make it no call.
 NOT_CALLED = ("if", "while", "for", "switch", "return", "else", "do", "case", "throw", "sizeof")
-OPENING = {"(": ")", "[": "]", "{": "}"}
-CLOSING = {close: opening for opening, close in OPENING.items()}
+# What may stand before __shared__ in a declaration.
+SPECIFIERS = ("extern", "static", "volatile", "const", "__device__")
 
 
 class SourceError(Exception):
@@ -61,173 +41,56 @@ class SourceError(Exception):
 
 
 # --------------------------------------------------------------------------------------------
-# Tokens
-
-
-class Tokenizer:
-    """Cuts a source into tokens, without comments, directives other than #define, and #if 0."""
-
-    def __init__(self, source):
-        self.source = source
-        self.tokens = []
-        self.directives = 0
-
-    def run(self):
-        """All tokens."""
-        position, line_start = 0, True
-        while position < len(self.source):
-            if line_start and self.source[position] == "#":
-                position = self.directive(position)
-                continue
-            match = TOKEN.match(self.source, position)
-            if match is None:  # a lone quote, say; the compiler will complain
-                position += 1
-                continue
-            self.add(match, None)
-            if match.lastgroup != "skip":
-                line_start = match.lastgroup == "newline"
-            position = match.end()
-        return self.tokens
-
-    def add(self, match, directive):
-        """Adds a match unless it is white space or a comment."""
-        kind = match.lastgroup
-        if match.group("raw"):
-            kind = "text"
-        if kind not in ("skip", "newline"):
-            token = Token(kind, match.group(), match.start(), match.end(), directive)
-            self.tokens.append(token)
-
-    def directive(self, start):
-        """Reads the directive at a position; returns where to go on."""
-        end = DIRECTIVE.match(self.source, start).end()
-        match = DIRECTIVE_NAME.match(self.source, start)
-        name, position = match.group(1), match.end()
-        if name in BRANCHES:
-            self.tokens.append(Token("branch", name, start, end, None))
-            condition = re.sub(COMMENT, "", self.source[position:end]).strip()
-            return self.skip_inactive(end) if name == "if" and condition == "0" else end
-        if name == "define":
-            self.directives += 1
-            while position < end:
-                match = TOKEN.match(self.source, position, end)
-                if match is not None:
-                    self.add(match, self.directives)
-                position = match.end() if match else position + 1
-        return end
-
-    def skip_inactive(self, position):
-        """The position of the directive that ends an `#if 0` region."""
-        depth = 0
-        for match in CONDITIONAL.finditer(self.source, position):
-            name = match.group(1)
-            if depth == 0 and name in ("else", "elif", "endif"):
-                return match.start() + match.group().index("#")
-            depth += {"endif": -1, "else": 0, "elif": 0}.get(name, 1)
-        return len(self.source)
-
-
-def tokenize(source):
-    """The tokens of a source."""
-    return Tokenizer(source).run()
-
-
-# --------------------------------------------------------------------------------------------
-# Moving about in tokens
-
-
-class Tokens:
-    """The tokens of one source, with the searches that the passes need."""
-
-    def __init__(self, source):
-        self.source = source
-        self.all = [token for token in tokenize(source) if token.kind != "branch"]
-
-    def text(self, index):
-        """Text of a token, or "" outside of the source."""
-        return self.all[index].text if 0 <= index < len(self.all) else ""
-
-    def together(self, first, second):
-        """Whether two tokens are in the same directive, or both in plain code."""
-        if not (0 <= first < len(self.all) and 0 <= second < len(self.all)):
-            return False
-        return self.all[first].directive == self.all[second].directive
-
-    def match_forward(self, index):
-        """Index of the bracket that closes the one at `index`, or None."""
-        depth = 0
-        for i in range(index, len(self.all)):
-            if not self.together(index, i):
-                if self.all[index].directive is not None:
-                    return None
-                continue  # a #define in the midst of an expression
-            depth += (self.text(i) in OPENING) - (self.text(i) in CLOSING)
-            if depth == 0:
-                return i
-        return None
-
-    def match_backward(self, index):
-        """Index of the bracket that the one at `index` closes, or None."""
-        depth = 0
-        for i in range(index, -1, -1):
-            if self.together(index, i):
-                depth += (self.text(i) in CLOSING) - (self.text(i) in OPENING)
-                if depth == 0:
-                    return i
-        return None
-
-    def template_backward(self, index):
-        """Index of the `<` that the `>` at `index` closes, or None."""
-        depth = 0
-        while index >= 0:
-            text = self.text(index)
-            if text in (";", "{", "}"):
-                return None
-            if text in (")", "]"):
-                index = self.match_backward(index)
-                if index is None:
-                    return None
-            depth += (text == ">") - (text == "<")
-            if depth == 0 and text == "<":
-                return index
-            index -= 1
-        return None
-
-
-# --------------------------------------------------------------------------------------------
 # Launches
 
 
 def find_name(tokens, launch):
-    """Index of the first token of the expression before the `<<<` at index `launch`."""
-    first = None
-    i = launch - 1
-    while tokens.together(i, launch):
-        if tokens.text(i) == ">":
-            i = tokens.template_backward(i)
-            i = None if i is None else i - 1
-        while i is not None and tokens.text(i) in (")", "]"):
-            i = tokens.match_backward(i)
-            if i is None:
-                break
-            first = i
-            called = tokens.all[i - 1] if tokens.together(i - 1, launch) else None
-            is_call = called and (called.text in (")", "]", ">") or called.kind == "word")
-            if not is_call or called.text in NOT_CALLED or called.text in (")", ">"):
-                if tokens.text(i - 1) not in ("]",) or tokens.text(i) != "[":
-                    return first
-            i -= 1
-        if i is None or not tokens.together(i, launch) or tokens.all[i].kind != "word":
+    """Index of the first token of the expression before the `<<<` at index `launch`, or None."""
+    first = find_operand(tokens, launch - 1, launch)
+    while first is not None and tokens.together(first - 1, launch):
+        if tokens.text(first - 1) in (".", "->"):
+            first = find_operand(tokens, first - 2, launch)
+        elif tokens.text(first - 1) == "::":
+            outer = tokens.all[first - 2] if tokens.together(first - 2, launch) else None
+            if outer is None or outer.text in NOT_CALLED:
+                return first - 1  # the global namespace
+            if outer.kind != "word" and outer.text != ">":
+                return first - 1
+            first = find_operand(tokens, first - 2, launch)
+        else:
             return first
-        first = i
-        if tokens.text(i - 1) == "::":
-            if tokens.all[i - 2].kind != "word" and tokens.text(i - 2) != ">":
-                return i - 1  # the global namespace
-        elif tokens.text(i - 1) not in (".", "->"):
-            return first
-        first = i - 1
-        i -= 2
     return first
+
+
+def find_operand(tokens, last, launch):
+    """Index of the first token of a name, call or parenthesis that ends at `last`, or None.
+
+    `name`, `name<arguments>`, `name[i]`, `name(arguments)`, `(expression)`
+    """
+    i = last
+    while i is not None and tokens.together(i, launch):
+        token = tokens.all[i]
+        if token.kind == "word":
+            return None if token.text in NOT_CALLED else i
+        if token.text == ">":
+            i = tokens.template_backward(i)
+        elif token.text in (")", "]"):
+            i = tokens.match_backward(i)
+            if i is not None and token.text == ")" and not is_callee(tokens, i - 1, launch):
+                return i
+        else:
+            return None
+        i = None if i is None else i - 1
+    return None
+
+
+def is_callee(tokens, index, launch):
+    """Whether the token before a parenthesis makes it a call's."""
+    if not tokens.together(index, launch):
+        return False
+    token = tokens.all[index]
+    # f(x) or f[i](x); `if (x) (f)` and `template<class T> (f)` are none.
+    return token.text == "]" or (token.kind == "word" and token.text not in NOT_CALLED)
 
 
 def find_close(tokens, launch):
@@ -276,8 +139,11 @@ def launch_edits(tokens, launch):
     if close is None:
         raise SourceError(position, "launch of `%s`: `<<<` without `>>>`" % name)
     edits = [
-        Edit(begin, begin, "::emulator::kernel(EMULATOR_NAME(%s), [&](auto... emulator_args) { "
-             % name),
+        Edit(
+            begin,
+            begin,
+            "::emulator::kernel(EMULATOR_NAME(%s), [&](auto... emulator_args) { " % name,
+        ),
         Edit(position, position + 3, "(emulator_args...); })("),
         Edit(tokens.all[close].start, tokens.all[close + 2].end, ")"),
     ]
@@ -344,12 +210,11 @@ def opens_namespace(tokens, brace):
     return False
 
 
-def declaration(tokens, index):
+def find_declaration(tokens, index):
     """First and last index of the declaration around a `__shared__`; last is its `;`."""
-    first = index
-    while tokens.text(first - 1) in ("extern", "static", "volatile", "const", "__device__"):
+    first = last = index
+    while tokens.text(first - 1) in SPECIFIERS:
         first -= 1
-    last = index
     while tokens.together(last, index) and tokens.text(last) != ";":
         last = tokens.match_forward(last) if tokens.text(last) in OPENING else last
         if last is None:
@@ -358,34 +223,25 @@ def declaration(tokens, index):
     return first, last if tokens.together(last, index) else None
 
 
-def dynamic_edits(tokens, first, last):
-    """The edits for `extern __shared__ __align__(16) float name[];`."""
-    edits = []
-    words = []
-    i = first
-    while i < last and tokens.text(i) != "[":
-        if tokens.text(i) in ("__align__", "alignas", "__attribute__") and (
-            tokens.text(i + 1) == "("
-        ):
-            close = tokens.match_forward(i + 1)
-            edits.append(blank(tokens, i, close))
-            i = close
-        elif tokens.text(i) in ("extern", "__shared__", "__device__", "static"):
-            edits.append(blank(tokens, i, i))
-        else:
-            words.append(i)
+def find_declarators(tokens, first, last):
+    """The variables of a declaration: for each the index of its name and of the token behind."""
+    found, name, templates, i = [], None, 0, first
+    while i <= last:
+        text = tokens.text(i)
+        if text in (",", ";") and templates == 0:
+            if name is not None:
+                found.append((name, i))
+            name = None
+        elif text in OPENING:
+            if text == "(" and name == i - 1:  # __align__(16)
+                name = None
+            i = tokens.match_forward(i)
+        elif text in ("<", ">"):
+            templates += 1 if text == "<" else -1
+        elif tokens.all[i].kind == "word" and templates == 0:
+            name = i
         i += 1
-    if i >= last or not words:
-        return []
-    name, end = tokens.all[words[-1]], tokens.all[last].start
-    place = "static thread_local " if is_file_scope(tokens, first) else ""
-    start = tokens.all[first].start
-    edits[0] = Edit(edits[0].start, edits[0].end, place + edits[0].text[len(place):])
-    assert edits[0].start == start
-    return edits + [
-        Edit(name.start, name.end, "(&%s)" % name.text),
-        Edit(end, end, " = ::emulator::DynamicShared()"),
-    ]
+    return found
 
 
 def blank(tokens, first, last):
@@ -394,45 +250,59 @@ def blank(tokens, first, last):
     return Edit(start, end, re.sub(r"[^\n]", " ", tokens.source[start:end]))
 
 
-def declared_names(tokens, first, last):
-    """Names of the variables of a simple declaration, or [] if it is not that simple."""
-    names, i, depth = [], first, 0
-    while i <= last:
-        text = tokens.text(i)
-        if text in ("<", "{", "="):
-            return []
-        if text == "[" or text in (",", ";"):
-            if depth == 0 and tokens.all[i - 1].kind == "word":
-                names.append(tokens.text(i - 1))
-        if text in ("[", "("):
-            i = tokens.match_forward(i)
-        i += 1
-    return names
+def specifier_edits(tokens, first, last):
+    """Takes away what a reference may not have, such as alignment."""
+    edits, i = [], first
+    while i < last:
+        end = i
+        if tokens.text(i) in ("__align__", "alignas", "__attribute__"):
+            end = tokens.match_forward(i + 1)
+        elif tokens.text(i) not in ("extern", "static", "__device__", "__shared__"):
+            i += 1
+            continue
+        edits.append(blank(tokens, i, end))
+        i = end + 1
+    return edits
 
 
-def static_edits(tokens, first, last):
-    """A check that a static shared variable fits into a block's memory."""
-    names = declared_names(tokens, first, last)
-    if not names or tokens.all[first].directive is not None:
-        return []
+def shared_edits(tokens, index):
+    """The edits for the declaration around the `__shared__` at an index."""
+    first, last = find_declaration(tokens, index)
+    declarators = find_declarators(tokens, first, last) if last is not None else []
+    if not declarators:
+        return []  # the compiler will complain
+    is_dynamic = any(tokens.text(i) == "extern" for i in range(first, declarators[0][0]))
+    value = " = EMULATOR_DYNAMIC_SHARED" if is_dynamic else " = EMULATOR_SHARED"
+    edits = specifier_edits(tokens, first, last)
+    if is_file_scope(tokens, first):
+        # Each CPU thread's reference leads to its own memory.
+        start = tokens.all[first].start
+        edits.append(Edit(start, start, "static thread_local "))
+    for name, behind in declarators:
+        token, end = tokens.all[name], tokens.all[behind].start
+        reference = "(&%s)" if tokens.text(name + 1) == "[" else "&%s"
+        edits.append(Edit(token.start, token.end, reference % token.text))
+        edits.append(Edit(end, end, value))
+    if not is_dynamic and tokens.all[index].directive is None:
+        edits.append(size_check(tokens, [name for name, _ in declarators], last))
+    return edits
+
+
+def size_check(tokens, names, last):
+    """A check that static shared variables fit into a block's memory."""
     end = tokens.all[last].end
-    size = " + ".join("sizeof(%s)" % name for name in names)
-    check = ' static_assert(%s <= %d, "a block has %d KB of static shared memory; hint: use less,' \
-            ' or dynamic shared memory");'
-    return [Edit(end, end, check % (size, STATIC_SHARED_BYTES, STATIC_SHARED_BYTES // 1024))]
+    size = " + ".join("sizeof(%s)" % tokens.text(name) for name in names)
+    message = "a block has %d KB of static shared memory; hint: use less, or dynamic shared memory"
+    message %= STATIC_SHARED_BYTES // 1024
+    return Edit(end, end, ' static_assert(%s <= %d, "%s");' % (size, STATIC_SHARED_BYTES, message))
 
 
 def rewrite_shared(tokens):
     """The edits for all shared variables of a source."""
     edits = []
     for i, token in enumerate(tokens.all):
-        if token.text != "__shared__" or tokens.text(i - 1) == "define":
-            continue
-        first, last = declaration(tokens, i)
-        if last is None:
-            continue  # the compiler will complain
-        is_dynamic = "extern" in (tokens.text(k) for k in range(first, i + 2))
-        edits += (dynamic_edits if is_dynamic else static_edits)(tokens, first, last)
+        if token.text == "__shared__" and not tokens.is_defined(i):
+            edits += shared_edits(tokens, i)
     return edits
 
 
@@ -440,6 +310,9 @@ def rewrite_shared(tokens):
 # Files
 
 PASSES = (rewrite_launches, rewrite_shared)
+
+# `threadIdx.x < n` compares an unsigned with an int in nearly every kernel; nvcc says nothing.
+PROLOGUE = '#pragma GCC diagnostic ignored "-Wsign-compare"\n'
 
 
 def apply_edits(source, edits):
@@ -456,7 +329,7 @@ def rewrite(source, path):
     tokens = Tokens(source)
     edits = [edit for rewrite_pass in PASSES for edit in rewrite_pass(tokens)]
     quoted = path.replace("\\", "\\\\").replace('"', '\\"')
-    return '#line 1 "%s"\n' % quoted + apply_edits(source, edits)
+    return PROLOGUE + '#line 1 "%s"\n' % quoted + apply_edits(source, edits)
 
 
 def main():
@@ -478,8 +351,9 @@ def main():
         print("%s:%d: error: %s" % (arguments.source, line, error), file=sys.stderr)
         return 1
     # Under its name only once it is whole, so that make does not take half a file for new.
-    with open(arguments.output + ".new", "w", encoding="utf-8", errors="surrogateescape",
-              newline="") as file:
+    with open(
+        arguments.output + ".new", "w", encoding="utf-8", errors="surrogateescape", newline=""
+    ) as file:
         file.write(text)
     os.replace(arguments.output + ".new", arguments.output)
     return 0

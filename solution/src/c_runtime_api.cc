@@ -11,6 +11,7 @@
 #include <string>
 
 #include "cpu_device_api.h"
+#include "cuda_check.h"
 #include "cuda_device_api.h"
 #include "runtime_base.h"
 
@@ -24,20 +25,9 @@ const size_t kAlignment = 8;
 thread_local std::string last_error;
 std::atomic<int64_t> device_arrays(0);
 
-std::string ShapeText(const DLArray &arr) {
-  std::string text = "(";
-  for (int i = 0; i < arr.ndim; ++i)
-    text += (i ? ", " : "") + std::to_string(arr.shape[i]) + (arr.ndim == 1 ? "," : "");
-  return text + ")";
-}
+size_t ByteSize(const DLArray& arr) { return sizeof(float) * static_cast<size_t>(size_of(&arr)); }
 
-size_t ByteSize(const DLArray &arr) {
-  size_t size = sizeof(float);
-  for (int i = 0; i < arr.ndim; ++i) size *= static_cast<size_t>(arr.shape[i]);
-  return size;
-}
-
-void CheckShape(const index_t *shape, int ndim) {
+void CheckShape(const index_t* shape, int ndim) {
   size_t size = sizeof(float);
   if (ndim < 0) throw std::runtime_error("an array can't have " + std::to_string(ndim) + " axes");
   for (int i = 0; i < ndim; ++i) {
@@ -52,7 +42,7 @@ void CheckShape(const index_t *shape, int ndim) {
 
 /*! \brief Frees the shape and the struct; the data is freed by FreeArray. */
 struct ArrayDeleter {
-  void operator()(DLArray *arr) const {
+  void operator()(DLArray* arr) const {
     delete[] arr->shape;
     delete arr;
   }
@@ -60,7 +50,7 @@ struct ArrayDeleter {
 
 }  // namespace
 
-DeviceAPI *GetDeviceAPI(DLDeviceType type) {
+DeviceAPI* GetDeviceAPI(DLDeviceType type) {
   static CPUDeviceAPI cpu;
   static CUDADeviceAPI cuda;
   if (type == kCPU) return &cpu;
@@ -74,20 +64,20 @@ DeviceAPI *GetDeviceAPI(DLDeviceType type) {
 
 using namespace dlsys::runtime;
 
-const char *DLGetLastError() { return last_error.c_str(); }
+const char* DLGetLastError() { return last_error.c_str(); }
 
-int DLSetLastError(const char *message, int code) {
+int DLSetLastError(const char* message, int code) {
   last_error = message;
   return code;
 }
 
-int DLDeviceCheck(const char *what) {
+int DLDeviceCheck(const char* what) {
   API_BEGIN();
   GetDeviceAPI(kGPU)->Check(what);
   API_END();
 }
 
-int DLArrayAlloc(const index_t *shape, index_t ndim_wide, DLContext ctx, DLArrayHandle *out) {
+int DLArrayAlloc(const index_t* shape, index_t ndim_wide, DLContext ctx, DLArrayHandle* out) {
   API_BEGIN();
   *out = nullptr;
   // Python passes a C int: the upper half of the register is not part of the argument.
@@ -117,8 +107,7 @@ int DLArrayCopyFromTo(DLArrayHandle from, DLArrayHandle to, DLStreamHandle strea
   API_BEGIN();
   const size_t size = ByteSize(*from);
   if (size != ByteSize(*to))
-    throw std::runtime_error("copy: sizes differ: from " + ShapeText(*from) + " to " +
-                             ShapeText(*to));
+    throw std::runtime_error("copy: sizes differ: from " + shape_of(from) + " to " + shape_of(to));
   const bool on_gpu = from->ctx.device_type == kGPU || to->ctx.device_type == kGPU;
   if (size > 0)
     GetDeviceAPI(on_gpu ? kGPU : kCPU)
@@ -126,7 +115,7 @@ int DLArrayCopyFromTo(DLArrayHandle from, DLArrayHandle to, DLStreamHandle strea
   API_END();
 }
 
-int DLGetAllocationCounts(int64_t *arrays, int64_t *raw) {
+int DLGetAllocationCounts(int64_t* arrays, int64_t* raw) {
   *arrays = device_arrays;
   *raw = dlsys_raw_allocations();
   return 0;

@@ -12,11 +12,11 @@ namespace runtime {
 
 class CPUDeviceAPI : public DeviceAPI {
  public:
-  void *AllocDataSpace(DLContext ctx, size_t size, size_t alignment) final;
-  void FreeDataSpace(DLContext ctx, void *ptr) final;
-  void CopyDataFromTo(const void *from, void *to, size_t size, DLContext ctx_from,
-                      DLContext ctx_to, DLStreamHandle stream) final;
-  void Check(const char *what) final;
+  void* AllocDataSpace(DLContext ctx, size_t size, size_t alignment) final;
+  void FreeDataSpace(DLContext ctx, void* ptr) final;
+  void CopyDataFromTo(const void* from, void* to, size_t size, DLContext ctx_from, DLContext ctx_to,
+                      DLStreamHandle stream) final;
+  void Check(const char* what) final;
 };
 
 }  // namespace runtime

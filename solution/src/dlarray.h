@@ -15,28 +15,28 @@
 #include <stdint.h>
 
 DLSYS_EXTERN_C {
-/*! \brief Where memory lies. */
-typedef enum {
-  kCPU = 1,
-  kGPU = 2,
-} DLDeviceType;
+  /*! \brief Where memory lies. */
+  typedef enum {
+    kCPU = 1,
+    kGPU = 2,
+  } DLDeviceType;
 
-/*! \brief A device. Passed by value, so its layout is part of the interface. */
-typedef struct {
-  int device_id;
-  DLDeviceType device_type;
-} DLContext;
+  /*! \brief A device. Passed by value, so its layout is part of the interface. */
+  typedef struct {
+    int device_id;
+    DLDeviceType device_type;
+  } DLContext;
 
-/*! \brief A dense, row-major float32 array. */
-typedef struct {
-  /*! \brief The elements; on a GPU, an address that only the GPU can read. */
-  void *data;
-  DLContext ctx;
-  /*! \brief Number of dimensions; 0 is a single element. */
-  int ndim;
-  /*! \brief Length of every dimension. */
-  int64_t *shape;
-} DLArray;
+  /*! \brief A dense, row-major float32 array. */
+  typedef struct {
+    /*! \brief The elements; on a GPU, an address that only the GPU can read. */
+    void* data;
+    DLContext ctx;
+    /*! \brief Number of dimensions; 0 is a single element. */
+    int ndim;
+    /*! \brief Length of every dimension. */
+    int64_t* shape;
+  } DLArray;
 
 } /* DLSYS_EXTERN_C */
 

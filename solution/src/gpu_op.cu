@@ -6,11 +6,10 @@
  * stream and returns at once; `launched` says whether the launch was accepted. An array of no
  * elements needs no launch: a grid of 0 blocks is an error.
  */
-#include "./c_runtime_api.h"
-
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
+#include "./c_runtime_api.h"
 #include "./cuda_check.h"
 
 // One thread an element, in blocks of this many: a multiple of the warp's 32 threads, and small
@@ -30,7 +29,7 @@ __device__ static int64_t element_index() {
 // out[i] = value
 // in: nothing. out: n floats. grid: 1-D, a thread an element.
 // cost: 4n bytes written. next: nothing; writing is all there is to do.
-__global__ void array_set_kernel(int64_t n, float value, float *out) {
+__global__ void array_set_kernel(int64_t n, float value, float* out) {
   int64_t i = element_index();
   if (i < n) out[i] = value;  // the last block may reach past the end
 }
@@ -53,7 +52,7 @@ int DLGpuArraySet(DLArrayHandle arr, float value) {
 // in: size floats. out: n = copies * size floats. grid: 1-D, a thread an element of out.
 // cost: 4n bytes written; the input is read from the cache.
 // next: a 2-D grid would save the division, but memory is the limit, not arithmetic.
-__global__ void broadcast_to_kernel(int64_t n, int64_t size, const float *in, float *out) {
+__global__ void broadcast_to_kernel(int64_t n, int64_t size, const float* in, float* out) {
   int64_t i = element_index();
   if (i < n) out[i] = in[i % size];
 }
@@ -82,8 +81,8 @@ int DLGpuBroadcastTo(const DLArrayHandle input, DLArrayHandle output) {
 // in: rows x columns. out: columns floats. grid: 1-D, a thread a column.
 // cost: 4 * rows * columns bytes read, neighbouring threads from neighbouring addresses.
 // next: with few columns most of the GPU idles. Version 2 splits the rows too.
-__global__ void reduce_sum_axis_zero_kernel_v1(int64_t rows, int64_t columns, const float *in,
-                                               float *out) {
+__global__ void reduce_sum_axis_zero_kernel_v1(int64_t rows, int64_t columns, const float* in,
+                                               float* out) {
   int64_t j = element_index();
   if (j >= columns) return;
   float sum = 0;
@@ -99,8 +98,8 @@ static const int kSumRows = 8;
 // in: rows x columns. out: columns floats. grid: 1-D, a block of 32 x 8 threads for 32 columns.
 // cost: 4 * rows * columns bytes read.
 // next: with one column there is still only one block; a second pass over partial sums helps.
-__global__ void reduce_sum_axis_zero_kernel(int64_t rows, int64_t columns, const float *in,
-                                            float *out) {
+__global__ void reduce_sum_axis_zero_kernel(int64_t rows, int64_t columns, const float* in,
+                                            float* out) {
   __shared__ float partial[kSumRows][kSumColumns];
   int64_t j = static_cast<int64_t>(blockIdx.x) * kSumColumns + threadIdx.x;
   float sum = 0;
@@ -144,7 +143,7 @@ int DLGpuReduceSumAxisZero(const DLArrayHandle input, DLArrayHandle output) {
 // out[i] = a[i] + b[i]
 // in: two times n floats. out: n floats, may be a or b, since a thread reads only what it
 // writes. grid: 1-D, a thread an element. cost: 12n bytes. next: float4 loads, in part 3.
-__global__ void elementwise_add_kernel(int64_t n, const float *a, const float *b, float *out) {
+__global__ void elementwise_add_kernel(int64_t n, const float* a, const float* b, float* out) {
   int64_t i = element_index();
   if (i < n) out[i] = a[i] + b[i];
 }
@@ -168,15 +167,16 @@ int DLGpuMatrixElementwiseAdd(const DLArrayHandle matA, const DLArrayHandle matB
 // out[i] = in[i] + value
 // in: n floats. out: n floats, may be in. grid: 1-D, a thread an element. cost: 8n bytes.
 // next: float4 loads, in part 3.
-__global__ void add_by_const_kernel(int64_t n, const float *in, float value, float *out) {
+__global__ void add_by_const_kernel(int64_t n, const float* in, float value, float* out) {
   int64_t i = element_index();
   if (i < n) out[i] = in[i] + value;
 }
 
 // END SOLUTION
 int DLGpuMatrixElementwiseAddByConst(const DLArrayHandle input, float val, DLArrayHandle output) {
-  REQUIRE(same_shape(input, output), "matrix_elementwise_add_by_const: shapes differ: the input is " +
-                                         shape_of(input) + ", the output is " + shape_of(output));
+  REQUIRE(same_shape(input, output),
+          "matrix_elementwise_add_by_const: shapes differ: the input is " + shape_of(input) +
+              ", the output is " + shape_of(output));
   // BEGIN SOLUTION 2.7
   int64_t n = size_of(output);
   if (n == 0) return 0;
@@ -193,8 +193,7 @@ int DLGpuMatrixElementwiseAddByConst(const DLArrayHandle input, float val, DLArr
 // out[i] = a[i] * b[i]
 // in: two times n floats. out: n floats, may be a or b. grid: 1-D, a thread an element.
 // cost: 12n bytes. next: float4 loads, in part 3.
-__global__ void elementwise_multiply_kernel(int64_t n, const float *a, const float *b,
-                                            float *out) {
+__global__ void elementwise_multiply_kernel(int64_t n, const float* a, const float* b, float* out) {
   int64_t i = element_index();
   if (i < n) out[i] = a[i] * b[i];
 }
@@ -218,7 +217,7 @@ int DLGpuMatrixElementwiseMultiply(const DLArrayHandle matA, const DLArrayHandle
 // out[i] = in[i] * value
 // in: n floats. out: n floats, may be in. grid: 1-D, a thread an element. cost: 8n bytes.
 // next: float4 loads, in part 3.
-__global__ void multiply_by_const_kernel(int64_t n, const float *in, float value, float *out) {
+__global__ void multiply_by_const_kernel(int64_t n, const float* in, float value, float* out) {
   int64_t i = element_index();
   if (i < n) out[i] = in[i] * value;
 }
@@ -246,15 +245,14 @@ int DLGpuMatrixMultiplyByConst(const DLArrayHandle input, float val, DLArrayHand
 // matrix is the same memory with the strides swapped. out: M x N.
 // grid: 1-D, a thread an element of C. cost: 2MNK operations, and 8 bytes read for every two.
 // next: every element of A is read N times from memory. Version 2 reads it N / 32 times.
-__global__ void matrix_multiply_kernel_v1(int64_t M, int64_t N, int64_t K, const float *A,
-                                          int64_t a_row, int64_t a_column, const float *B,
-                                          int64_t b_row, int64_t b_column, float *C) {
+__global__ void matrix_multiply_kernel_v1(int64_t M, int64_t N, int64_t K, const float* A,
+                                          int64_t a_row, int64_t a_column, const float* B,
+                                          int64_t b_row, int64_t b_column, float* C) {
   int64_t i = element_index();
   if (i >= M * N) return;
   int64_t m = i / N, n = i % N;
   float sum = 0;
-  for (int64_t k = 0; k < K; ++k)
-    sum += A[m * a_row + k * a_column] * B[k * b_row + n * b_column];
+  for (int64_t k = 0; k < K; ++k) sum += A[m * a_row + k * a_column] * B[k * b_row + n * b_column];
   C[i] = sum;
 }
 
@@ -263,7 +261,7 @@ static const int kTile = 32;
 // Copies op(X)[row0 .. row0 + 31, column0 .. column0 + 31] to shared memory, zeros where op(X)
 // ends. Neighbouring threads read neighbouring addresses: along a row of X, which is a column
 // of op(X) if transposed.
-__device__ static void load_tile(float (*tile)[kTile + 1], const float *X, bool transposed,
+__device__ static void load_tile(float (*tile)[kTile + 1], const float* X, bool transposed,
                                  int64_t row0, int64_t column0, int64_t rows, int64_t columns) {
   int r = transposed ? threadIdx.x : threadIdx.y;
   int c = transposed ? threadIdx.y : threadIdx.x;
@@ -281,9 +279,9 @@ __device__ static void load_tile(float (*tile)[kTile + 1], const float *X, bool 
 // cost: 2MNK operations, 8 * MNK / 32 bytes read. The 33rd column of a tile keeps the
 // transposed store out of a single bank of shared memory.
 // next: each operation still reads shared memory twice; part 3 keeps sub-tiles in registers.
-__global__ void matrix_multiply_kernel(int64_t M, int64_t N, int64_t K, const float *A,
-                                       bool transpose_a, const float *B, bool transpose_b,
-                                       float *C) {
+__global__ void matrix_multiply_kernel(int64_t M, int64_t N, int64_t K, const float* A,
+                                       bool transpose_a, const float* B, bool transpose_b,
+                                       float* C) {
   __shared__ float a_tile[kTile][kTile + 1], b_tile[kTile][kTile + 1];
   int64_t tiles_n = (N + kTile - 1) / kTile;
   int64_t row0 = blockIdx.x / tiles_n * kTile, column0 = blockIdx.x % tiles_n * kTile;
@@ -338,7 +336,7 @@ int DLGpuMatrixMultiply(const DLArrayHandle matA, bool transposeA, const DLArray
 // out[i] = max(in[i], 0)
 // in: n floats. out: n floats, may be in. grid: 1-D, a thread an element. cost: 8n bytes.
 // next: float4 loads, in part 3. Written so that NaN stays NaN, as in numpy; fmaxf drops it.
-__global__ void relu_kernel(int64_t n, const float *in, float *out) {
+__global__ void relu_kernel(int64_t n, const float* in, float* out) {
   int64_t i = element_index();
   if (i < n) out[i] = in[i] < 0 ? 0 : in[i];
 }
@@ -359,7 +357,7 @@ int DLGpuRelu(const DLArrayHandle input, DLArrayHandle output) {
 // out[i] = in[i] > 0 ? grad[i] : 0
 // in: two times n floats. out: n floats, may be in or grad. grid: 1-D, a thread an element.
 // cost: 12n bytes. next: float4 loads, in part 3.
-__global__ void relu_gradient_kernel(int64_t n, const float *in, const float *grad, float *out) {
+__global__ void relu_gradient_kernel(int64_t n, const float* in, const float* grad, float* out) {
   int64_t i = element_index();
   if (i < n) out[i] = in[i] > 0 ? grad[i] : 0;
 }
@@ -373,8 +371,8 @@ int DLGpuReluGradient(const DLArrayHandle input, const DLArrayHandle in_grad,
   // BEGIN SOLUTION 2.12
   int64_t n = size_of(output);
   if (n == 0) return 0;
-  relu_gradient_kernel<<<blocks_for(n, kThreads), kThreads>>>(n, data_of(input),
-                                                              data_of(in_grad), data_of(output));
+  relu_gradient_kernel<<<blocks_for(n, kThreads), kThreads>>>(n, data_of(input), data_of(in_grad),
+                                                              data_of(output));
   return launched("relu_gradient");
   // END SOLUTION
 }
@@ -389,10 +387,10 @@ int DLGpuReluGradient(const DLArrayHandle input, const DLArrayHandle in_grad,
 // changes nothing in the quotient and keeps exp from overflowing.
 // next: neighbouring threads read addresses a row apart, so each load brings 32 bytes for 4
 // wanted. Version 2 gives a row to a warp.
-__global__ void softmax_kernel_v1(int64_t rows, int64_t columns, const float *in, float *out) {
+__global__ void softmax_kernel_v1(int64_t rows, int64_t columns, const float* in, float* out) {
   int64_t i = element_index();
   if (i >= rows) return;
-  const float *x = in + i * columns;
+  const float* x = in + i * columns;
   float largest = x[0], sum = 0;
   for (int64_t j = 1; j < columns; ++j) largest = max(largest, x[j]);
   for (int64_t j = 0; j < columns; ++j) sum += expf(x[j] - largest);
@@ -411,8 +409,7 @@ __device__ static float warp_max(float value) {
 }
 
 __device__ static float warp_sum(float value) {
-  for (int step = kWarp / 2; step > 0; step /= 2)
-    value += __shfl_xor_sync(0xffffffff, value, step);
+  for (int step = kWarp / 2; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffff, value, step);
   return value;
 }
 
@@ -420,10 +417,10 @@ __device__ static float warp_sum(float value) {
 // in, out: rows x columns. grid: 1-D, a block of 32 x 8 threads for 8 rows.
 // cost: 16 bytes an element at most; rows that stay in the cache are read from memory once.
 // next: keep the row in registers where it fits, in part 5.
-__global__ void softmax_kernel(int64_t rows, int64_t columns, const float *in, float *out) {
+__global__ void softmax_kernel(int64_t rows, int64_t columns, const float* in, float* out) {
   int64_t i = static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + threadIdx.y;
   if (i >= rows) return;  // the whole warp leaves: nobody waits for it
-  const float *x = in + i * columns;
+  const float* x = in + i * columns;
   float largest = -INFINITY, sum = 0;
   for (int64_t j = threadIdx.x; j < columns; j += kWarp) largest = max(largest, x[j]);
   largest = warp_max(largest);
@@ -460,8 +457,8 @@ int DLGpuSoftmax(const DLArrayHandle input, DLArrayHandle output) {
 // softmax_cross_entropy: given, as an example of a kernel whose threads work together
 
 // -sum over j of labels[j] * log(softmax(logits)[j]), for one row
-__device__ static float row_cross_entropy(int64_t columns, const float *logits,
-                                          const float *labels) {
+__device__ static float row_cross_entropy(int64_t columns, const float* logits,
+                                          const float* labels) {
   float largest = logits[0], sum = 0, loss = 0;
   for (int64_t j = 1; j < columns; ++j) largest = max(largest, logits[j]);
   for (int64_t j = 0; j < columns; ++j) sum += expf(logits[j] - largest);
@@ -474,8 +471,8 @@ __device__ static float row_cross_entropy(int64_t columns, const float *logits,
 // in: two times rows x columns. out: 1 float. grid: one block, so that its threads can add up
 // their losses in shared memory. cost: 16 bytes an element.
 // next: more blocks, a warp a row, and a second kernel that adds up the blocks.
-__global__ void softmax_cross_entropy_kernel(int64_t rows, int64_t columns, const float *logits,
-                                             const float *labels, float *out) {
+__global__ void softmax_cross_entropy_kernel(int64_t rows, int64_t columns, const float* logits,
+                                             const float* labels, float* out) {
   __shared__ float losses[kThreads];
   float loss = 0;
   // Any number of rows: thread t takes rows t, t + 256, t + 512, ...
@@ -497,7 +494,7 @@ int DLGpuSoftmaxCrossEntropy(const DLArrayHandle input_a, const DLArrayHandle in
               "; the first two must have the same 2-D shape, the output one element");
   int64_t rows = input_a->shape[0], columns = input_a->shape[1];
   REQUIRE(rows > 0 && columns > 0, "softmax_cross_entropy: " + shape_of(input_a) + " is empty");
-  softmax_cross_entropy_kernel<<<1, kThreads>>>(rows, columns, data_of(input_a),
-                                                data_of(input_b), data_of(output));
+  softmax_cross_entropy_kernel<<<1, kThreads>>>(rows, columns, data_of(input_a), data_of(input_b),
+                                                data_of(output));
   return launched("softmax_cross_entropy");
 }

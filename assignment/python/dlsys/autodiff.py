@@ -211,9 +211,7 @@ class MulByConstOp(Op):
         if use_numpy:
             output_val[...] = input_vals[0] * node.const_attr
         else:
-            gpu_op.matrix_elementwise_multiply_by_const(
-                input_vals[0], node.const_attr, output_val
-            )
+            gpu_op.matrix_elementwise_multiply_by_const(input_vals[0], node.const_attr, output_val)
 
     def gradient(self, node, output_grad):
         # TODO (task 1.2): your code here
@@ -365,9 +363,7 @@ class BroadcastToOp(Op):
         else:
             size = ndarray.size_of(a.shape)
             copies = ndarray.size_of(b.shape) // max(size, 1)
-            gpu_op.broadcast_to(
-                ndarray.view(a, (size,)), ndarray.view(output_val, (copies, size))
-            )
+            gpu_op.broadcast_to(ndarray.view(a, (size,)), ndarray.view(output_val, (copies, size)))
 
     def gradient(self, node, output_grad):
         """b lends its shape alone: its gradient is zero."""
@@ -413,9 +409,7 @@ def _numpy_unbroadcast(grad, shape):
     """grad summed over the axes that broadcasting added to `shape` or stretched from 1."""
     added = grad.ndim - len(shape)
     axes = tuple(range(added)) + tuple(
-        added + i
-        for i, extent in enumerate(shape)
-        if extent == 1 and grad.shape[added + i] != 1
+        added + i for i, extent in enumerate(shape) if extent == 1 and grad.shape[added + i] != 1
     )
     return grad.sum(axis=axes).reshape(shape)
 
@@ -428,9 +422,7 @@ def _gpu_unbroadcast(grad, out):
             grad.copyto(out)
     elif size == 1 or grad.shape[len(grad.shape) - len(out.shape) :] == out.shape:
         rows = ndarray.size_of(grad.shape) // max(size, 1)
-        gpu_op.reduce_sum_axis_zero(
-            ndarray.view(grad, (rows, size)), ndarray.view(out, (size,))
-        )
+        gpu_op.reduce_sum_axis_zero(ndarray.view(grad, (rows, size)), ndarray.view(out, (size,)))
     else:
         raise ValueError(
             "on the GPU, a gradient of shape %s can't be summed to %s; "
@@ -743,9 +735,7 @@ class Executor:
             if ndarray.is_gpu_ctx(self.ctx):
                 self.memory_plan(feed_shapes)
             self.feed_shapes = feed_shapes
-        results = (
-            self._run_gpu(values) if ndarray.is_gpu_ctx(self.ctx) else self._run_numpy(values)
-        )
+        results = self._run_gpu(values) if ndarray.is_gpu_ctx(self.ctx) else self._run_numpy(values)
         if ndarray.is_gpu_ctx(self.ctx) and convert_to_numpy_ret_vals:
             return [value.asnumpy() for value in results]
         return results
@@ -758,9 +748,10 @@ class Executor:
             if on_gpu and isinstance(value, np.ndarray):
                 value = ndarray.array(value, ctx=self.ctx)
             wanted = ndarray.NDArray if on_gpu else np.ndarray
-            assert isinstance(value, wanted), (
-                "feed_dict[%s] is a %s; this executor takes %s"
-                % (node, type(value).__name__, wanted.__name__)
+            assert isinstance(value, wanted), "feed_dict[%s] is a %s; this executor takes %s" % (
+                node,
+                type(value).__name__,
+                wanted.__name__,
             )
             assert not on_gpu or value.ctx.device_type == self.ctx.device_type, (
                 "feed_dict[%s] lies on %r, this executor runs on %r" % (node, value.ctx, self.ctx)

@@ -112,9 +112,7 @@ class NDArray:
             try:
                 source_array = np.array(source_array, dtype=np.float32)
             except (TypeError, ValueError) as error:
-                raise TypeError(
-                    "array must be array-like, not %s" % type(source_array)
-                ) from error
+                raise TypeError("array must be array-like, not %s" % type(source_array)) from error
         source_array = np.asarray(source_array, dtype=np.float32, order="C")
         if source_array.shape != self.shape:
             raise ValueError(
@@ -169,15 +167,13 @@ class NDArray:
 class _View(NDArray):
     """An NDArray over the first elements of another one's memory, which it keeps alive."""
 
-    __slots__ = ["_base", "_struct", "_shape"]
+    __slots__ = ["_base", "_shape", "_struct"]
 
     def __init__(self, base, shape):
         self._base = base
         self._shape = c_array(ctypes.c_int64, shape)
         struct = base.handle.contents
-        self._struct = DLArray(
-            data=struct.data, ctx=struct.ctx, ndim=len(shape), shape=self._shape
-        )
+        self._struct = DLArray(data=struct.data, ctx=struct.ctx, ndim=len(shape), shape=self._shape)
         super().__init__(ctypes.pointer(self._struct))
 
     def __del__(self):

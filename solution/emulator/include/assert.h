@@ -8,8 +8,8 @@
 #ifndef EMULATOR_ASSERT_H_
 #define EMULATOR_ASSERT_H_
 /*! \brief Reports that `expression` is false. Ends the launch, or the process. */
-extern "C" [[noreturn]] void emulator_assert_failed(const char *expression, const char *file,
-                                                    int line, const char *function);
+extern "C" [[noreturn]] void emulator_assert_failed(const char* expression, const char* file,
+                                                    int line, const char* function);
 #endif  // EMULATOR_ASSERT_H_
 
 #undef assert

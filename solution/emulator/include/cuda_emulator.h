@@ -5,14 +5,16 @@
 #ifndef CUDA_EMULATOR_H_
 #define CUDA_EMULATOR_H_
 
+// zig c++ -O2 defines it, which nvcc never does; a program may still do so itself.
+#undef NDEBUG
 #include <assert.h>
 #include <stdio.h>
 
-#include "emulator/language.h"
-
 #include "emulator/atomics.h"
+#include "emulator/language.h"
 #include "emulator/launch.h"
 #include "emulator/math.h"
+#include "emulator/shared.h"
 #include "emulator/warp.h"
 
 #endif  // CUDA_EMULATOR_H_

@@ -11,61 +11,61 @@
 // Overloads that save casts to void **.
 
 template <typename T>
-cudaError_t cudaMalloc(T **ptr, size_t size) {
-  return cudaMalloc(reinterpret_cast<void **>(ptr), size);
+cudaError_t cudaMalloc(T** ptr, size_t size) {
+  return cudaMalloc(reinterpret_cast<void**>(ptr), size);
 }
 template <typename T>
-cudaError_t cudaMallocAsync(T **ptr, size_t size, cudaStream_t stream) {
-  return cudaMallocAsync(reinterpret_cast<void **>(ptr), size, stream);
+cudaError_t cudaMallocAsync(T** ptr, size_t size, cudaStream_t stream) {
+  return cudaMallocAsync(reinterpret_cast<void**>(ptr), size, stream);
 }
 template <typename T>
-cudaError_t cudaMallocPitch(T **ptr, size_t *pitch, size_t width, size_t height) {
-  return cudaMallocPitch(reinterpret_cast<void **>(ptr), pitch, width, height);
+cudaError_t cudaMallocPitch(T** ptr, size_t* pitch, size_t width, size_t height) {
+  return cudaMallocPitch(reinterpret_cast<void**>(ptr), pitch, width, height);
 }
 template <typename T>
-cudaError_t cudaMallocManaged(T **ptr, size_t size, unsigned flags = cudaMemAttachGlobal) {
-  return cudaMallocManaged(reinterpret_cast<void **>(ptr), size, flags);
+cudaError_t cudaMallocManaged(T** ptr, size_t size, unsigned flags = cudaMemAttachGlobal) {
+  return cudaMallocManaged(reinterpret_cast<void**>(ptr), size, flags);
 }
 template <typename T>
-cudaError_t cudaMallocHost(T **ptr, size_t size, unsigned flags = cudaHostAllocDefault) {
-  return cudaHostAlloc(reinterpret_cast<void **>(ptr), size, flags);
+cudaError_t cudaMallocHost(T** ptr, size_t size, unsigned flags = cudaHostAllocDefault) {
+  return cudaHostAlloc(reinterpret_cast<void**>(ptr), size, flags);
 }
 template <typename T>
-cudaError_t cudaHostAlloc(T **ptr, size_t size, unsigned flags) {
-  return cudaHostAlloc(reinterpret_cast<void **>(ptr), size, flags);
+cudaError_t cudaHostAlloc(T** ptr, size_t size, unsigned flags) {
+  return cudaHostAlloc(reinterpret_cast<void**>(ptr), size, flags);
 }
 
-inline cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned flags) {
+inline cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned flags) {
   return cudaEventCreateWithFlags(event, flags);
 }
 
 template <typename... Args>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Args...), cudaFuncAttribute attribute, int value) {
-  return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);
+  return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
 }
 template <typename... Args>
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void (*kernel)(Args...),
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*kernel)(Args...),
                                                           int block_size, size_t shared) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-      blocks, reinterpret_cast<const void *>(kernel), block_size, shared);
+      blocks, reinterpret_cast<const void*>(kernel), block_size, shared);
 }
 
 // Copies to or from a __constant__ or __device__ variable, which is a global one here.
 
 namespace emulator {
-cudaError_t copy_to_symbol(void *symbol, size_t symbol_size, const void *from, size_t size,
+cudaError_t copy_to_symbol(void* symbol, size_t symbol_size, const void* from, size_t size,
                            size_t offset);
-cudaError_t copy_from_symbol(void *to, const void *symbol, size_t symbol_size, size_t size,
+cudaError_t copy_from_symbol(void* to, const void* symbol, size_t symbol_size, size_t size,
                              size_t offset);
 }  // namespace emulator
 
 template <typename T>
-cudaError_t cudaMemcpyToSymbol(T &symbol, const void *from, size_t size, size_t offset = 0,
+cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t size, size_t offset = 0,
                                cudaMemcpyKind = cudaMemcpyHostToDevice) {
   return emulator::copy_to_symbol(&symbol, sizeof(T), from, size, offset);
 }
 template <typename T>
-cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t size, size_t offset = 0,
+cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t size, size_t offset = 0,
                                  cudaMemcpyKind = cudaMemcpyDeviceToHost) {
   return emulator::copy_from_symbol(to, &symbol, sizeof(T), size, offset);
 }

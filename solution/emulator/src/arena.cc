@@ -26,11 +26,14 @@ namespace {
 const size_t kAlignment = 256;  // as cudaMalloc's
 const size_t kReserve = size_t(64) << 30, kSmallestReserve = size_t(64) << 20;
 const size_t kDefaultCapacity = size_t(8) << 30;
+// Freed memory that the system is not given back yet: getting new pages costs more than filling
+// old ones.
+const size_t kMostKept = size_t(256) << 20;
 
 struct Allocation {
-  uintptr_t pages;     // the first page
-  size_t pages_size;   // without the guard page
-  size_t size;         // as asked for
+  uintptr_t pages;    // the first page
+  size_t pages_size;  // without the guard page
+  size_t size;        // as asked for
 };
 
 // Read by signal handlers, hence atomics beside the lock.
@@ -38,9 +41,10 @@ std::atomic<uintptr_t> arena_begin(0), arena_end(0);
 std::atomic<int64_t> allocations_made(0), bytes_live(0);
 
 std::mutex mutex;
-std::map<uintptr_t, Allocation> live;             // by the address that the program has
-std::map<uintptr_t, size_t> free_by_address;      // ranges of pages
+std::map<uintptr_t, Allocation> live;         // by the address that the program has
+std::map<uintptr_t, size_t> free_by_address;  // ranges of pages
 std::set<std::pair<size_t, uintptr_t>> free_by_size;
+size_t kept = 0;  // bytes freed since pages were last given back, less those used again
 
 size_t page_size() {
   static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -103,8 +107,7 @@ void reserve() {
   if (arena_begin != 0) return;
   for (size_t size = reserve_wanted(); size >= kSmallestReserve; size /= 2) {
     size = round_up(size, page_size());
-    void *memory =
-        mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
+    void* memory = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) continue;
     uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
     add_free(begin, size);
@@ -116,8 +119,8 @@ void reserve() {
 }
 
 // "8G", "512M", "1000000"
-size_t parse_size(const char *text) {
-  char *unit;
+size_t parse_size(const char* text) {
+  char* unit;
   size_t size = std::strtoull(text, &unit, 10);
   if (*unit == 'k' || *unit == 'K') size <<= 10;
   if (*unit == 'm' || *unit == 'M') size <<= 20;
@@ -128,20 +131,21 @@ size_t parse_size(const char *text) {
 // NaN for any floating-point type, so that what was never written shows.
 void fill(uintptr_t address, size_t size) {
   DeviceAccess access;
-  std::memset(reinterpret_cast<void *>(address), 0xff, size);
+  std::memset(reinterpret_cast<void*>(address), 0xff, size);
 }
 
 // Finds pages for an allocation. Its address, or 0 if there are none.
-uintptr_t place(Allocation *allocation) {
+uintptr_t place(Allocation* allocation) {
   std::lock_guard<std::mutex> lock(mutex);
   reserve();
   uintptr_t pages = take_range(allocation->pages_size + page_size());
   if (pages == 0) return 0;
-  if (!open_device_memory(reinterpret_cast<void *>(pages), allocation->pages_size)) {
+  if (!open_device_memory(reinterpret_cast<void*>(pages), allocation->pages_size)) {
     give_range(pages, allocation->pages_size + page_size());
     return 0;
   }
   allocation->pages = pages;
+  kept -= std::min(kept, allocation->pages_size);
   uintptr_t start = pages + allocation->pages_size - round_up(allocation->size, kAlignment);
   live[start] = *allocation;
   ++allocations_made;
@@ -149,17 +153,25 @@ uintptr_t place(Allocation *allocation) {
   return start;
 }
 
+void give_pages_back() {
+  for (const auto& range : free_by_address)
+    madvise(reinterpret_cast<void*>(range.first), range.second, MADV_DONTNEED);
+  kept = 0;
+}
+
 cudaError_t release(std::map<uintptr_t, Allocation>::iterator found) {
   Allocation allocation = found->second;
   live.erase(found);
   bytes_live -= static_cast<int64_t>(allocation.size);
-  close_device_memory(reinterpret_cast<void *>(allocation.pages), allocation.pages_size);
+  close_device_memory(reinterpret_cast<void*>(allocation.pages), allocation.pages_size);
   give_range(allocation.pages, allocation.pages_size + page_size());
+  kept += allocation.pages_size;
+  if (kept > kMostKept) give_pages_back();
   return cudaSuccess;
 }
 
 // The allocation at or before an address.
-const std::pair<const uintptr_t, Allocation> *find(uintptr_t address) {
+const std::pair<const uintptr_t, Allocation>* find(uintptr_t address) {
   auto after = live.upper_bound(address);
   return after == live.begin() ? nullptr : &*std::prev(after);
 }
@@ -167,14 +179,14 @@ const std::pair<const uintptr_t, Allocation> *find(uintptr_t address) {
 }  // namespace
 
 size_t arena_capacity() {
-  static const char *wanted = std::getenv("EMULATOR_MEMORY");
+  static const char* wanted = std::getenv("EMULATOR_MEMORY");
   static const size_t capacity = wanted ? parse_size(wanted) : kDefaultCapacity;
   return capacity;
 }
 
 size_t arena_used() { return static_cast<size_t>(bytes_live); }
 
-cudaError_t arena_allocate(void **ptr, size_t size) {
+cudaError_t arena_allocate(void** ptr, size_t size) {
   *ptr = nullptr;
   if (size == 0) return cudaSuccess;
   if (size > arena_capacity() || arena_used() > arena_capacity() - size)
@@ -183,11 +195,11 @@ cudaError_t arena_allocate(void **ptr, size_t size) {
   uintptr_t start = place(&allocation);
   if (start == 0) return cudaErrorMemoryAllocation;
   fill(allocation.pages, allocation.pages_size);
-  *ptr = reinterpret_cast<void *>(start);
+  *ptr = reinterpret_cast<void*>(start);
   return cudaSuccess;
 }
 
-cudaError_t arena_free(void *ptr) {
+cudaError_t arena_free(void* ptr) {
   if (ptr == nullptr) return cudaSuccess;
   std::lock_guard<std::mutex> lock(mutex);
   auto found = live.find(reinterpret_cast<uintptr_t>(ptr));
@@ -199,39 +211,39 @@ void arena_free_all() {
   while (!live.empty()) release(live.begin());
 }
 
-bool in_arena(const void *ptr) {
+bool in_arena(const void* ptr) {
   uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
   return address >= arena_begin && address < arena_end;
 }
 
-bool is_device_range(const void *ptr, size_t size) {
+bool is_device_range(const void* ptr, size_t size) {
   if (!in_arena(ptr)) return false;
   uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
   std::lock_guard<std::mutex> lock(mutex);
-  const auto *found = find(address);
+  const auto* found = find(address);
   if (found == nullptr) return false;
   size_t offset = address - found->first;
   return offset <= found->second.size && size <= found->second.size - offset;
 }
 
-bool try_locate(uintptr_t address, Place *place) {
-  *place = Place{in_arena(reinterpret_cast<void *>(address)), false, 0, 0};
+bool try_locate(uintptr_t address, Place* place) {
+  *place = Place{in_arena(reinterpret_cast<void*>(address)), false, 0, 0};
   if (!place->in_arena) return true;
   std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
   if (!lock.owns_lock()) return false;
-  const auto *found = find(address);
+  const auto* found = find(address);
   if (found == nullptr) return true;
-  const Allocation &allocation = found->second;
+  const Allocation& allocation = found->second;
   place->live = address < allocation.pages + allocation.pages_size + page_size();
   place->start = found->first;
   place->size = allocation.size;
   return true;
 }
 
-void for_each_range(const std::function<void(void *, size_t)> &function) {
+void for_each_range(const std::function<void(void*, size_t)>& function) {
   std::lock_guard<std::mutex> lock(mutex);
-  for (const auto &entry : live)
-    function(reinterpret_cast<void *>(entry.second.pages), entry.second.pages_size);
+  for (const auto& entry : live)
+    function(reinterpret_cast<void*>(entry.second.pages), entry.second.pages_size);
 }
 
 }  // namespace emulator

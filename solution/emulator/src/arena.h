@@ -20,26 +20,26 @@ namespace emulator {
 
 /*! \brief What lies at an address of the arena. */
 struct Place {
-  bool in_arena;     // whether the address is the device's at all
-  bool live;         // whether it is in, or a page at most behind, an allocation
-  uintptr_t start;   // of the allocation
-  size_t size;       // of the allocation
+  bool in_arena;    // whether the address is the device's at all
+  bool live;        // whether it is in, or a page at most behind, an allocation
+  uintptr_t start;  // of the allocation
+  size_t size;      // of the allocation
 };
 
 /*! \brief New memory, filled with NaN; null if `size` is 0. */
-cudaError_t arena_allocate(void **ptr, size_t size);
-cudaError_t arena_free(void *ptr);
+cudaError_t arena_allocate(void** ptr, size_t size);
+cudaError_t arena_free(void* ptr);
 void arena_free_all();
 
 /*! \brief Whether an address belongs to the device. Safe in a signal handler. */
-bool in_arena(const void *ptr);
+bool in_arena(const void* ptr);
 /*! \brief Whether `size` bytes lie inside of one allocation. */
-bool is_device_range(const void *ptr, size_t size);
+bool is_device_range(const void* ptr, size_t size);
 /*! \brief What lies at an address; false if that cannot be told now. For signal handlers. */
-bool try_locate(uintptr_t address, Place *place);
+bool try_locate(uintptr_t address, Place* place);
 
 /*! \brief Calls a function with the pages of every allocation. */
-void for_each_range(const std::function<void(void *memory, size_t size)> &function);
+void for_each_range(const std::function<void(void* memory, size_t size)>& function);
 
 /*! \brief The size of the device's memory, and how much of it is allocated, in bytes. */
 size_t arena_capacity();

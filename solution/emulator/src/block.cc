@@ -8,10 +8,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
-#include "device.h"
+#include "emulator/shared.h"
 #include "error.h"
 #include "protection.h"
+#include "shared.h"
 
 __thread uint3 threadIdx = {0, 0, 0};
 __thread uint3 blockIdx = {0, 0, 0};
@@ -22,52 +24,47 @@ namespace emulator {
 namespace {
 
 // The block that runs on this CPU thread; null on one that runs host code.
-__thread Block *running_block EMULATOR_FAST_TLS = nullptr;
+__thread Block* running_block EMULATOR_FAST_TLS = nullptr;
 
-std::string text(const uint3 &v) {
+std::string text(const uint3& v) {
   return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
-}
-
-char *allocate_shared_memory() {
-  void *memory = nullptr;
-  return posix_memalign(&memory, 256, kSharedMemoryOptin) == 0 ? static_cast<char *>(memory)
-                                                               : nullptr;
 }
 
 }  // namespace
 
-void Queue::push(Thread *thread) {
+void Queue::push(Thread* thread) {
   thread->next = nullptr;
   (last_ ? last_->next : first_) = thread;
   last_ = thread;
 }
 
-Thread *Queue::pop() {
-  Thread *thread = first_;
+Thread* Queue::pop() {
+  Thread* thread = first_;
   first_ = thread->next;
   if (first_ == nullptr) last_ = nullptr;
   return thread;
 }
 
-void Queue::take_all(Queue *other) {
+void Queue::take_all(Queue* other) {
   if (other->empty()) return;
   (last_ ? last_->next : first_) = other->first_;
   last_ = other->last_;
   other->clear();
 }
 
-Block::Block()
-    : threads_(kMaxThreads), shared_(allocate_shared_memory(), std::free) {}
+Block::Block() : threads_(kMaxThreads), shared_(allocate_shared()) {}
 
-Block *Block::mine() {
+Block::~Block() { free_shared(shared_); }
+
+Block* Block::mine() {
   static thread_local std::unique_ptr<Block> block(new Block);
   return block.get();
 }
 
-Block *Block::running() { return running_block; }
+Block* Block::running() { return running_block; }
 
 // What is the same for all blocks of a grid.
-void Block::start(Grid *grid) {
+void Block::start(Grid* grid) {
   grid_ = grid;
   gridDim = grid->config.grid;
   blockDim = grid->config.block;
@@ -78,9 +75,10 @@ void Block::start(Grid *grid) {
       for (unsigned x = 0; x < blockDim.x; ++x) threads_[i++].index = {x, y, z};
 }
 
-void Block::run(Grid *grid, int64_t begin, int64_t end) {
+void Block::run(Grid* grid, int64_t begin, int64_t end) {
   start(grid);
   DeviceAccess access;
+  use_shared(shared_);
   running_block = this;
   for (int64_t i = begin; i < end && !grid->failed; ++i) {
     int64_t rest = i / gridDim.x;
@@ -103,7 +101,8 @@ bool Block::run_block() {
   }
   for (int i = 0; i < count_; ++i) threads_[i].finished = false;
   // NaN, so that reading what was never written shows.
-  std::memset(shared_.get(), 0xff, grid_->config.shared);
+  std::memset(emulator_dynamic_shared, 0xff, grid_->config.shared);
+  ++emulator_block_number;
   fiber_ = fibers_.take(&Block::fiber_main);
   if (fiber_ == nullptr) return false;
   switch_context(&base_, &fiber_->context);
@@ -121,7 +120,7 @@ void Block::fiber_main() {
 // Runs threads that have not started, until one is done while others are ready to go on.
 void Block::run_threads() {
   while (started_ < count_ && ready_.empty()) {
-    Thread *thread = &threads_[started_++];
+    Thread* thread = &threads_[started_++];
     current_ = thread;
     threadIdx = thread->index;
     grid_->function(grid_->call);
@@ -129,7 +128,7 @@ void Block::run_threads() {
   }
 }
 
-void Block::finish(Thread *thread) {
+void Block::finish(Thread* thread) {
   int i = number(thread);
   thread->finished = true;
   warps_[i / kWarp].finished |= 1u << (i % kWarp);
@@ -138,18 +137,19 @@ void Block::finish(Thread *thread) {
 }
 
 // A thread that has returned counts as arrived: perhaps it was the last one missing.
-void Block::wake_others(Warp *warp) {
+void Block::wake_others(Warp* warp) {
   if (waiting_for_block_ > 0 && waiting_for_block_ + finished_ == count_) release_block();
-  const Thread *first = &threads_[(warp - warps_) * kWarp];
+  const Thread* first = &threads_[(warp - warps_) * kWarp];
   for (int lane = 0; warp->waiting >> lane != 0 && lane < kWarp; ++lane)
     if (warp->waiting >> lane & 1) complete_warp(warp, first[lane].mask, first[lane].wait);
 }
 
 // The end of a fiber, since no thread is left to start, or others come first.
 void Block::leave_fiber() {
-  Fiber *left = fiber_;
+  Fiber* left = fiber_;
   fibers_.give_back(left);
   if (!ready_.empty()) resume(ready_.pop());
+  if (finished_ < count_ && converge()) resume(ready_.pop());
   if (finished_ < count_) deadlock();
   switch_context(&left->context, &base_);
   std::abort();  // nobody resumes a fiber that was given back
@@ -160,8 +160,11 @@ void Block::suspend() {
   current_->fiber = fiber_;
   ++waiting_;
   if (!ready_.empty()) return resume(ready_.pop());
-  if (started_ == count_) deadlock();
-  Fiber *from = fiber_;
+  if (started_ == count_) {
+    if (!converge()) deadlock();
+    return resume(ready_.pop());  // perhaps this one itself
+  }
+  Fiber* from = fiber_;
   fiber_ = fibers_.take(&Block::fiber_main);
   if (fiber_ == nullptr) {
     fiber_ = from;
@@ -170,13 +173,13 @@ void Block::suspend() {
   switch_context(&from->context, &fiber_->context);
 }
 
-void Block::resume(Thread *thread) {
-  Fiber *from = fiber_;
+void Block::resume(Thread* thread) {
+  Fiber* from = fiber_;
   --waiting_;
   current_ = thread;
   fiber_ = thread->fiber;
   threadIdx = thread->index;
-  switch_context(&from->context, &fiber_->context);
+  if (fiber_ != from) switch_context(&from->context, &fiber_->context);
 }
 
 int Block::wait_for_block(int predicate) {
@@ -199,7 +202,7 @@ void Block::release_block() {
   ready_.take_all(&at_barrier_);
 }
 
-void Block::fail(cudaError_t error, const std::string &message) {
+void Block::fail(cudaError_t error, const std::string& message) {
   grid_->failed = true;
   // Blocks on other CPU threads may fail too; one report is enough.
   if (set_sticky_error(error)) std::fprintf(stderr, "%s\n", message.c_str());
@@ -214,25 +217,26 @@ std::string Block::where() const {
 
 namespace {
 
-const char *name_of(Wait wait) {
-  static const char *const names[] = {"__syncthreads()", "__syncwarp()",
+const char* name_of(Wait wait) {
+  static const char* const names[] = {"__syncthreads()", "__syncwarp()",
                                       "__ballot_sync(), __any_sync() or __all_sync()",
-                                      "__shfl_sync() or its like"};
+                                      "__shfl_sync() or its like", "__activemask()"};
   return names[static_cast<int>(wait)];
 }
 
 }  // namespace
 
 void Block::deadlock() {
-  int waiting[4] = {0, 0, 0, 0};
+  int waiting[kWaits] = {};
   for (int i = 0; i < count_; ++i)
     if (!threads_[i].finished) ++waiting[static_cast<int>(threads_[i].wait)];
   std::string message = std::string("emulated GPU: kernel ") + grid_->kernel + ", block " +
                         text(blockIdx) + ": no thread can go on. Of " + std::to_string(count_) +
                         " threads";
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < kWaits; ++i)
     if (waiting[i] > 0)
-      message += " " + std::to_string(waiting[i]) + " wait at " + name_of(static_cast<Wait>(i)) + ",";
+      message +=
+          " " + std::to_string(waiting[i]) + " wait at " + name_of(static_cast<Wait>(i)) + ",";
   message += " " + std::to_string(finished_) +
              " have returned.\nhint: every thread of a barrier must reach it; a barrier of a "
              "warp names its threads in the mask";

@@ -14,7 +14,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,22 +27,23 @@ const int kWarp = 32;
 
 /*! \brief A grid that is running, seen by all CPU threads that work on it. */
 struct Grid {
-  const char *kernel;
+  const char* kernel;
   Config config;
   ThreadFunction function;
-  const void *call;
+  const void* call;
   std::atomic<bool> failed;
 };
 
 /*! \brief What a thread waits for. */
-enum class Wait { kBlock, kWarp, kBallot, kShuffle };
+enum class Wait { kBlock, kWarp, kBallot, kShuffle, kActive };
+const int kWaits = 5;
 
 /*! \brief A thread of the block. */
 struct Thread {
   uint3 index;
   bool finished;
-  Fiber *fiber;  // the rest is of use only while it waits
-  Thread *next;  // in a queue
+  Fiber* fiber;  // the rest is of use only while it waits
+  Thread* next;  // in a queue
   Wait wait;
   unsigned mask;
   int source;
@@ -54,10 +54,10 @@ struct Thread {
 class Queue {
  public:
   bool empty() const { return first_ == nullptr; }
-  void push(Thread *thread);
-  Thread *pop();
+  void push(Thread* thread);
+  Thread* pop();
   /*! \brief Moves all of another queue's threads to the end of this one. */
-  void take_all(Queue *other);
+  void take_all(Queue* other);
   void clear() { first_ = last_ = nullptr; }
 
  private:
@@ -68,14 +68,15 @@ class Queue {
 class Block {
  public:
   Block();
+  ~Block();
 
   /*! \brief The one of this CPU thread. */
-  static Block *mine();
+  static Block* mine();
   /*! \brief The same if a kernel is running on this CPU thread, else null. */
-  static Block *running();
+  static Block* running();
 
   /*! \brief Runs blocks begin .. end - 1 of a grid, until one fails. */
-  void run(Grid *grid, int64_t begin, int64_t end);
+  void run(Grid* grid, int64_t begin, int64_t end);
 
   // For a running thread.
   /*! \brief A barrier of the block; returns how many threads passed something other than 0. */
@@ -83,16 +84,14 @@ class Block {
   /*! \brief An operation with the lanes of the mask; returns what the lane gets. */
   uint64_t wait_for_warp(Wait wait, unsigned mask, uint64_t value, int source);
   int lane() const { return number(current_) % kWarp; }
-  unsigned lanes_left() const { return ~warps_[number(current_) / kWarp].finished; }
-  int thread_count() const { return count_; }
+  /*! \brief Waits until no other lane can come, and returns who is here. */
+  unsigned wait_for_active();
 
   /*! \brief Ends the launch with a sticky error, from a thread; prints the message. */
-  [[noreturn]] void fail(cudaError_t error, const std::string &message);
+  [[noreturn]] void fail(cudaError_t error, const std::string& message);
   /*! \brief "kernel k, block (1, 0, 0), thread (2, 0, 0)" */
   std::string where() const;
   bool is_stack_guard(uintptr_t address) const { return fibers_.is_guard(address); }
-  /*! \brief The dynamic shared memory, of the size that the launch asked for. */
-  void *shared_memory() { return shared_.get(); }
 
  private:
   struct Warp {
@@ -100,33 +99,34 @@ class Block {
   };
 
   [[noreturn]] static void fiber_main();
-  void start(Grid *grid);
+  void start(Grid* grid);
   bool run_block();
   void run_threads();
   [[noreturn]] void leave_fiber();
   void suspend();
-  void resume(Thread *thread);
-  void finish(Thread *thread);
-  void wake_others(Warp *warp);
+  void resume(Thread* thread);
+  void finish(Thread* thread);
+  void wake_others(Warp* warp);
   void release_block();
-  bool complete_warp(Warp *warp, unsigned mask, Wait wait);
-  unsigned members(const Warp *warp, unsigned mask, Wait wait) const;
-  void give_values(Thread *first, unsigned group, Wait wait);
+  bool complete_warp(Warp* warp, unsigned mask, Wait wait);
+  unsigned members(const Warp* warp, unsigned mask, Wait wait) const;
+  bool converge();
+  void give_values(Thread* first, unsigned group, Wait wait);
   [[noreturn]] void deadlock();
-  int number(const Thread *thread) const { return static_cast<int>(thread - threads_.data()); }
+  int number(const Thread* thread) const { return static_cast<int>(thread - threads_.data()); }
 
   std::vector<Thread> threads_;
   Warp warps_[kMaxThreads / kWarp];
   Fibers fibers_;
-  std::unique_ptr<char, void (*)(void *)> shared_;  // never moves
+  char* shared_;  // for the block's shared variables; never moves
   Context base_;  // the CPU thread's own stack
 
-  Grid *grid_ = nullptr;
+  Grid* grid_ = nullptr;
   int count_ = 0, started_ = 0, finished_ = 0;
   int waiting_ = 0, waiting_for_block_ = 0;
   int block_votes_ = 0, block_result_ = 0;
-  Thread *current_ = nullptr;
-  Fiber *fiber_ = nullptr;
+  Thread* current_ = nullptr;
+  Fiber* fiber_ = nullptr;
   Queue ready_, at_barrier_;
 };
 

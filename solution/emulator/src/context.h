@@ -18,17 +18,17 @@ namespace emulator {
 /*! \brief Where a suspended computation goes on. */
 struct Context {
 #ifdef EMULATOR_OWN_SWITCH
-  void *stack_pointer;
+  void* stack_pointer;
 #else
   ucontext_t state;
 #endif
 };
 
 /*! \brief Prepares a context that calls `entry`, which must not return, on a stack of its own. */
-void make_context(Context *context, void *stack, size_t size, void (*entry)());
+void make_context(Context* context, void* stack, size_t size, void (*entry)());
 
 /*! \brief Suspends the running computation into `from` and goes on with `to`. */
-void switch_context(Context *from, const Context *to);
+void switch_context(Context* from, const Context* to);
 
 }  // namespace emulator
 

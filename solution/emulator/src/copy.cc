@@ -26,14 +26,14 @@ struct Extent {
 };
 
 // Memory of the host that the runtime gave out, managed or pinned, is the device's as well.
-bool is_valid(const void *ptr, size_t span, bool on_device) {
+bool is_valid(const void* ptr, size_t span, bool on_device) {
   if (ptr == nullptr) return false;
   if (in_arena(ptr)) return on_device && is_device_range(ptr, span);
   return !on_device || is_shared_host_memory(ptr);
 }
 
-cudaError_t check(const void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                  const Extent &extent, cudaMemcpyKind kind) {
+cudaError_t check(const void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                  const Extent& extent, cudaMemcpyKind kind) {
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
     return cudaErrorInvalidMemcpyDirection;
   if (extent.empty()) return cudaSuccess;
@@ -48,65 +48,65 @@ cudaError_t check(const void *to, size_t to_pitch, const void *from, size_t from
   return cudaSuccess;
 }
 
-cudaError_t copy(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                 const Extent &extent, cudaMemcpyKind kind) {
+cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                 const Extent& extent, cudaMemcpyKind kind) {
   cudaError_t error = check(to, to_pitch, from, from_pitch, extent, kind);
   if (error != cudaSuccess || extent.empty()) return error;
   DeviceAccess access;
   for (size_t row = 0; row < extent.height; ++row)
-    std::memmove(static_cast<char *>(to) + row * to_pitch,
-                 static_cast<const char *>(from) + row * from_pitch, extent.width);
+    std::memmove(static_cast<char*>(to) + row * to_pitch,
+                 static_cast<const char*>(from) + row * from_pitch, extent.width);
   return cudaSuccess;
 }
 
-cudaError_t set(void *ptr, size_t pitch, int value, const Extent &extent) {
+cudaError_t set(void* ptr, size_t pitch, int value, const Extent& extent) {
   if (extent.empty()) return cudaSuccess;
   if (!is_valid(ptr, extent.span(pitch), true)) return cudaErrorInvalidValue;
   DeviceAccess access;
   for (size_t row = 0; row < extent.height; ++row)
-    std::memset(static_cast<char *>(ptr) + row * pitch, value, extent.width);
+    std::memset(static_cast<char*>(ptr) + row * pitch, value, extent.width);
   return cudaSuccess;
 }
 
 }  // namespace
 
-cudaError_t copy_to_symbol(void *symbol, size_t symbol_size, const void *from, size_t size,
+cudaError_t copy_to_symbol(void* symbol, size_t symbol_size, const void* from, size_t size,
                            size_t offset) {
   EMULATOR_RETURN_IF_STICKY();
   if (offset > symbol_size || size > symbol_size - offset) return report(cudaErrorInvalidValue);
-  return cudaMemcpy(static_cast<char *>(symbol) + offset, from, size, cudaMemcpyDefault);
+  return cudaMemcpy(static_cast<char*>(symbol) + offset, from, size, cudaMemcpyDefault);
 }
 
-cudaError_t copy_from_symbol(void *to, const void *symbol, size_t symbol_size, size_t size,
+cudaError_t copy_from_symbol(void* to, const void* symbol, size_t symbol_size, size_t size,
                              size_t offset) {
   EMULATOR_RETURN_IF_STICKY();
   if (offset > symbol_size || size > symbol_size - offset) return report(cudaErrorInvalidValue);
-  return cudaMemcpy(to, static_cast<const char *>(symbol) + offset, size, cudaMemcpyDefault);
+  return cudaMemcpy(to, static_cast<const char*>(symbol) + offset, size, cudaMemcpyDefault);
 }
 
 }  // namespace emulator
 
 using emulator::report;
 
-cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind kind) {
+cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind kind) {
   EMULATOR_RETURN_IF_STICKY();
   return report(emulator::copy(to, size, from, size, {size, 1}, kind));
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind,
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
   return cudaMemcpy(to, from, size, kind);
 }
 
-cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                          size_t width, size_t height, cudaMemcpyKind kind) {
   EMULATOR_RETURN_IF_STICKY();
   return report(emulator::copy(to, to_pitch, from, from_pitch, {width, height}, kind));
 }
 
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                               size_t width, size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
@@ -114,32 +114,32 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
   return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
 }
 
-cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device,
+cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,
                            size_t size) {
   EMULATOR_RETURN_IF_STICKY();
   if (to_device != 0 || from_device != 0) return report(cudaErrorInvalidDevice);
   return cudaMemcpy(to, from, size, cudaMemcpyDeviceToDevice);
 }
 
-cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
                                 size_t size, cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
   return cudaMemcpyPeer(to, to_device, from, from_device, size);
 }
 
-cudaError_t cudaMemset(void *ptr, int value, size_t size) {
+cudaError_t cudaMemset(void* ptr, int value, size_t size) {
   EMULATOR_RETURN_IF_STICKY();
   return report(emulator::set(ptr, size, value, {size, 1}));
 }
 
-cudaError_t cudaMemsetAsync(void *ptr, int value, size_t size, cudaStream_t stream) {
+cudaError_t cudaMemsetAsync(void* ptr, int value, size_t size, cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
   return cudaMemset(ptr, value, size);
 }
 
-cudaError_t cudaMemset2D(void *ptr, size_t pitch, int value, size_t width, size_t height) {
+cudaError_t cudaMemset2D(void* ptr, size_t pitch, int value, size_t width, size_t height) {
   EMULATOR_RETURN_IF_STICKY();
   return report(emulator::set(ptr, pitch, value, {width, height}));
 }

@@ -52,7 +52,7 @@ const Attribute kAttributes[] = {
     {cudaDevAttrMaxSharedMemoryPerBlockOptin, kSharedMemoryOptin},
 };
 
-void fill(cudaDeviceProp *p) {
+void fill(cudaDeviceProp* p) {
   std::memset(p, 0, sizeof *p);
   std::snprintf(p->name, sizeof p->name, "Emulated GPU");
   p->totalGlobalMem = arena_capacity();
@@ -97,20 +97,20 @@ cudaError_t cudaSetDevice(int device) {
   return report(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
-cudaError_t cudaGetDevice(int *device) {
+cudaError_t cudaGetDevice(int* device) {
   EMULATOR_RETURN_IF_STICKY();
   if (device == nullptr) return report(cudaErrorInvalidValue);
   *device = 0;
   return cudaSuccess;
 }
 
-cudaError_t cudaGetDeviceCount(int *count) {
+cudaError_t cudaGetDeviceCount(int* count) {
   if (count == nullptr) return report(cudaErrorInvalidValue);
   *count = 1;
   return cudaSuccess;
 }
 
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   EMULATOR_RETURN_IF_STICKY();
   if (properties == nullptr) return report(cudaErrorInvalidValue);
   if (device != 0) return report(cudaErrorInvalidDevice);
@@ -118,10 +118,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   EMULATOR_RETURN_IF_STICKY();
   if (device != 0) return report(cudaErrorInvalidDevice);
-  for (const emulator::Attribute &known : emulator::kAttributes) {
+  for (const emulator::Attribute& known : emulator::kAttributes) {
     if (value == nullptr || known.attribute != attribute) continue;
     *value = known.value;
     return cudaSuccess;
@@ -129,7 +129,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
   return report(cudaErrorInvalidValue);
 }
 
-cudaError_t cudaDeviceCanAccessPeer(int *can_access, int device, int peer) {
+cudaError_t cudaDeviceCanAccessPeer(int* can_access, int device, int peer) {
   EMULATOR_RETURN_IF_STICKY();
   if (can_access == nullptr) return report(cudaErrorInvalidValue);
   if (device != 0 || peer != 0) return report(cudaErrorInvalidDevice);
@@ -139,15 +139,15 @@ cudaError_t cudaDeviceCanAccessPeer(int *can_access, int device, int peer) {
 
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return report(cudaErrorInvalidDevice); }
 
-cudaError_t cudaRuntimeGetVersion(int *version) {
+cudaError_t cudaRuntimeGetVersion(int* version) {
   if (version == nullptr) return report(cudaErrorInvalidValue);
   *version = CUDART_VERSION;
   return cudaSuccess;
 }
 
-cudaError_t cudaDriverGetVersion(int *version) { return cudaRuntimeGetVersion(version); }
+cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
 
-cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value) {
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   EMULATOR_RETURN_IF_STICKY();
   if (kernel == nullptr) return report(cudaErrorInvalidDeviceFunction);
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
@@ -155,7 +155,7 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute
 }
 
 // As if threads, blocks and shared memory were the only limits: registers are not known.
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel,
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel,
                                                           int block_size, size_t shared) {
   EMULATOR_RETURN_IF_STICKY();
   if (blocks == nullptr || block_size <= 0) return report(cudaErrorInvalidValue);

@@ -59,8 +59,8 @@ const ErrorText kErrors[] = {
     {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };
 
-const ErrorText *find(cudaError_t error) {
-  for (const ErrorText &entry : kErrors)
+const ErrorText* find(cudaError_t error) {
+  for (const ErrorText& entry : kErrors)
     if (entry.error == error) return &entry;
   return nullptr;
 }
@@ -97,12 +97,12 @@ cudaError_t cudaGetLastError() {
   return error;
 }
 
-const char *cudaGetErrorString(cudaError_t error) {
-  const emulator::ErrorText *entry = emulator::find(error);
+const char* cudaGetErrorString(cudaError_t error) {
+  const emulator::ErrorText* entry = emulator::find(error);
   return entry ? entry->text : "unrecognized error code";
 }
 
-const char *cudaGetErrorName(cudaError_t error) {
-  const emulator::ErrorText *entry = emulator::find(error);
+const char* cudaGetErrorName(cudaError_t error) {
+  const emulator::ErrorText* entry = emulator::find(error);
   return entry ? entry->name : "unrecognized error code";
 }

@@ -47,7 +47,7 @@ std::string describe(uintptr_t address) {
   return where + text;
 }
 
-[[noreturn]] void fail_kernel(Block *block, uintptr_t address) {
+[[noreturn]] void fail_kernel(Block* block, uintptr_t address) {
   if (block->is_stack_guard(address))
     block->fail(cudaErrorIllegalAddress,
                 "emulated GPU: " + block->where() + ": the stack overflowed; a thread has " +
@@ -67,9 +67,9 @@ void tell_host(uintptr_t address) {
 // Lets the handler before ours, or the system, have the signal: it comes again on return.
 void chain(int signal) { sigaction(signal, &previous[signal == SIGSEGV ? 0 : 1], nullptr); }
 
-void handle(int signal, siginfo_t *info, void *) {
+void handle(int signal, siginfo_t* info, void*) {
   uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
-  if (Block *block = Block::running()) fail_kernel(block, address);
+  if (Block* block = Block::running()) fail_kernel(block, address);
   if (in_arena(info->si_addr)) tell_host(address);
   chain(signal);
 }
@@ -85,7 +85,7 @@ void install() {
 
 // Taken back when its thread ends.
 struct FaultStack {
-  void *memory = nullptr;
+  void* memory = nullptr;
 
   FaultStack() {
     stack_t now;
@@ -101,7 +101,7 @@ struct FaultStack {
     munmap(memory, kStackSize);
   }
 
-  static void set(void *memory, int flags) {
+  static void set(void* memory, int flags) {
     stack_t stack;
     std::memset(&stack, 0, sizeof stack);
     stack.ss_sp = memory;

@@ -15,25 +15,25 @@ size_t guard_size() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 }  // namespace
 
 Fibers::~Fibers() {
-  for (Fiber *fiber : all_) {
+  for (Fiber* fiber : all_) {
     munmap(fiber->memory, guard_size() + kStackSize);
     delete fiber;
   }
 }
 
-Fiber *Fibers::make() {
-  void *memory = mmap(nullptr, guard_size() + kStackSize, PROT_READ | PROT_WRITE,
+Fiber* Fibers::make() {
+  void* memory = mmap(nullptr, guard_size() + kStackSize, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   // May fail when a process has very many stacks; then this one has no guard.
   mprotect(memory, guard_size(), PROT_NONE);
-  all_.push_back(new Fiber{Context(), static_cast<char *>(memory)});
+  all_.push_back(new Fiber{Context(), static_cast<char*>(memory)});
   free_.reserve(all_.size());
   return all_.back();
 }
 
-Fiber *Fibers::take(void (*entry)()) {
-  Fiber *fiber;
+Fiber* Fibers::take(void (*entry)()) {
+  Fiber* fiber;
   if (free_.empty()) {
     fiber = make();
     if (fiber == nullptr) return nullptr;
@@ -49,7 +49,7 @@ Fiber *Fibers::take(void (*entry)()) {
 }
 
 bool Fibers::is_guard(uintptr_t address) const {
-  for (const Fiber *fiber : all_)
+  for (const Fiber* fiber : all_)
     if (address - reinterpret_cast<uintptr_t>(fiber->memory) < guard_size()) return true;
   return false;
 }

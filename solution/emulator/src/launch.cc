@@ -31,12 +31,12 @@ const cudaError_t kTooMuchSharedMemory = cudaErrorInvalidValue;
 // one. A launch knows its kernel by name and not by address, so this holds for all of them.
 std::atomic<size_t> shared_limit(kSharedMemory);
 
-bool within(const dim3 &size, unsigned x, unsigned y, unsigned z) {
+bool within(const dim3& size, unsigned x, unsigned y, unsigned z) {
   return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= x && size.y <= y && size.z <= z;
 }
 
-cudaError_t check(const Config &config) {
-  const dim3 &block = config.block;
+cudaError_t check(const Config& config) {
+  const dim3& block = config.block;
   if (!within(config.grid, kMaxGridX, kMaxGridYZ, kMaxGridYZ) ||
       !within(block, kMaxBlockXY, kMaxBlockXY, kMaxBlockZ) ||
       static_cast<uint64_t>(block.x) * block.y * block.z > kMaxThreads)
@@ -45,7 +45,7 @@ cudaError_t check(const Config &config) {
   return is_stream(config.stream) ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
 
-void run(Grid *grid) {
+void run(Grid* grid) {
   const dim3 &blocks = grid->config.grid, &threads = grid->config.block;
   int64_t count = static_cast<int64_t>(blocks.x) * blocks.y * blocks.z;
   int64_t block_size = static_cast<int64_t>(threads.x) * threads.y * threads.z;
@@ -61,8 +61,8 @@ void run(Grid *grid) {
 
 }  // namespace
 
-void launch(const char *name, const Config &config, ThreadFunction function, const void *call) {
-  if (Block *block = Block::running())
+void launch(const char* name, const Config& config, ThreadFunction function, const void* call) {
+  if (Block* block = Block::running())
     block->fail(cudaErrorNotSupported, "emulated GPU: " + block->where() + ": launches kernel " +
                                            name + "; a kernel cannot launch another here");
   if (sticky_error() != cudaSuccess) return;
@@ -71,8 +71,6 @@ void launch(const char *name, const Config &config, ThreadFunction function, con
   Grid grid{name, config, function, call, {false}};
   run(&grid);
 }
-
-void *dynamic_shared_memory() { return Block::running()->shared_memory(); }
 
 cudaError_t set_shared_limit(int size) {
   if (size < 0 || static_cast<size_t>(size) > kSharedMemoryOptin) return cudaErrorInvalidValue;
@@ -83,11 +81,11 @@ cudaError_t set_shared_limit(int size) {
 
 }  // namespace emulator
 
-void emulator_assert_failed(const char *expression, const char *file, int line,
-                            const char *function) {
+void emulator_assert_failed(const char* expression, const char* file, int line,
+                            const char* function) {
   std::string place = std::string(file) + ":" + std::to_string(line) + ": " + function + ": ";
   std::string claim = std::string("Assertion `") + expression + "` failed.";
-  if (emulator::Block *block = emulator::Block::running()) {
+  if (emulator::Block* block = emulator::Block::running()) {
     char thread[128];
     std::snprintf(thread, sizeof thread, "block: [%u,%u,%u], thread: [%u,%u,%u] ", blockIdx.x,
                   blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);

@@ -23,7 +23,7 @@ const size_t kPitchAlignment = 512;
 std::mutex host_mutex;
 std::map<uintptr_t, size_t> host_memory;  // size by address
 
-cudaError_t allocate_host(void **ptr, size_t size) {
+cudaError_t allocate_host(void** ptr, size_t size) {
   if (ptr == nullptr) return cudaErrorInvalidValue;
   *ptr = nullptr;
   if (size == 0) return cudaSuccess;
@@ -33,7 +33,7 @@ cudaError_t allocate_host(void **ptr, size_t size) {
   return cudaSuccess;
 }
 
-cudaError_t free_host(void *ptr) {
+cudaError_t free_host(void* ptr) {
   if (ptr == nullptr) return cudaSuccess;
   std::lock_guard<std::mutex> lock(host_mutex);
   if (host_memory.erase(reinterpret_cast<uintptr_t>(ptr)) == 0) return cudaErrorInvalidValue;
@@ -41,7 +41,7 @@ cudaError_t free_host(void *ptr) {
   return cudaSuccess;
 }
 
-cudaError_t allocate(void **ptr, size_t size) {
+cudaError_t allocate(void** ptr, size_t size) {
   if (ptr == nullptr) return cudaErrorInvalidValue;
   install_fault_handler();
   return arena_allocate(ptr, size);
@@ -49,7 +49,7 @@ cudaError_t allocate(void **ptr, size_t size) {
 
 }  // namespace
 
-bool is_shared_host_memory(const void *ptr) {
+bool is_shared_host_memory(const void* ptr) {
   uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
   std::lock_guard<std::mutex> lock(host_mutex);
   auto after = host_memory.upper_bound(address);
@@ -62,12 +62,12 @@ bool is_shared_host_memory(const void *ptr) {
 
 using emulator::report;
 
-cudaError_t cudaMalloc(void **ptr, size_t size) {
+cudaError_t cudaMalloc(void** ptr, size_t size) {
   EMULATOR_RETURN_IF_STICKY();
   return report(emulator::allocate(ptr, size));
 }
 
-cudaError_t cudaMallocPitch(void **ptr, size_t *pitch, size_t width, size_t height) {
+cudaError_t cudaMallocPitch(void** ptr, size_t* pitch, size_t width, size_t height) {
   EMULATOR_RETURN_IF_STICKY();
   if (pitch == nullptr) return report(cudaErrorInvalidValue);
   *pitch = (width + emulator::kPitchAlignment - 1) / emulator::kPitchAlignment *
@@ -75,44 +75,44 @@ cudaError_t cudaMallocPitch(void **ptr, size_t *pitch, size_t width, size_t heig
   return report(emulator::allocate(ptr, *pitch * height));
 }
 
-cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream) {
+cudaError_t cudaMallocAsync(void** ptr, size_t size, cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
   return report(emulator::allocate(ptr, size));
 }
 
-cudaError_t cudaFree(void *ptr) {
+cudaError_t cudaFree(void* ptr) {
   EMULATOR_RETURN_IF_STICKY();
   // Managed memory is freed by cudaFree too.
   return report(emulator::in_arena(ptr) ? emulator::arena_free(ptr) : emulator::free_host(ptr));
 }
 
-cudaError_t cudaFreeAsync(void *ptr, cudaStream_t stream) {
+cudaError_t cudaFreeAsync(void* ptr, cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
   return cudaFree(ptr);
 }
 
 // Plain memory: host code and kernels may use it alike.
-cudaError_t cudaMallocManaged(void **ptr, size_t size, unsigned) {
+cudaError_t cudaMallocManaged(void** ptr, size_t size, unsigned) {
   EMULATOR_RETURN_IF_STICKY();
   if (size == 0) return report(cudaErrorInvalidValue);
   return report(emulator::allocate_host(ptr, size));
 }
 
-cudaError_t cudaMallocHost(void **ptr, size_t size) { return cudaHostAlloc(ptr, size, 0); }
+cudaError_t cudaMallocHost(void** ptr, size_t size) { return cudaHostAlloc(ptr, size, 0); }
 
-cudaError_t cudaHostAlloc(void **ptr, size_t size, unsigned) {
+cudaError_t cudaHostAlloc(void** ptr, size_t size, unsigned) {
   EMULATOR_RETURN_IF_STICKY();
   return report(emulator::allocate_host(ptr, size));
 }
 
-cudaError_t cudaFreeHost(void *ptr) {
+cudaError_t cudaFreeHost(void* ptr) {
   EMULATOR_RETURN_IF_STICKY();
   return report(emulator::free_host(ptr));
 }
 
-cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   EMULATOR_RETURN_IF_STICKY();
   if (free == nullptr || total == nullptr) return report(cudaErrorInvalidValue);
   *total = emulator::arena_capacity();

@@ -8,7 +8,7 @@
 namespace emulator {
 
 /*! \brief Whether an address is in memory of cudaMallocManaged, cudaMallocHost or -HostAlloc. */
-bool is_shared_host_memory(const void *ptr);
+bool is_shared_host_memory(const void* ptr);
 
 }  // namespace emulator
 

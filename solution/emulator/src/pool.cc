@@ -21,7 +21,7 @@ namespace emulator {
 namespace {
 
 struct Job {
-  const Work &work;
+  const Work& work;
   const int64_t count, chunk;
   std::atomic<int64_t> next;
 
@@ -42,7 +42,7 @@ class Pool {
     for (int i = 0; i < helpers; ++i) std::thread(&Pool::help, this).detach();
   }
 
-  void run(Job *job) {
+  void run(Job* job) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       job_ = job;
@@ -59,7 +59,7 @@ class Pool {
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
       wake_.wait(lock, [&] { return job_ != nullptr && job_->next < job_->count; });
-      Job *job = job_;
+      Job* job = job_;
       ++busy_;
       lock.unlock();
       job->run();
@@ -70,12 +70,12 @@ class Pool {
 
   std::mutex mutex_;
   std::condition_variable wake_, done_;
-  Job *job_ = nullptr;
+  Job* job_ = nullptr;
   int busy_ = 0;
 };
 
 // Never deleted: its threads may outlive static objects at the end of the process.
-Pool *pool = nullptr;
+Pool* pool = nullptr;
 std::mutex turn;
 
 int cores() {
@@ -95,7 +95,7 @@ void in_child() {
   turn.unlock();
 }
 
-Pool *the_pool() {
+Pool* the_pool() {
   static std::once_flag once;
   std::call_once(once, [] { pthread_atfork(before_fork, in_parent, in_child); });
   if (pool == nullptr) pool = new Pool(pool_size() - 1);
@@ -105,12 +105,12 @@ Pool *the_pool() {
 }  // namespace
 
 int pool_size() {
-  const char *wanted = std::getenv("EMULATOR_THREADS");
+  const char* wanted = std::getenv("EMULATOR_THREADS");
   int size = wanted ? std::atoi(wanted) : 0;
   return size > 0 ? std::min(size, 1024) : cores();
 }
 
-void parallel_for(int64_t count, int64_t chunk, const Work &work) {
+void parallel_for(int64_t count, int64_t chunk, const Work& work) {
   Job job{work, count, chunk, {0}};
   if (count <= chunk) return job.run();
   std::lock_guard<std::mutex> lock(turn);

@@ -21,7 +21,7 @@ int pool_size();
  *
  * Returns when all is done. The calling thread works too. Calls from several threads take turns.
  */
-void parallel_for(int64_t count, int64_t chunk, const Work &work);
+void parallel_for(int64_t count, int64_t chunk, const Work& work);
 
 }  // namespace emulator
 

@@ -44,7 +44,7 @@ int allocate_key() {
   const int kNoAccess = 1;
   return static_cast<int>(syscall(SYS_pkey_alloc, 0, kNoAccess));
 }
-int tag(void *memory, size_t size, int key) {
+int tag(void* memory, size_t size, int key) {
   return static_cast<int>(syscall(SYS_pkey_mprotect, memory, size, PROT_READ | PROT_WRITE, key));
 }
 
@@ -53,15 +53,16 @@ int tag(void *memory, size_t size, int key) {
 unsigned read_rights() { return 0; }
 void write_rights(unsigned) {}
 int allocate_key() { return -1; }
-int tag(void *, size_t, int) { return -1; }
+int tag(void*, size_t, int) { return -1; }
 
 #endif
 
 Setup make_setup() {
   Setup setup;
-  const char *wanted = std::getenv("EMULATOR_PROTECT");
+  const char* wanted = std::getenv("EMULATOR_PROTECT");
   if (wanted && wanted[0] == '0') return setup;
-  setup.key = allocate_key();
+  bool only_toggle = wanted && wanted[0] == 't';
+  setup.key = only_toggle ? -1 : allocate_key();
   if (setup.key > 0)
     setup.kind = Protection::kKeys;
   else if (wanted)
@@ -69,7 +70,7 @@ Setup make_setup() {
   return setup;
 }
 
-const Setup &setup() {
+const Setup& setup() {
   static const Setup made = make_setup();
   return made;
 }
@@ -86,20 +87,20 @@ void toggle(int change) {
   users += change;
   if (was_open == (users > 0)) return;
   int rights = users > 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
-  for_each_range([rights](void *memory, size_t size) { mprotect(memory, size, rights); });
+  for_each_range([rights](void* memory, size_t size) { mprotect(memory, size, rights); });
 }
 
 }  // namespace
 
 Protection protection() { return setup().kind; }
 
-bool open_device_memory(void *memory, size_t size) {
+bool open_device_memory(void* memory, size_t size) {
   if (protection() == Protection::kKeys) return tag(memory, size, setup().key) == 0;
   return mprotect(memory, size, PROT_READ | PROT_WRITE) == 0;
 }
 
-bool close_device_memory(void *memory, size_t size) {
-  return madvise(memory, size, MADV_DONTNEED) == 0 && mprotect(memory, size, PROT_NONE) == 0;
+bool close_device_memory(void* memory, size_t size) {
+  return mprotect(memory, size, PROT_NONE) == 0;
 }
 
 DeviceAccess::DeviceAccess() {

@@ -30,7 +30,7 @@ bool is_event(cudaEvent_t event) {
 }
 
 template <typename Handle>
-bool forget(std::set<Handle> *handles, Handle handle) {
+bool forget(std::set<Handle>* handles, Handle handle) {
   std::lock_guard<std::mutex> lock(mutex);
   if (handles->erase(handle) == 0) return false;
   delete handle;
@@ -45,8 +45,7 @@ cudaError_t valid(bool handle) {
 }  // namespace
 
 bool is_stream(cudaStream_t stream) {
-  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread)
-    return true;
+  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return true;
   std::lock_guard<std::mutex> lock(mutex);
   return streams.count(stream) > 0;
 }
@@ -55,9 +54,9 @@ bool is_stream(cudaStream_t stream) {
 
 using emulator::report;
 
-cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cudaStreamCreateWithFlags(stream, 0); }
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, 0); }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   EMULATOR_RETURN_IF_STICKY();
   if (stream == nullptr || flags > cudaStreamNonBlocking) return report(cudaErrorInvalidValue);
   std::lock_guard<std::mutex> lock(emulator::mutex);
@@ -80,9 +79,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   return emulator::valid(emulator::is_stream(stream) && emulator::is_event(event));
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, 0); }
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   EMULATOR_RETURN_IF_STICKY();
   if (event == nullptr) return report(cudaErrorInvalidValue);
   std::lock_guard<std::mutex> lock(emulator::mutex);
@@ -105,7 +104,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
 
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   EMULATOR_RETURN_IF_STICKY();
   if (milliseconds == nullptr) return report(cudaErrorInvalidValue);
   if (!emulator::is_event(start) || !emulator::is_event(end) || !start->timed || !end->timed ||

@@ -8,6 +8,7 @@
 #define EMULATOR_RUNTIME
 #include "emulator/warp.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -17,25 +18,25 @@ namespace emulator {
 
 uint64_t Block::wait_for_warp(Wait wait, unsigned mask, uint64_t value, int source) {
   int i = number(current_);
-  Warp *warp = &warps_[i / kWarp];
+  Warp* warp = &warps_[i / kWarp];
   unsigned bit = 1u << (i % kWarp);
   current_->wait = wait;
   current_->mask = mask | bit;  // who calls takes part, named or not
   current_->value = value;
   current_->source = source;
   current_->fiber = nullptr;  // not suspended yet
-  Thread *self = current_;
+  Thread* self = current_;
   warp->waiting |= bit;
   if (!complete_warp(warp, self->mask, wait)) suspend();
   return self->value;
 }
 
 // Lets the lanes that wait with this mask go on if nobody is missing.
-bool Block::complete_warp(Warp *warp, unsigned mask, Wait wait) {
+bool Block::complete_warp(Warp* warp, unsigned mask, Wait wait) {
   if (mask & ~(warp->waiting | warp->finished)) return false;
   unsigned group = members(warp, mask, wait);
   if (mask & ~(group | warp->finished)) return false;
-  Thread *first = &threads_[(warp - warps_) * kWarp];
+  Thread* first = &threads_[(warp - warps_) * kWarp];
   give_values(first, group, wait);
   warp->waiting &= ~group;
   for (int lane = 0; lane < kWarp; ++lane)
@@ -44,8 +45,8 @@ bool Block::complete_warp(Warp *warp, unsigned mask, Wait wait) {
 }
 
 // The waiting lanes of the same mask and operation.
-unsigned Block::members(const Warp *warp, unsigned mask, Wait wait) const {
-  const Thread *first = &threads_[(warp - warps_) * kWarp];
+unsigned Block::members(const Warp* warp, unsigned mask, Wait wait) const {
+  const Thread* first = &threads_[(warp - warps_) * kWarp];
   unsigned group = 0;
   for (int lane = 0; lane < kWarp; ++lane)
     if ((warp->waiting & mask) >> lane & 1)
@@ -53,7 +54,7 @@ unsigned Block::members(const Warp *warp, unsigned mask, Wait wait) const {
   return group;
 }
 
-void Block::give_values(Thread *first, unsigned group, Wait wait) {
+void Block::give_values(Thread* first, unsigned group, Wait wait) {
   uint64_t given[kWarp];
   unsigned votes = 0;
   for (int lane = 0; lane < kWarp; ++lane) {
@@ -70,10 +71,35 @@ void Block::give_values(Thread *first, unsigned group, Wait wait) {
   }
 }
 
+unsigned Block::wait_for_active() {
+  Thread* self = current_;
+  self->wait = Wait::kActive;
+  suspend();
+  return static_cast<unsigned>(self->value);
+}
+
+// When nothing else can run: those that asked who is active are, warp by warp. A GPU would have
+// run them side by side. False if there are none.
+bool Block::converge() {
+  for (int first = 0; first < count_; first += kWarp) {
+    uint64_t active = 0;
+    int end = std::min(first + kWarp, count_);
+    for (int i = first; i < end; ++i)
+      if (!threads_[i].finished && threads_[i].wait == Wait::kActive) active |= 1ull << (i - first);
+    for (int i = first; i < end; ++i) {
+      if (!(active >> (i - first) & 1)) continue;
+      threads_[i].wait = Wait::kWarp;  // no more
+      threads_[i].value = active;
+      ready_.push(&threads_[i]);
+    }
+  }
+  return !ready_.empty();
+}
+
 namespace {
 
-Block *block_or_abort(const char *function) {
-  Block *block = Block::running();
+Block* block_or_abort(const char* function) {
+  Block* block = Block::running();
   if (block != nullptr) return block;
   std::fprintf(stderr, "emulated GPU: %s was called outside of a kernel\n", function);
   std::abort();
@@ -104,8 +130,8 @@ void emulator_syncwarp(unsigned mask) {
 }
 
 unsigned emulator_ballot(unsigned mask, int predicate) {
-  return static_cast<unsigned>(block_or_abort("__ballot_sync")
-                                   ->wait_for_warp(Wait::kBallot, mask, predicate != 0, 0));
+  return static_cast<unsigned>(
+      block_or_abort("__ballot_sync")->wait_for_warp(Wait::kBallot, mask, predicate != 0, 0));
 }
 
 uint64_t emulator_exchange(unsigned mask, uint64_t value, int source) {
@@ -114,4 +140,4 @@ uint64_t emulator_exchange(unsigned mask, uint64_t value, int source) {
 
 int emulator_lane() { return block_or_abort("__shfl_sync")->lane(); }
 
-unsigned __activemask() { return block_or_abort("__activemask")->lanes_left(); }
+unsigned __activemask() { return block_or_abort("__activemask")->wait_for_active(); }

@@ -26,9 +26,9 @@ struct Bits<8> {
 
 /*! \brief *address = update(*address), tried until no other thread came in between. */
 template <typename T, typename Update>
-T atomic_update(T *address, Update update) {
+T atomic_update(T* address, Update update) {
   typedef typename Bits<sizeof(T)>::type Word;
-  Word *word = reinterpret_cast<Word *>(address);
+  Word* word = reinterpret_cast<Word*>(address);
   Word old = __atomic_load_n(word, __ATOMIC_RELAXED), next;
   T value;
   do {
@@ -42,22 +42,21 @@ T atomic_update(T *address, Update update) {
 
 }  // namespace emulator
 
-#define EMULATOR_ATOMIC_INTEGER(T)                                                       \
-  inline T atomicAdd(T *p, T v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }   \
-  inline T atomicAnd(T *p, T v) { return __atomic_fetch_and(p, v, __ATOMIC_RELAXED); }   \
-  inline T atomicOr(T *p, T v) { return __atomic_fetch_or(p, v, __ATOMIC_RELAXED); }     \
-  inline T atomicXor(T *p, T v) { return __atomic_fetch_xor(p, v, __ATOMIC_RELAXED); }   \
-  inline T atomicExch(T *p, T v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); } \
-  inline T atomicMin(T *p, T v) {                                                        \
-    return emulator::atomic_update(p, [v](T old) { return v < old ? v : old; });         \
-  }                                                                                      \
-  inline T atomicMax(T *p, T v) {                                                        \
-    return emulator::atomic_update(p, [v](T old) { return v > old ? v : old; });         \
-  }                                                                                      \
-  inline T atomicCAS(T *p, T compare, T v) {                                             \
-    __atomic_compare_exchange_n(p, &compare, v, false, __ATOMIC_SEQ_CST,                 \
-                                __ATOMIC_SEQ_CST);                                       \
-    return compare;                                                                      \
+#define EMULATOR_ATOMIC_INTEGER(T)                                                          \
+  inline T atomicAdd(T* p, T v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }      \
+  inline T atomicAnd(T* p, T v) { return __atomic_fetch_and(p, v, __ATOMIC_RELAXED); }      \
+  inline T atomicOr(T* p, T v) { return __atomic_fetch_or(p, v, __ATOMIC_RELAXED); }        \
+  inline T atomicXor(T* p, T v) { return __atomic_fetch_xor(p, v, __ATOMIC_RELAXED); }      \
+  inline T atomicExch(T* p, T v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }    \
+  inline T atomicMin(T* p, T v) {                                                           \
+    return emulator::atomic_update(p, [v](T old) { return v < old ? v : old; });            \
+  }                                                                                         \
+  inline T atomicMax(T* p, T v) {                                                           \
+    return emulator::atomic_update(p, [v](T old) { return v > old ? v : old; });            \
+  }                                                                                         \
+  inline T atomicCAS(T* p, T compare, T v) {                                                \
+    __atomic_compare_exchange_n(p, &compare, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+    return compare;                                                                         \
   }
 
 EMULATOR_ATOMIC_INTEGER(int)
@@ -67,36 +66,36 @@ EMULATOR_ATOMIC_INTEGER(unsigned long long)
 #undef EMULATOR_ATOMIC_INTEGER
 
 // CUDA has these of the signed 64-bit type, and no others.
-inline long long atomicMin(long long *p, long long v) {
+inline long long atomicMin(long long* p, long long v) {
   return emulator::atomic_update(p, [v](long long old) { return v < old ? v : old; });
 }
-inline long long atomicMax(long long *p, long long v) {
+inline long long atomicMax(long long* p, long long v) {
   return emulator::atomic_update(p, [v](long long old) { return v > old ? v : old; });
 }
 
-inline int atomicSub(int *p, int v) { return __atomic_fetch_sub(p, v, __ATOMIC_RELAXED); }
-inline unsigned int atomicSub(unsigned int *p, unsigned int v) {
+inline int atomicSub(int* p, int v) { return __atomic_fetch_sub(p, v, __ATOMIC_RELAXED); }
+inline unsigned int atomicSub(unsigned int* p, unsigned int v) {
   return __atomic_fetch_sub(p, v, __ATOMIC_RELAXED);
 }
 
-inline float atomicAdd(float *p, float v) {
+inline float atomicAdd(float* p, float v) {
   return emulator::atomic_update(p, [v](float old) { return old + v; });
 }
-inline double atomicAdd(double *p, double v) {
+inline double atomicAdd(double* p, double v) {
   return emulator::atomic_update(p, [v](double old) { return old + v; });
 }
-inline float atomicExch(float *p, float v) {
+inline float atomicExch(float* p, float v) {
   return emulator::atomic_update(p, [v](float) { return v; });
 }
 
 /*! \brief Counts up to `limit`, then starts again at 0. */
-inline unsigned int atomicInc(unsigned int *p, unsigned int limit) {
-  return emulator::atomic_update(
-      p, [limit](unsigned int old) { return old >= limit ? 0 : old + 1; });
+inline unsigned int atomicInc(unsigned int* p, unsigned int limit) {
+  return emulator::atomic_update(p,
+                                 [limit](unsigned int old) { return old >= limit ? 0 : old + 1; });
 }
 
 /*! \brief Counts down to 0, then starts again at `limit`. */
-inline unsigned int atomicDec(unsigned int *p, unsigned int limit) {
+inline unsigned int atomicDec(unsigned int* p, unsigned int limit) {
   return emulator::atomic_update(
       p, [limit](unsigned int old) { return old == 0 || old > limit ? limit : old - 1; });
 }

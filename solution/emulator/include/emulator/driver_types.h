@@ -52,8 +52,8 @@ enum cudaMemcpyKind {
   cudaMemcpyDefault = 4
 };
 
-typedef struct CUstream_st *cudaStream_t;
-typedef struct CUevent_st *cudaEvent_t;
+typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
 
 #define cudaStreamDefault 0x00
 #define cudaStreamNonBlocking 0x01

@@ -2,9 +2,7 @@
  * \file language.h
  * \brief The words that CUDA adds to C++, for a plain C++ compiler.
  *
- * A __shared__ variable is a thread_local one: a block runs on one thread of the CPU from its
- * start to its end, so the variable is common to the block's threads and to nobody else.
- * What a macro cannot do, `kernel<<<...>>>` and `extern __shared__`, rewrite.py does.
+ * What a macro cannot do, `kernel<<<...>>>` and `__shared__`, rewrite.py does.
  */
 #ifndef EMULATOR_LANGUAGE_H_
 #define EMULATOR_LANGUAGE_H_
@@ -19,7 +17,7 @@
 #define __constant__
 #define __managed__
 #define __grid_constant__
-#define __shared__ thread_local
+#define __shared__ thread_local  // only where rewrite.py does not understand it
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))

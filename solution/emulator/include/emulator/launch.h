@@ -35,19 +35,19 @@ struct Config {
 };
 
 /*! \brief Calls the kernel for the current thread; `call` holds the kernel and its arguments. */
-typedef void (*ThreadFunction)(const void *call);
+typedef void (*ThreadFunction)(const void* call);
 
 /*! \brief Runs all threads of a grid. An error is left for cudaGetLastError. */
-void launch(const char *name, const Config &config, ThreadFunction function, const void *call);
+void launch(const char* name, const Config& config, ThreadFunction function, const void* call);
 
 /*! \brief A kernel with its arguments: what each thread calls. */
 template <typename Body, typename... Args>
 struct Call {
-  const Body &body;
+  const Body& body;
   std::tuple<Args...> args;
 
-  static void run(const void *call) {
-    const Call *self = static_cast<const Call *>(call);
+  static void run(const void* call) {
+    const Call* self = static_cast<const Call*>(call);
     std::apply(self->body, self->args);
   }
 };
@@ -55,8 +55,8 @@ struct Call {
 /*! \brief A kernel with its configuration, waiting for the arguments. */
 template <typename Body>
 struct Configured {
-  const char *name;
-  const Body &body;
+  const char* name;
+  const Body& body;
   Config config;
 
   // By value, so that arrays and functions become pointers, as in a call.
@@ -70,7 +70,7 @@ struct Configured {
 /*! \brief A kernel, waiting for its configuration. */
 template <typename Body>
 struct Kernel {
-  const char *name;
+  const char* name;
   Body body;
 
   Configured<Body> operator()(dim3 grid, dim3 block, size_t shared = 0,
@@ -80,20 +80,9 @@ struct Kernel {
 };
 
 template <typename Body>
-Kernel<Body> kernel(const char *name, Body body) {
+Kernel<Body> kernel(const char* name, Body body) {
   return {name, body};
 }
-
-/*! \brief The dynamic shared memory of the running block. */
-void *dynamic_shared_memory();
-
-/*! \brief Becomes whatever array `extern __shared__ T name[];` declares. */
-struct DynamicShared {
-  template <typename T>
-  operator T &() const {
-    return *static_cast<T *>(dynamic_shared_memory());
-  }
-};
 
 }  // namespace emulator
 

@@ -111,7 +111,7 @@ inline unsigned __umulhi(unsigned a, unsigned b) {
 
 /*! \brief A load through the read-only cache. */
 template <typename T>
-inline T __ldg(const T *p) {
+inline T __ldg(const T* p) {
   return *p;
 }
 

@@ -7,18 +7,10 @@
 
 // A load of an aligned vector is one instruction on a GPU, hence the alignments.
 #define EMULATOR_VECTOR_TYPES(T, Name, align2, align4)               \
-  struct Name##1 {                                                   \
-    T x;                                                             \
-  };                                                                 \
-  struct alignas(align2) Name##2 {                                   \
-    T x, y;                                                          \
-  };                                                                 \
-  struct Name##3 {                                                   \
-    T x, y, z;                                                       \
-  };                                                                 \
-  struct alignas(align4) Name##4 {                                   \
-    T x, y, z, w;                                                    \
-  };                                                                 \
+  struct Name##1 { T x; };                                           \
+  struct alignas(align2) Name##2 { T x, y; };                        \
+  struct Name##3 { T x, y, z; };                                     \
+  struct alignas(align4) Name##4 { T x, y, z, w; };                  \
   inline Name##1 make_##Name##1(T x) { return {x}; }                 \
   inline Name##2 make_##Name##2(T x, T y) { return {x, y}; }         \
   inline Name##3 make_##Name##3(T x, T y, T z) { return {x, y, z}; } \

@@ -28,7 +28,7 @@ unsigned emulator_ballot(unsigned mask, int predicate);
 uint64_t emulator_exchange(unsigned mask, uint64_t value, int source);
 /*! \brief The number of the thread in its warp. */
 int emulator_lane();
-/*! \brief The lanes of the warp that have not returned. */
+/*! \brief The lanes of the warp that are here together. */
 unsigned __activemask();
 }
 

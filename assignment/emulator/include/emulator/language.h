@@ -1,0 +1,50 @@
+/*!
+ * \file language.h
+ * \brief The words that CUDA adds to C++, for a plain C++ compiler.
+ *
+ * What a macro cannot do, `kernel<<<...>>>` and `__shared__`, rewrite.py does.
+ */
+#ifndef EMULATOR_LANGUAGE_H_
+#define EMULATOR_LANGUAGE_H_
+
+#include "emulator/vector_types.h"
+
+#define __CUDA_EMULATOR__ 1
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __shared__ thread_local  // only where rewrite.py does not understand it
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+
+// In a library that is loaded late, a thread_local variable costs a function call at each use.
+// The small ones that every kernel reads are put where a single instruction finds them.
+#ifdef __linux__
+#define EMULATOR_FAST_TLS __attribute__((tls_model("initial-exec")))
+#else
+#define EMULATOR_FAST_TLS
+#endif
+
+// Constant for kernels. The runtime, which is built with EMULATOR_RUNTIME, sets them whenever it
+// goes on with another thread.
+#ifdef EMULATOR_RUNTIME
+#define EMULATOR_CONST
+#else
+#define EMULATOR_CONST const
+#endif
+
+extern "C" {
+extern __thread EMULATOR_CONST uint3 threadIdx EMULATOR_FAST_TLS;
+extern __thread EMULATOR_CONST uint3 blockIdx EMULATOR_FAST_TLS;
+extern __thread EMULATOR_CONST dim3 blockDim EMULATOR_FAST_TLS;
+extern __thread EMULATOR_CONST dim3 gridDim EMULATOR_FAST_TLS;
+}
+
+constexpr int warpSize = 32;
+
+#endif  // EMULATOR_LANGUAGE_H_

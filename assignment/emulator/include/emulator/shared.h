@@ -1,0 +1,82 @@
+/*!
+ * \file shared.h
+ * \brief Shared memory: variables that the threads of a block have in common.
+ *
+ * A block runs on one thread of the CPU from its start to its end, so each CPU thread has one
+ * piece of memory for the shared variables of whichever block it runs. rewrite.py turns
+ *
+ *   __shared__ float tile[32][33];       extern __shared__ float cache[];
+ *
+ * into references to places in it:
+ *
+ *   float (&tile)[32][33] = EMULATOR_SHARED;       float (&cache)[] = EMULATOR_DYNAMIC_SHARED;
+ *
+ * (thread_local variables would be simpler, but a library that is loaded late may have hardly
+ * any of those that are fast.)
+ */
+#ifndef EMULATOR_SHARED_H_
+#define EMULATOR_SHARED_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "emulator/language.h"
+
+extern "C" {
+/*! \brief This CPU thread's memory for static and for dynamic shared variables. */
+extern __thread char* emulator_static_shared EMULATOR_FAST_TLS;
+extern __thread char* emulator_dynamic_shared EMULATOR_FAST_TLS;
+/*! \brief The number of the running block among those that this CPU thread has run. */
+extern __thread uint64_t emulator_block_number EMULATOR_FAST_TLS;
+}
+
+namespace emulator {
+
+/*! \brief Finds a place for a variable, the same on all CPU threads, and keeps it in `place`. */
+size_t reserve_shared(std::atomic<size_t>* place, size_t size, size_t alignment);
+
+/*! \brief The place of one static shared variable; before it stands the block that uses it. */
+class SharedPlace {
+ public:
+  constexpr SharedPlace() : place_(0) {}
+
+  template <typename T>
+  operator T&() {
+    size_t place = place_.load(std::memory_order_relaxed);
+    if (place == 0) place = reserve_shared(&place_, sizeof(T), alignof(T));
+    char* memory = emulator_static_shared + place;
+    uint64_t* block = reinterpret_cast<uint64_t*>(memory) - 1;
+    if (*block != emulator_block_number) {
+      // A new block: NaN, so that reading what was never written shows.
+      *block = emulator_block_number;
+      std::memset(memory, 0xff, sizeof(T));
+    }
+    return *reinterpret_cast<T*>(memory);
+  }
+
+ private:
+  std::atomic<size_t> place_;
+};
+
+/*! \brief Becomes the array that `extern __shared__` declares. */
+struct DynamicShared {
+  template <typename T>
+  operator T&() const {
+    return *reinterpret_cast<T*>(emulator_dynamic_shared);
+  }
+};
+
+}  // namespace emulator
+
+// A lambda, so that each variable, and each instance of a template's, has its own place.
+#define EMULATOR_SHARED                   \
+  []() -> ::emulator::SharedPlace& {      \
+    static ::emulator::SharedPlace place; \
+    return place;                         \
+  }()
+#define EMULATOR_DYNAMIC_SHARED \
+  ::emulator::DynamicShared {}
+
+#endif  // EMULATOR_SHARED_H_

@@ -1,0 +1,253 @@
+/*!
+ * \file arena.cc
+ * \brief The allocator of device memory.
+ */
+#include "arena.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "protection.h"
+
+namespace emulator {
+namespace {
+
+const size_t kAlignment = 256;  // as cudaMalloc's
+const size_t kReserve = size_t(64) << 30, kSmallestReserve = size_t(64) << 20;
+const size_t kDefaultCapacity = size_t(8) << 30;
+// Freed memory that the system is not given back yet: getting new pages costs more than filling
+// old ones.
+const size_t kMostKept = size_t(256) << 20;
+
+struct Allocation {
+  uintptr_t pages;    // the first page
+  size_t pages_size;  // without the guard page
+  size_t size;        // as asked for
+};
+
+// Read by signal handlers, hence atomics beside the lock.
+std::atomic<uintptr_t> arena_begin(0), arena_end(0);
+std::atomic<int64_t> allocations_made(0), bytes_live(0);
+
+std::mutex mutex;
+std::map<uintptr_t, Allocation> live;         // by the address that the program has
+std::map<uintptr_t, size_t> free_by_address;  // ranges of pages
+std::set<std::pair<size_t, uintptr_t>> free_by_size;
+size_t kept = 0;  // bytes freed since pages were last given back, less those used again
+
+size_t page_size() {
+  static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+size_t round_up(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
+
+void add_free(uintptr_t address, size_t size) {
+  free_by_address[address] = size;
+  free_by_size.insert({size, address});
+}
+
+void remove_free(std::map<uintptr_t, size_t>::iterator range) {
+  free_by_size.erase({range->second, range->first});
+  free_by_address.erase(range);
+}
+
+// Adds a range, joined with the free ranges that it touches.
+void give_range(uintptr_t address, size_t size) {
+  auto after = free_by_address.lower_bound(address);
+  if (after != free_by_address.begin()) {
+    auto before = std::prev(after);
+    if (before->first + before->second == address) {
+      address = before->first;
+      size += before->second;
+      remove_free(before);
+    }
+  }
+  if (after != free_by_address.end() && after->first == address + size) {
+    size += after->second;
+    remove_free(after);
+  }
+  add_free(address, size);
+}
+
+// The smallest free range that is large enough, cut to size. 0 if there is none.
+uintptr_t take_range(size_t size) {
+  auto found = free_by_size.lower_bound({size, 0});
+  if (found == free_by_size.end()) return 0;
+  uintptr_t address = found->second;
+  size_t found_size = found->first;
+  remove_free(free_by_address.find(address));
+  if (found_size > size) add_free(address + size, found_size - size);
+  return address;
+}
+
+// A limit on the address space (ulimit -v) must leave room for the program itself.
+size_t reserve_wanted() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kReserve;
+  return std::min(kReserve, round_up(static_cast<size_t>(limit.rlim_cur) / 2, page_size()));
+}
+
+// A forked child must not inherit the lock from a thread that it has not.
+void lock_all() { mutex.lock(); }
+void unlock_all() { mutex.unlock(); }
+
+void reserve() {
+  if (arena_begin != 0) return;
+  for (size_t size = reserve_wanted(); size >= kSmallestReserve; size /= 2) {
+    size = round_up(size, page_size());
+    void* memory = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) continue;
+    uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
+    add_free(begin, size);
+    arena_end = begin + size;
+    arena_begin = begin;
+    pthread_atfork(lock_all, unlock_all, unlock_all);
+    return;
+  }
+}
+
+// "8G", "512M", "1000000"
+size_t parse_size(const char* text) {
+  char* unit;
+  size_t size = std::strtoull(text, &unit, 10);
+  if (*unit == 'k' || *unit == 'K') size <<= 10;
+  if (*unit == 'm' || *unit == 'M') size <<= 20;
+  if (*unit == 'g' || *unit == 'G') size <<= 30;
+  return size;
+}
+
+// NaN for any floating-point type, so that what was never written shows.
+void fill(uintptr_t address, size_t size) {
+  DeviceAccess access;
+  std::memset(reinterpret_cast<void*>(address), 0xff, size);
+}
+
+// Finds pages for an allocation. Its address, or 0 if there are none.
+uintptr_t place(Allocation* allocation) {
+  std::lock_guard<std::mutex> lock(mutex);
+  reserve();
+  uintptr_t pages = take_range(allocation->pages_size + page_size());
+  if (pages == 0) return 0;
+  if (!open_device_memory(reinterpret_cast<void*>(pages), allocation->pages_size)) {
+    give_range(pages, allocation->pages_size + page_size());
+    return 0;
+  }
+  allocation->pages = pages;
+  kept -= std::min(kept, allocation->pages_size);
+  uintptr_t start = pages + allocation->pages_size - round_up(allocation->size, kAlignment);
+  live[start] = *allocation;
+  ++allocations_made;
+  bytes_live += static_cast<int64_t>(allocation->size);
+  return start;
+}
+
+void give_pages_back() {
+  for (const auto& range : free_by_address)
+    madvise(reinterpret_cast<void*>(range.first), range.second, MADV_DONTNEED);
+  kept = 0;
+}
+
+cudaError_t release(std::map<uintptr_t, Allocation>::iterator found) {
+  Allocation allocation = found->second;
+  live.erase(found);
+  bytes_live -= static_cast<int64_t>(allocation.size);
+  close_device_memory(reinterpret_cast<void*>(allocation.pages), allocation.pages_size);
+  give_range(allocation.pages, allocation.pages_size + page_size());
+  kept += allocation.pages_size;
+  if (kept > kMostKept) give_pages_back();
+  return cudaSuccess;
+}
+
+// The allocation at or before an address.
+const std::pair<const uintptr_t, Allocation>* find(uintptr_t address) {
+  auto after = live.upper_bound(address);
+  return after == live.begin() ? nullptr : &*std::prev(after);
+}
+
+}  // namespace
+
+size_t arena_capacity() {
+  static const char* wanted = std::getenv("EMULATOR_MEMORY");
+  static const size_t capacity = wanted ? parse_size(wanted) : kDefaultCapacity;
+  return capacity;
+}
+
+size_t arena_used() { return static_cast<size_t>(bytes_live); }
+
+cudaError_t arena_allocate(void** ptr, size_t size) {
+  *ptr = nullptr;
+  if (size == 0) return cudaSuccess;
+  if (size > arena_capacity() || arena_used() > arena_capacity() - size)
+    return cudaErrorMemoryAllocation;
+  Allocation allocation{0, round_up(round_up(size, kAlignment), page_size()), size};
+  uintptr_t start = place(&allocation);
+  if (start == 0) return cudaErrorMemoryAllocation;
+  fill(allocation.pages, allocation.pages_size);
+  *ptr = reinterpret_cast<void*>(start);
+  return cudaSuccess;
+}
+
+cudaError_t arena_free(void* ptr) {
+  if (ptr == nullptr) return cudaSuccess;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = live.find(reinterpret_cast<uintptr_t>(ptr));
+  return found == live.end() ? cudaErrorInvalidValue : release(found);
+}
+
+void arena_free_all() {
+  std::lock_guard<std::mutex> lock(mutex);
+  while (!live.empty()) release(live.begin());
+}
+
+bool in_arena(const void* ptr) {
+  uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
+  return address >= arena_begin && address < arena_end;
+}
+
+bool is_device_range(const void* ptr, size_t size) {
+  if (!in_arena(ptr)) return false;
+  uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
+  std::lock_guard<std::mutex> lock(mutex);
+  const auto* found = find(address);
+  if (found == nullptr) return false;
+  size_t offset = address - found->first;
+  return offset <= found->second.size && size <= found->second.size - offset;
+}
+
+bool try_locate(uintptr_t address, Place* place) {
+  *place = Place{in_arena(reinterpret_cast<void*>(address)), false, 0, 0};
+  if (!place->in_arena) return true;
+  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  const auto* found = find(address);
+  if (found == nullptr) return true;
+  const Allocation& allocation = found->second;
+  place->live = address < allocation.pages + allocation.pages_size + page_size();
+  place->start = found->first;
+  place->size = allocation.size;
+  return true;
+}
+
+void for_each_range(const std::function<void(void*, size_t)>& function) {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const auto& entry : live)
+    function(reinterpret_cast<void*>(entry.second.pages), entry.second.pages_size);
+}
+
+}  // namespace emulator
+
+int64_t emulator_cuda_malloc_count() { return emulator::allocations_made; }
+
+int64_t emulator_live_bytes() { return emulator::bytes_live; }

@@ -1,0 +1,50 @@
+/*!
+ * \file arena.h
+ * \brief The memory of the emulated GPU.
+ *
+ * One range of addresses is reserved at the start; allocations are cut from it in pages, each
+ * with a page behind it that nobody may touch. An allocation ends where that page begins (or
+ * less than 256 bytes before, since it must start at a multiple of 256), so that the first
+ * element past the end is an error and not a neighbour's data.
+ */
+#ifndef EMULATOR_ARENA_H_
+#define EMULATOR_ARENA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "cuda_runtime_api.h"
+
+namespace emulator {
+
+/*! \brief What lies at an address of the arena. */
+struct Place {
+  bool in_arena;    // whether the address is the device's at all
+  bool live;        // whether it is in, or a page at most behind, an allocation
+  uintptr_t start;  // of the allocation
+  size_t size;      // of the allocation
+};
+
+/*! \brief New memory, filled with NaN; null if `size` is 0. */
+cudaError_t arena_allocate(void** ptr, size_t size);
+cudaError_t arena_free(void* ptr);
+void arena_free_all();
+
+/*! \brief Whether an address belongs to the device. Safe in a signal handler. */
+bool in_arena(const void* ptr);
+/*! \brief Whether `size` bytes lie inside of one allocation. */
+bool is_device_range(const void* ptr, size_t size);
+/*! \brief What lies at an address; false if that cannot be told now. For signal handlers. */
+bool try_locate(uintptr_t address, Place* place);
+
+/*! \brief Calls a function with the pages of every allocation. */
+void for_each_range(const std::function<void(void* memory, size_t size)>& function);
+
+/*! \brief The size of the device's memory, and how much of it is allocated, in bytes. */
+size_t arena_capacity();
+size_t arena_used();
+
+}  // namespace emulator
+
+#endif  // EMULATOR_ARENA_H_

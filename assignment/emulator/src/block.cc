@@ -1,0 +1,246 @@
+/*!
+ * \file block.cc
+ * \brief The scheduler of a block's threads.
+ */
+#define EMULATOR_RUNTIME
+#include "block.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "emulator/shared.h"
+#include "error.h"
+#include "protection.h"
+#include "shared.h"
+
+__thread uint3 threadIdx = {0, 0, 0};
+__thread uint3 blockIdx = {0, 0, 0};
+__thread dim3 blockDim(1, 1, 1);
+__thread dim3 gridDim(1, 1, 1);
+
+namespace emulator {
+namespace {
+
+// The block that runs on this CPU thread; null on one that runs host code.
+__thread Block* running_block EMULATOR_FAST_TLS = nullptr;
+
+std::string text(const uint3& v) {
+  return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
+}
+
+}  // namespace
+
+void Queue::push(Thread* thread) {
+  thread->next = nullptr;
+  (last_ ? last_->next : first_) = thread;
+  last_ = thread;
+}
+
+Thread* Queue::pop() {
+  Thread* thread = first_;
+  first_ = thread->next;
+  if (first_ == nullptr) last_ = nullptr;
+  return thread;
+}
+
+void Queue::take_all(Queue* other) {
+  if (other->empty()) return;
+  (last_ ? last_->next : first_) = other->first_;
+  last_ = other->last_;
+  other->clear();
+}
+
+Block::Block() : threads_(kMaxThreads), shared_(allocate_shared()) {}
+
+Block::~Block() { free_shared(shared_); }
+
+Block* Block::mine() {
+  static thread_local std::unique_ptr<Block> block(new Block);
+  return block.get();
+}
+
+Block* Block::running() { return running_block; }
+
+// What is the same for all blocks of a grid.
+void Block::start(Grid* grid) {
+  grid_ = grid;
+  gridDim = grid->config.grid;
+  blockDim = grid->config.block;
+  count_ = static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
+  int i = 0;
+  for (unsigned z = 0; z < blockDim.z; ++z)
+    for (unsigned y = 0; y < blockDim.y; ++y)
+      for (unsigned x = 0; x < blockDim.x; ++x) threads_[i++].index = {x, y, z};
+}
+
+void Block::run(Grid* grid, int64_t begin, int64_t end) {
+  start(grid);
+  DeviceAccess access;
+  use_shared(shared_);
+  running_block = this;
+  for (int64_t i = begin; i < end && !grid->failed; ++i) {
+    int64_t rest = i / gridDim.x;
+    blockIdx.x = static_cast<unsigned>(i % gridDim.x);
+    blockIdx.y = static_cast<unsigned>(rest % gridDim.y);
+    blockIdx.z = static_cast<unsigned>(rest / gridDim.y);
+    if (!run_block()) break;
+  }
+  running_block = nullptr;
+}
+
+// False if the block failed, and left its threads where they were.
+bool Block::run_block() {
+  started_ = finished_ = waiting_ = waiting_for_block_ = block_votes_ = 0;
+  ready_.clear();
+  at_barrier_.clear();
+  for (int first = 0; first < count_; first += kWarp) {
+    unsigned missing = count_ - first < kWarp ? ~0u << (count_ - first) : 0;
+    warps_[first / kWarp] = Warp{0, missing};
+  }
+  for (int i = 0; i < count_; ++i) threads_[i].finished = false;
+  // NaN, so that reading what was never written shows.
+  std::memset(emulator_dynamic_shared, 0xff, grid_->config.shared);
+  ++emulator_block_number;
+  fiber_ = fibers_.take(&Block::fiber_main);
+  if (fiber_ == nullptr) return false;
+  switch_context(&base_, &fiber_->context);
+  if (finished_ == count_) return true;
+  DeviceAccess::renew();  // the failing thread may have come here out of a signal handler
+  fibers_.take_back_all();
+  return false;
+}
+
+void Block::fiber_main() {
+  running_block->run_threads();
+  running_block->leave_fiber();
+}
+
+// Runs threads that have not started, until one is done while others are ready to go on.
+void Block::run_threads() {
+  while (started_ < count_ && ready_.empty()) {
+    Thread* thread = &threads_[started_++];
+    current_ = thread;
+    threadIdx = thread->index;
+    grid_->function(grid_->call);
+    finish(current_);
+  }
+}
+
+void Block::finish(Thread* thread) {
+  int i = number(thread);
+  thread->finished = true;
+  warps_[i / kWarp].finished |= 1u << (i % kWarp);
+  ++finished_;
+  if (waiting_ > 0) wake_others(&warps_[i / kWarp]);
+}
+
+// A thread that has returned counts as arrived: perhaps it was the last one missing.
+void Block::wake_others(Warp* warp) {
+  if (waiting_for_block_ > 0 && waiting_for_block_ + finished_ == count_) release_block();
+  const Thread* first = &threads_[(warp - warps_) * kWarp];
+  for (int lane = 0; warp->waiting >> lane != 0 && lane < kWarp; ++lane)
+    if (warp->waiting >> lane & 1) complete_warp(warp, first[lane].mask, first[lane].wait);
+}
+
+// The end of a fiber, since no thread is left to start, or others come first.
+void Block::leave_fiber() {
+  Fiber* left = fiber_;
+  fibers_.give_back(left);
+  if (!ready_.empty()) resume(ready_.pop());
+  if (finished_ < count_ && converge()) resume(ready_.pop());
+  if (finished_ < count_) deadlock();
+  switch_context(&left->context, &base_);
+  std::abort();  // nobody resumes a fiber that was given back
+}
+
+// Goes on with another thread until this one's wait is over.
+void Block::suspend() {
+  current_->fiber = fiber_;
+  ++waiting_;
+  if (!ready_.empty()) return resume(ready_.pop());
+  if (started_ == count_) {
+    if (!converge()) deadlock();
+    return resume(ready_.pop());  // perhaps this one itself
+  }
+  Fiber* from = fiber_;
+  fiber_ = fibers_.take(&Block::fiber_main);
+  if (fiber_ == nullptr) {
+    fiber_ = from;
+    fail(cudaErrorMemoryAllocation, "no memory for the stack of " + where());
+  }
+  switch_context(&from->context, &fiber_->context);
+}
+
+void Block::resume(Thread* thread) {
+  Fiber* from = fiber_;
+  --waiting_;
+  current_ = thread;
+  fiber_ = thread->fiber;
+  threadIdx = thread->index;
+  if (fiber_ != from) switch_context(&from->context, &fiber_->context);
+}
+
+int Block::wait_for_block(int predicate) {
+  block_votes_ += predicate != 0;
+  if (waiting_for_block_ + 1 + finished_ == count_) {
+    release_block();
+  } else {
+    ++waiting_for_block_;
+    current_->wait = Wait::kBlock;
+    at_barrier_.push(current_);
+    suspend();
+  }
+  return block_result_;
+}
+
+void Block::release_block() {
+  waiting_for_block_ = 0;
+  block_result_ = block_votes_;
+  block_votes_ = 0;
+  ready_.take_all(&at_barrier_);
+}
+
+void Block::fail(cudaError_t error, const std::string& message) {
+  grid_->failed = true;
+  // Blocks on other CPU threads may fail too; one report is enough.
+  if (set_sticky_error(error)) std::fprintf(stderr, "%s\n", message.c_str());
+  switch_context(&fiber_->context, &base_);
+  std::abort();
+}
+
+std::string Block::where() const {
+  return std::string("kernel ") + grid_->kernel + ", block " + text(blockIdx) + ", thread " +
+         text(threadIdx);
+}
+
+namespace {
+
+const char* name_of(Wait wait) {
+  static const char* const names[] = {"__syncthreads()", "__syncwarp()",
+                                      "__ballot_sync(), __any_sync() or __all_sync()",
+                                      "__shfl_sync() or its like", "__activemask()"};
+  return names[static_cast<int>(wait)];
+}
+
+}  // namespace
+
+void Block::deadlock() {
+  int waiting[kWaits] = {};
+  for (int i = 0; i < count_; ++i)
+    if (!threads_[i].finished) ++waiting[static_cast<int>(threads_[i].wait)];
+  std::string message = std::string("emulated GPU: kernel ") + grid_->kernel + ", block " +
+                        text(blockIdx) + ": no thread can go on. Of " + std::to_string(count_) +
+                        " threads";
+  for (int i = 0; i < kWaits; ++i)
+    if (waiting[i] > 0)
+      message +=
+          " " + std::to_string(waiting[i]) + " wait at " + name_of(static_cast<Wait>(i)) + ",";
+  message += " " + std::to_string(finished_) +
+             " have returned.\nhint: every thread of a barrier must reach it; a barrier of a "
+             "warp names its threads in the mask";
+  fail(cudaErrorLaunchFailure, message);
+}
+
+}  // namespace emulator

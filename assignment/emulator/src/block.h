@@ -1,0 +1,135 @@
+/*!
+ * \file block.h
+ * \brief One block of a grid, run on one thread of the CPU.
+ *
+ * The block's threads run one after another. A thread that meets no barrier runs to its end on
+ * the stack where the one before it ended, which costs no more than a call. A thread that has to
+ * wait keeps its stack, a fiber, and the next thread gets another one. Whoever completes a
+ * barrier makes all that wait at it ready; fibers switch to ready threads first, to threads that
+ * have not started next. If there are neither, and some still wait, nobody ever will go on: the
+ * launch ends with an error.
+ */
+#ifndef EMULATOR_BLOCK_H_
+#define EMULATOR_BLOCK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/launch.h"
+#include "fibers.h"
+
+namespace emulator {
+
+const int kMaxThreads = 1024;  // a block
+const int kWarp = 32;
+
+/*! \brief A grid that is running, seen by all CPU threads that work on it. */
+struct Grid {
+  const char* kernel;
+  Config config;
+  ThreadFunction function;
+  const void* call;
+  std::atomic<bool> failed;
+};
+
+/*! \brief What a thread waits for. */
+enum class Wait { kBlock, kWarp, kBallot, kShuffle, kActive };
+const int kWaits = 5;
+
+/*! \brief A thread of the block. */
+struct Thread {
+  uint3 index;
+  bool finished;
+  Fiber* fiber;  // the rest is of use only while it waits
+  Thread* next;  // in a queue
+  Wait wait;
+  unsigned mask;
+  int source;
+  uint64_t value;  // what it gives, then what it gets
+};
+
+/*! \brief Threads in the order in which they came. */
+class Queue {
+ public:
+  bool empty() const { return first_ == nullptr; }
+  void push(Thread* thread);
+  Thread* pop();
+  /*! \brief Moves all of another queue's threads to the end of this one. */
+  void take_all(Queue* other);
+  void clear() { first_ = last_ = nullptr; }
+
+ private:
+  Thread *first_ = nullptr, *last_ = nullptr;
+};
+
+/*! \brief Runs blocks, one at a time; each CPU thread has one. */
+class Block {
+ public:
+  Block();
+  ~Block();
+
+  /*! \brief The one of this CPU thread. */
+  static Block* mine();
+  /*! \brief The same if a kernel is running on this CPU thread, else null. */
+  static Block* running();
+
+  /*! \brief Runs blocks begin .. end - 1 of a grid, until one fails. */
+  void run(Grid* grid, int64_t begin, int64_t end);
+
+  // For a running thread.
+  /*! \brief A barrier of the block; returns how many threads passed something other than 0. */
+  int wait_for_block(int predicate);
+  /*! \brief An operation with the lanes of the mask; returns what the lane gets. */
+  uint64_t wait_for_warp(Wait wait, unsigned mask, uint64_t value, int source);
+  int lane() const { return number(current_) % kWarp; }
+  /*! \brief Waits until no other lane can come, and returns who is here. */
+  unsigned wait_for_active();
+
+  /*! \brief Ends the launch with a sticky error, from a thread; prints the message. */
+  [[noreturn]] void fail(cudaError_t error, const std::string& message);
+  /*! \brief "kernel k, block (1, 0, 0), thread (2, 0, 0)" */
+  std::string where() const;
+  bool is_stack_guard(uintptr_t address) const { return fibers_.is_guard(address); }
+
+ private:
+  struct Warp {
+    unsigned waiting, finished;  // a bit a lane
+  };
+
+  [[noreturn]] static void fiber_main();
+  void start(Grid* grid);
+  bool run_block();
+  void run_threads();
+  [[noreturn]] void leave_fiber();
+  void suspend();
+  void resume(Thread* thread);
+  void finish(Thread* thread);
+  void wake_others(Warp* warp);
+  void release_block();
+  bool complete_warp(Warp* warp, unsigned mask, Wait wait);
+  unsigned members(const Warp* warp, unsigned mask, Wait wait) const;
+  bool converge();
+  void give_values(Thread* first, unsigned group, Wait wait);
+  [[noreturn]] void deadlock();
+  int number(const Thread* thread) const { return static_cast<int>(thread - threads_.data()); }
+
+  std::vector<Thread> threads_;
+  Warp warps_[kMaxThreads / kWarp];
+  Fibers fibers_;
+  char* shared_;  // for the block's shared variables; never moves
+  Context base_;  // the CPU thread's own stack
+
+  Grid* grid_ = nullptr;
+  int count_ = 0, started_ = 0, finished_ = 0;
+  int waiting_ = 0, waiting_for_block_ = 0;
+  int block_votes_ = 0, block_result_ = 0;
+  Thread* current_ = nullptr;
+  Fiber* fiber_ = nullptr;
+  Queue ready_, at_barrier_;
+};
+
+}  // namespace emulator
+
+#endif  // EMULATOR_BLOCK_H_

@@ -1,0 +1,126 @@
+/*!
+ * \file fault.cc
+ * \brief The handler of SIGSEGV and SIGBUS.
+ *
+ * In a kernel a wrong address ends the launch: the handler jumps to the CPU thread's own stack
+ * and never returns. In host code it says what the address is, if it is the device's, and lets
+ * the process die as it would have.
+ */
+#include "fault.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "arena.h"
+#include "block.h"
+
+namespace emulator {
+namespace {
+
+const size_t kStackSize = 64 * 1024;
+const int kSignals[] = {SIGSEGV, SIGBUS};
+struct sigaction previous[2];
+
+// "0x7f00, 4 bytes past the end of an allocation of 400 bytes"
+std::string describe(uintptr_t address) {
+  char text[160];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
+  std::string where = text;
+  Place place;
+  if (address < 4096) return where + ", a null pointer";
+  if (!try_locate(address, &place)) return where + " of device memory";
+  if (!place.in_arena) return where + ", which is not device memory";
+  if (!place.live) return where + " of device memory, which is not allocated";
+  size_t offset = address - place.start;
+  if (offset < place.size)
+    std::snprintf(text, sizeof text, ", %zu bytes into an allocation of %zu bytes", offset,
+                  place.size);
+  else
+    std::snprintf(text, sizeof text, ", %zu bytes past the end of an allocation of %zu bytes",
+                  offset - place.size, place.size);
+  return where + text;
+}
+
+[[noreturn]] void fail_kernel(Block* block, uintptr_t address) {
+  if (block->is_stack_guard(address))
+    block->fail(cudaErrorIllegalAddress,
+                "emulated GPU: " + block->where() + ": the stack overflowed; a thread has " +
+                    std::to_string(Fibers::kStackSize / 1024) +
+                    " KB\nhint: endless recursion, or a large local array?");
+  block->fail(cudaErrorIllegalAddress,
+              "emulated GPU: " + block->where() + ": accessed address " + describe(address));
+}
+
+void tell_host(uintptr_t address) {
+  std::string message = "emulated GPU: host code touched device memory at " + describe(address) +
+                        "\nhint: copy it to the host with cudaMemcpy first\n";
+  ssize_t written = write(STDERR_FILENO, message.data(), message.size());
+  (void)written;
+}
+
+// Lets the handler before ours, or the system, have the signal: it comes again on return.
+void chain(int signal) { sigaction(signal, &previous[signal == SIGSEGV ? 0 : 1], nullptr); }
+
+void handle(int signal, siginfo_t* info, void*) {
+  uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
+  if (Block* block = Block::running()) fail_kernel(block, address);
+  if (in_arena(info->si_addr)) tell_host(address);
+  chain(signal);
+}
+
+void install() {
+  struct sigaction action;
+  std::memset(&action, 0, sizeof action);
+  action.sa_sigaction = handle;
+  // Not blocked while the handler runs, since it may leave by a jump.
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &action, &previous[i]);
+}
+
+// Taken back when its thread ends.
+struct FaultStack {
+  void* memory = nullptr;
+
+  FaultStack() {
+    stack_t now;
+    // Something else's, such as Python's faulthandler, is as good.
+    if (sigaltstack(nullptr, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return;
+    memory = mmap(nullptr, kStackSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+    if (memory == MAP_FAILED) memory = nullptr;
+    if (memory != nullptr) set(memory, 0);
+  }
+  ~FaultStack() {
+    if (memory == nullptr) return;
+    set(nullptr, SS_DISABLE);
+    munmap(memory, kStackSize);
+  }
+
+  static void set(void* memory, int flags) {
+    stack_t stack;
+    std::memset(&stack, 0, sizeof stack);
+    stack.ss_sp = memory;
+    stack.ss_size = kStackSize;
+    stack.ss_flags = flags;
+    sigaltstack(&stack, nullptr);
+  }
+};
+
+}  // namespace
+
+void install_fault_handler() {
+  static std::once_flag once;
+  std::call_once(once, install);
+}
+
+void prepare_fault_stack() {
+  static thread_local FaultStack stack;
+  (void)stack;
+}
+
+}  // namespace emulator

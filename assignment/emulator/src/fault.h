@@ -1,0 +1,18 @@
+/*!
+ * \file fault.h
+ * \brief Wrong addresses: who used them, where, and what happens then.
+ */
+#ifndef EMULATOR_FAULT_H_
+#define EMULATOR_FAULT_H_
+
+namespace emulator {
+
+/*! \brief Makes the process's SIGSEGV handler ours; the one before gets what is not ours. */
+void install_fault_handler();
+
+/*! \brief Gives the calling thread a stack for signal handlers, once: its own may be full. */
+void prepare_fault_stack();
+
+}  // namespace emulator
+
+#endif  // EMULATOR_FAULT_H_

@@ -1,0 +1,97 @@
+/*!
+ * \file launch.cc
+ * \brief Launches: what a GPU refuses, and how a grid is spread over the CPU's cores.
+ */
+#include "emulator/launch.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "block.h"
+#include "cuda_emulator.h"
+#include "device.h"
+#include "error.h"
+#include "fault.h"
+#include "pool.h"
+#include "stream.h"
+
+namespace emulator {
+namespace {
+
+// Grids of fewer threads run on the calling thread: waking others takes longer.
+const int64_t kSmallGrid = 1024;
+
+// What a launch with too much dynamic shared memory returns.
+const cudaError_t kTooMuchSharedMemory = cudaErrorInvalidValue;
+
+// How much a kernel may ask for: more than 48 KB only once cudaFuncSetAttribute allowed it to
+// one. A launch knows its kernel by name and not by address, so this holds for all of them.
+std::atomic<size_t> shared_limit(kSharedMemory);
+
+bool within(const dim3& size, unsigned x, unsigned y, unsigned z) {
+  return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= x && size.y <= y && size.z <= z;
+}
+
+cudaError_t check(const Config& config) {
+  const dim3& block = config.block;
+  if (!within(config.grid, kMaxGridX, kMaxGridYZ, kMaxGridYZ) ||
+      !within(block, kMaxBlockXY, kMaxBlockXY, kMaxBlockZ) ||
+      static_cast<uint64_t>(block.x) * block.y * block.z > kMaxThreads)
+    return cudaErrorInvalidConfiguration;
+  if (config.shared > shared_limit) return kTooMuchSharedMemory;
+  return is_stream(config.stream) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+}
+
+void run(Grid* grid) {
+  const dim3 &blocks = grid->config.grid, &threads = grid->config.block;
+  int64_t count = static_cast<int64_t>(blocks.x) * blocks.y * blocks.z;
+  int64_t block_size = static_cast<int64_t>(threads.x) * threads.y * threads.z;
+  // Several pieces a core, so that none waits long for the last; none so small that taking it
+  // costs more than running it.
+  int64_t chunk = std::max(count / (pool_size() * 16), kSmallGrid / block_size / 2);
+  if (count * block_size <= kSmallGrid) chunk = count;
+  parallel_for(count, std::max<int64_t>(chunk, 1), [grid](int64_t begin, int64_t end) {
+    prepare_fault_stack();
+    if (!grid->failed) Block::mine()->run(grid, begin, end);
+  });
+}
+
+}  // namespace
+
+void launch(const char* name, const Config& config, ThreadFunction function, const void* call) {
+  if (Block* block = Block::running())
+    block->fail(cudaErrorNotSupported, "emulated GPU: " + block->where() + ": launches kernel " +
+                                           name + "; a kernel cannot launch another here");
+  if (sticky_error() != cudaSuccess) return;
+  if (report(check(config)) != cudaSuccess) return;
+  install_fault_handler();
+  Grid grid{name, config, function, call, {false}};
+  run(&grid);
+}
+
+cudaError_t set_shared_limit(int size) {
+  if (size < 0 || static_cast<size_t>(size) > kSharedMemoryOptin) return cudaErrorInvalidValue;
+  size_t now = shared_limit, wanted = static_cast<size_t>(size);
+  while (now < wanted && !shared_limit.compare_exchange_weak(now, wanted)) continue;
+  return cudaSuccess;
+}
+
+}  // namespace emulator
+
+void emulator_assert_failed(const char* expression, const char* file, int line,
+                            const char* function) {
+  std::string place = std::string(file) + ":" + std::to_string(line) + ": " + function + ": ";
+  std::string claim = std::string("Assertion `") + expression + "` failed.";
+  if (emulator::Block* block = emulator::Block::running()) {
+    char thread[128];
+    std::snprintf(thread, sizeof thread, "block: [%u,%u,%u], thread: [%u,%u,%u] ", blockIdx.x,
+                  blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+    block->fail(cudaErrorAssert, place + thread + claim);
+  }
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s%s\n", place.c_str(), claim.c_str());
+  std::abort();
+}

@@ -1,0 +1,119 @@
+/*!
+ * \file stream.cc
+ * \brief Streams, which have nothing to wait for, and events, which keep the time.
+ */
+#include "stream.h"
+
+#include <chrono>
+#include <mutex>
+#include <set>
+
+#include "error.h"
+
+struct CUstream_st {};
+
+struct CUevent_st {
+  bool timed, recorded;
+  std::chrono::steady_clock::time_point when;
+};
+
+namespace emulator {
+namespace {
+
+std::mutex mutex;
+std::set<cudaStream_t> streams;
+std::set<cudaEvent_t> events;
+
+bool is_event(cudaEvent_t event) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return events.count(event) > 0;
+}
+
+template <typename Handle>
+bool forget(std::set<Handle>* handles, Handle handle) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (handles->erase(handle) == 0) return false;
+  delete handle;
+  return true;
+}
+
+cudaError_t valid(bool handle) {
+  EMULATOR_RETURN_IF_STICKY();
+  return report(handle ? cudaSuccess : cudaErrorInvalidResourceHandle);
+}
+
+}  // namespace
+
+bool is_stream(cudaStream_t stream) {
+  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return true;
+  std::lock_guard<std::mutex> lock(mutex);
+  return streams.count(stream) > 0;
+}
+
+}  // namespace emulator
+
+using emulator::report;
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, 0); }
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (stream == nullptr || flags > cudaStreamNonBlocking) return report(cudaErrorInvalidValue);
+  std::lock_guard<std::mutex> lock(emulator::mutex);
+  *stream = new CUstream_st;
+  emulator::streams.insert(*stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return emulator::valid(emulator::forget(&emulator::streams, stream));
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return emulator::valid(emulator::is_stream(stream));
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  return emulator::valid(emulator::is_stream(stream) && emulator::is_event(event));
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (event == nullptr) return report(cudaErrorInvalidValue);
+  std::lock_guard<std::mutex> lock(emulator::mutex);
+  *event = new CUevent_st{(flags & cudaEventDisableTiming) == 0, false, {}};
+  emulator::events.insert(*event);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  cudaError_t error = emulator::valid(emulator::is_event(event) && emulator::is_stream(stream));
+  if (error != cudaSuccess) return error;
+  event->when = std::chrono::steady_clock::now();
+  event->recorded = true;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return emulator::valid(emulator::is_event(event));
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (milliseconds == nullptr) return report(cudaErrorInvalidValue);
+  if (!emulator::is_event(start) || !emulator::is_event(end) || !start->timed || !end->timed ||
+      !start->recorded || !end->recorded)
+    return report(cudaErrorInvalidResourceHandle);
+  *milliseconds = std::chrono::duration<float, std::milli>(end->when - start->when).count();
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return emulator::valid(emulator::forget(&emulator::events, event));
+}

@@ -1,0 +1,95 @@
+"""Builds the emulated GPU and the programs of this folder, once, outside of the source tree."""
+
+import functools
+import os
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+PROGRAMS = Path(__file__).resolve().parent
+ROOT = PROGRAMS.parent.parent
+EMULATOR = ROOT / "solution" / "emulator"
+sys.path[:0] = [str(ROOT / "solution"), str(EMULATOR)]
+
+import configure  # noqa: E402
+
+
+class Kit:
+    """The emulator's library and the test programs, built in a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+        self.library = folder / "libemulator.so"
+        variables = configure.emulated_variables()
+        self.cxx = shlex.split(configure.find_cxx())
+        self.flags = ["-std=c++17", "-fPIC", "-O2", "-Wall", "-Wfatal-errors"]
+        self.flags += [f"-I{EMULATOR / 'include'}", f"-I{PROGRAMS}"]
+        self.flags += shlex.split(variables["BLAS_INCLUDE"])
+        self.libraries = shlex.split(variables["LIBS"])
+
+    def object_of(self, source):
+        """Where the object file of a source goes."""
+        return self.folder / f"{source.stem}.o"
+
+    def compile(self, source, output, *flags):
+        """Compiles a file; the compiler's messages are the failure."""
+        done = self.call(*self.cxx, *self.flags, *flags, "-c", source, "-o", output)
+        assert done.returncode == 0, done.stderr
+        return output
+
+    def call(self, *command, env=None):
+        """Runs a command to its end."""
+        command = [str(word) for word in command]
+        environment = {**os.environ, **(env or {})}
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+
+    def build_library(self):
+        """The emulator as a library."""
+        sources = sorted((EMULATOR / "src").glob("*.cc"))
+        with ThreadPoolExecutor() as pool:
+            objects = list(
+                pool.map(lambda s: self.compile(s, self.folder / f"{s.stem}.o"), sources)
+            )
+        done = self.call(*self.cxx, "-shared", "-o", self.library, *objects, *self.libraries)
+        assert done.returncode == 0, done.stderr
+
+    def rewrite(self, source, output):
+        """Runs rewrite.py as the Makefile does."""
+        return self.call(sys.executable, EMULATOR / "rewrite.py", source, "-o", output)
+
+    def build_program(self, source):
+        """A program of a .cu file."""
+        program = self.folder / source.stem
+        plain = self.folder / f"{source.stem}.cu.cc"
+        done = self.rewrite(source, plain)
+        assert done.returncode == 0, done.stderr
+        compiled = self.compile(
+            plain, self.folder / f"{source.stem}.cu.o", "-include", "cuda_runtime.h"
+        )
+        done = self.call(
+            *self.cxx,
+            compiled,
+            "-o",
+            program,
+            self.library,
+            f"-Wl,-rpath,{self.folder}",
+            *self.libraries,
+        )
+        assert done.returncode == 0, done.stderr
+
+    def run(self, program, case, **env):
+        """Runs a case of a program."""
+        return self.call(self.folder / program, case, env=env)
+
+
+@functools.cache
+def built(folder):
+    """The library and all programs, in a folder; built at the first call."""
+    kit = Kit(folder)
+    kit.build_library()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(kit.build_program, sorted(PROGRAMS.glob("*.cu"))))
+    return kit
