@@ -24,9 +24,6 @@ namespace {
 // Grids of fewer threads run on the calling thread: waking others takes longer.
 const int64_t kSmallGrid = 1024;
 
-// What a launch with too much dynamic shared memory returns.
-const cudaError_t kTooMuchSharedMemory = cudaErrorInvalidValue;
-
 // How much a kernel may ask for: more than 48 KB only once cudaFuncSetAttribute allowed it to
 // one. A launch knows its kernel by name and not by address, so this holds for all of them.
 std::atomic<size_t> shared_limit(kSharedMemory);
@@ -35,13 +32,15 @@ bool within(const dim3& size, unsigned x, unsigned y, unsigned z) {
   return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= x && size.y <= y && size.z <= z;
 }
 
+// Error 9 for whatever no device could run, as CUDA documents it. (A driver may answer otherwise:
+// CUDA 13.0 on an H200 says error 1 to all of these.)
 cudaError_t check(const Config& config) {
   const dim3& block = config.block;
   if (!within(config.grid, kMaxGridX, kMaxGridYZ, kMaxGridYZ) ||
       !within(block, kMaxBlockXY, kMaxBlockXY, kMaxBlockZ) ||
       static_cast<uint64_t>(block.x) * block.y * block.z > kMaxThreads)
     return cudaErrorInvalidConfiguration;
-  if (config.shared > shared_limit) return kTooMuchSharedMemory;
+  if (config.shared > shared_limit) return cudaErrorInvalidConfiguration;
   return is_stream(config.stream) ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
 
