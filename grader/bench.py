@@ -157,12 +157,8 @@ def train(epochs: int, more_epochs: int, data: str | None) -> dict[str, Any]:
     images = mnist.load_mnist(data)
     small = len(images.train_x) < 10000
     batch, rate = (100, 0.2) if small else (1000, 1.0)
-    found: dict[str, Any] = {
-        "source": images.source,
-        "epochs": epochs,
-        "batch": batch,
-        "rate": rate,
-    }
+    source = "scikit-learn's digits" if small else "MNIST"
+    found: dict[str, Any] = {"source": source, "epochs": epochs, "batch": batch, "rate": rate}
 
     def run(model: Any, ctx: Any, count: int) -> tuple[float, list[float]]:
         result = mnist.train(model, ctx, images, count, batch, rate, show=lambda text: None)
