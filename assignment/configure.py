@@ -123,17 +123,22 @@ def find_cxx():
     )
 
 
+def flag(prefix, path):
+    """A compiler's option with a path in it, quoted for the shell and for make."""
+    return shlex.quote(prefix + path).replace("$", "$$")
+
+
 def cuda_variables(nvcc, architecture):
     """Make variables of a build for a real GPU."""
     roots = cuda_roots()
     headers = [header_folder(roots, name) for name in ("cuda_runtime.h", "cublas_v2.h")]
     libraries = [shared_library(roots, name) for name in ("cudart", "cublas")]
-    rpaths = ["-Wl,-rpath," + os.path.dirname(library) for library in libraries]
+    rpaths = [flag("-Wl,-rpath,", os.path.dirname(library)) for library in libraries]
     return {
-        "NVCC": nvcc,
+        "NVCC": flag("", nvcc),
         "CUDA_ARCH": architecture,
-        "CUDA_INCLUDE": " ".join("-I" + folder for folder in dict.fromkeys(headers)),
-        "LIBS": " ".join(libraries + list(dict.fromkeys(rpaths))),
+        "CUDA_INCLUDE": " ".join(flag("-I", folder) for folder in dict.fromkeys(headers)),
+        "LIBS": " ".join([flag("", lib) for lib in libraries] + list(dict.fromkeys(rpaths))),
     }
 
 
@@ -147,8 +152,8 @@ def emulated_variables():
         )
     lib = os.path.join(folder, "lib")
     return {
-        "BLAS_INCLUDE": "-I" + os.path.join(folder, "include"),
-        "LIBS": "-L%s -lscipy_openblas -Wl,-rpath,%s -lpthread" % (lib, lib),
+        "BLAS_INCLUDE": flag("-I", os.path.join(folder, "include")),
+        "LIBS": "%s -lscipy_openblas %s -lpthread" % (flag("-L", lib), flag("-Wl,-rpath,", lib)),
     }
 
 
@@ -164,7 +169,7 @@ def configure(device):
             "nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime "
             "nvidia-cuda-cccl nvidia-cublas"
         )
-    variables = {"PYTHON": shlex.quote(sys.executable), "CXX": find_cxx()}
+    variables = {"PYTHON": flag("", sys.executable), "CXX": find_cxx()}
     if nvcc and (architecture or device == "cuda"):
         variables["BACKEND"] = "cuda"
         variables.update(cuda_variables(nvcc, architecture or "all-major"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from pathlib import Path
 
 from rich.console import Console
@@ -79,8 +80,9 @@ def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _grade(options: argparse.Namespace, console: Console) -> int:
     rubric = load_rubric(options.profile)
-    if not options.submission.exists():
-        print(f"grader: {options.submission} does not exist", file=sys.stderr)
+    problem = _unusable(options)
+    if problem:
+        print(f"grader: {problem}", file=sys.stderr)
         return USAGE
     settings = Options(
         rubric=rubric,
@@ -104,10 +106,35 @@ def _grade(options: argparse.Namespace, console: Console) -> int:
     return OK if report.score == report.points and not report.problem else FELL_SHORT
 
 
+def _unusable(options: argparse.Namespace) -> str:
+    """What is wrong with the paths on the command line, or ""."""
+    if not options.submission.exists():
+        return f"{options.submission} does not exist"
+    if options.data and not options.data.is_dir():
+        return f"--data {options.data} is no folder"
+    for name in ("json", "keep"):
+        path = getattr(options, name)
+        folder = path.parent if path and name == "json" else path
+        if folder and folder.exists() and not folder.is_dir():
+            return f"--{name} {path}: {folder} is no folder"
+    if options.json:
+        try:
+            options.json.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            return f"--json {options.json}: {error}"
+    return ""
+
+
 def _release(options: argparse.Namespace, console: Console) -> int:
     source = KIT / "solution"
+    rubric = load_rubric("default")
     parts = set(options.part) if options.part else None
-    tasks = set(load_rubric("default").tasks)
+    unknown = sorted((parts or set()) - set(rubric.parts))
+    if unknown:
+        known = ", ".join(map(str, rubric.parts))
+        print(f"grader: there is no part {unknown[0]}; hint: one of {known}", file=sys.stderr)
+        return USAGE
+    tasks = set(rubric.tasks)
     if options.check:
         differences = stale(source, options.output, parts)
         for line in differences:
@@ -131,11 +158,17 @@ def main(arguments: list[str] | None = None) -> int:
     console = Console(highlight=False, soft_wrap=True)
     try:
         return int(options.run(options, console))
-    except (RubricError, GraderError, ReleaseError) as error:
+    except (RubricError, ReleaseError) as error:
         print(f"grader: {error}", file=sys.stderr)
-        return USAGE if isinstance(error, RubricError) else GRADER_FAILED
+        return USAGE
+    except (GraderError, OSError) as error:
+        print(f"grader: {error}", file=sys.stderr)
+        return GRADER_FAILED
     except KeyboardInterrupt:
         print("grader: interrupted", file=sys.stderr)
+        return GRADER_FAILED
+    except Exception:  # never the exit code of a submission that fell short
+        traceback.print_exc()
         return GRADER_FAILED
 
 

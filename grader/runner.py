@@ -169,12 +169,16 @@ def grade(
     prebuilt = _prebuilt(options.device)
     _check_device(prebuilt)
     with _workspace(options.keep) as tree:
-        shutil.copytree(prebuilt, tree, dirs_exist_ok=True)
+        shutil.copytree(prebuilt / "build", tree / "build", dirs_exist_ok=True)
+        build.copy_pristine(tree)
         build.lay_over(tree, submission.taken)
+        built: _Built | None = None
         for row in rows:
-            result = _run(row, tree, report, options)
+            if built is None and row.name != "build":
+                built = _Built(tree)
+            result = _run(row, tree, built, report, options)
             report.results.append(result)
-            report.device = build.backend_of(tree) or report.device
+            report.device = (built.backend if built else "") or report.device
             report.seconds = time.monotonic() - started
             if options.output:
                 report.write(options.output)
@@ -261,6 +265,32 @@ def _forget_old_builds(folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+class _Built:
+    """A built tree, held in this process, so that no check can change it for the next one."""
+
+    def __init__(self, tree: Path) -> None:
+        self.backend = build.backend_of(tree)
+        kept = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
+        self._files = {
+            path.relative_to(tree): path.read_bytes()
+            for path in kept
+            if path.relative_to(tree).parts[:2] != ("build", "obj")
+        }
+
+    @contextlib.contextmanager
+    def copy(self) -> Iterator[Path]:
+        """A fresh folder with the tree in it."""
+        with _workspace(None) as folder:
+            for name, content in self._files.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(content)
+            yield folder
+
+    def holds(self, text: str, names: Iterable[str]) -> bool:
+        """Whether one of the files has the text in it."""
+        return any(text.encode() in self._files.get(Path(name), b"") for name in names)
+
+
 def _check_device(tree: Path) -> None:
     """Raises GraderError unless an array goes to the device of the pristine tree and back."""
     limits, paths = sandbox.Limits(wall=60), [str(tree / "python")]
@@ -277,29 +307,30 @@ def _check_device(tree: Path) -> None:
         raise GraderError(f"the {build.backend_of(tree)} GPU returns {got} for {sent}")
 
 
-def _run(row: Row, tree: Path, report: Report, options: Options) -> Result:
+def _run(row: Row, tree: Path, built: _Built | None, report: Report, options: Options) -> Result:
     """Runs one check, whatever happens in it."""
+    started = time.monotonic()
     passed = {result.check for result in report.results if result.status == PASS}
     missing = [name for name in row.requires if name not in passed]
-    if missing:
-        if _is_hole(row.task, tree, options.rubric):
-            return _result(row, FAIL, message=f"task {row.task} is not written yet")
-        return _skip(row, f"needs {', '.join(missing)}")
-    started = time.monotonic()
-    result = (
-        _build(row, tree, options) if row.name == "build" else _check(row, tree, report, options)
-    )
+    if built is None:
+        result = _build(row, tree, options)
+    elif missing and _is_hole(row.task, built, options.rubric):
+        result = _result(row, FAIL, message=f"task {row.task} is not written yet")
+    elif missing:
+        result = _skip(row, f"needs {', '.join(missing)}")
+    else:
+        with built.copy() as fresh:
+            result = _check(row, fresh, built.backend, report, options)
     result.seconds = round(time.monotonic() - started, 3)
     result.score = row.points if result.status == PASS else 0.0
     return result
 
 
-def _is_hole(task: str, tree: Path, rubric: Rubric) -> bool:
+def _is_hole(task: str, built: _Built, rubric: Rubric) -> bool:
     """Whether the task's hole still stands in the files. It may be unreachable, so this only
     chooses the words for a check that can't run."""
     marks = (f'NotImplementedError("task {task} is not', f'not_written("{task}")')
-    texts = [(tree / name).read_text(errors="replace") for name in rubric.files]
-    return any(mark in text for mark in marks for text in texts)
+    return any(built.holds(mark, rubric.files) for mark in marks)
 
 
 def sentence(name: str) -> str:
@@ -331,11 +362,11 @@ def _build(row: Row, tree: Path, options: Options) -> Result:
     return _result(row, FAIL, message=message, details=_tail(done.output))
 
 
-def _check(row: Row, tree: Path, report: Report, options: Options) -> Result:
+def _check(row: Row, tree: Path, backend: str, report: Report, options: Options) -> Result:
     context = Context(
         tree=tree,
         rubric=options.rubric,
-        backend=build.backend_of(tree),
+        backend=backend,
         seed=report.seed,
         check=row.name,
         seconds=row.seconds,
@@ -368,11 +399,11 @@ def _explain(error: ChildError) -> dict[str, Any]:
     first = error.message.strip().partition("\n")[0]
     if "NotImplementedError" in error.types and first.startswith("task "):
         return {"message": first}
-    hint = (
-        "this is Python 2 code; run 2to3 on it, or mend it by hand"
-        if any(words in error.message for words in _PYTHON_2)
-        else ""
-    )
+    hint = ""
+    if any(words in error.message for words in _PYTHON_2):
+        hint = "this is Python 2 code; run 2to3 on it, or mend it by hand"
+    elif "RecursionError" in error.types:
+        hint = "a graph may be deeper than Python's stack; keep a stack of your own, a list"
     return {
         "message": str(error),
         "details": error.traceback.splitlines() + details,

@@ -88,7 +88,8 @@ def test_a_solution_in_the_classic_manner_gets_the_published_points():
 
 @pytest.mark.parametrize("mutant", catalogue.mutants(), ids=lambda mutant: mutant.name)
 def test_a_wrong_submission_fails_the_check_it_names(mutant, tmp_path):
-    setup = options(only=(mutant.check,))
+    # A check that imports the submission's Python runs first: what it changes must not last.
+    setup = options(only=("topological_order", mutant.check))
     if mutant.name in HANGS:
         rows = tuple(
             dataclasses.replace(row, seconds=8) if row.name == mutant.check else row
@@ -106,6 +107,17 @@ def test_a_wrong_submission_fails_the_check_it_names(mutant, tmp_path):
 def test_every_check_is_failed_by_some_wrong_submission():
     caught = {mutant.check for mutant in catalogue.mutants()}
     assert {row.name for row in load_rubric("default").rows} - caught == set()
+
+
+def test_a_submission_that_deletes_its_files_ends_no_other_check(tmp_path):
+    shutil.copytree(KIT / "assignment/python", tmp_path / "python")
+    target = tmp_path / "python/dlsys/autodiff.py"
+    remove = (
+        "import os\nos.remove(os.path.join(os.path.dirname(__file__), '../../src/gpu_op.cu'))\n"
+    )
+    target.write_text(remove + target.read_text())
+    report = grade(tmp_path, options(only=("reverse_walk", "relu")))
+    assert {r.status for r in report.results if r.task} == {FAIL}
 
 
 def test_a_check_that_needs_a_failed_one_is_skipped_not_failed(tmp_path):
@@ -185,6 +197,10 @@ def test_exit_codes_tell_how_it_went(capsys):
     assert cli.main(["grade", str(KIT / "no-such-folder")]) == cli.USAGE
     assert "no-such-folder does not exist" in capsys.readouterr().err
     assert cli.main(["grade", str(KIT / "LICENSE"), "--device", "emulated"]) == cli.FELL_SHORT
+    assert cli.main(["grade", "solution", "--data", "no-such"]) == cli.USAGE
+    assert cli.main(["grade", "solution", "--json", str(KIT / "LICENSE" / "r.json")]) == cli.USAGE
+    assert cli.main(["release", "--part", "7"]) == cli.USAGE
+    assert "no part 7; hint: one of 1, 2" in capsys.readouterr().err
 
 
 def test_the_command_line_grades_and_returns_success(tmp_path):

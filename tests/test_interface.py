@@ -1,6 +1,7 @@
 """The published interface of the package, on the solution as `make` built it."""
 
 import ctypes
+import types
 
 import numpy as np
 import pytest
@@ -203,3 +204,16 @@ def test_an_array_of_another_device_is_refused():
     a = autodiff.Variable(name="a")
     with pytest.raises(AssertionError, match=r"lies on cpu\(0\)"):
         autodiff.Executor([a * 2], ctx=CTX).run({a: ndarray.array(np.ones(3))})
+
+
+def test_the_gpu_refuses_to_broadcast_to_inner_axes():
+    a, b = autodiff.Variable(name="a"), autodiff.Variable(name="b")
+    executor = autodiff.Executor([autodiff.broadcastto_op(a, b)], ctx=CTX)
+    with pytest.raises(ValueError, match=r"\(3, 1\) does not broadcast to \(3, 4\); hint:"):
+        executor.run({a: np.ones((3, 1)), b: np.ones((3, 4))})
+
+
+def test_a_launcher_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setattr(gpu_op, "_LIB", types.SimpleNamespace())
+    with pytest.raises(AssertionError, match=r"src/gpu_op.cu defines no DLGpuRelu"):
+        gpu_op.relu(on_gpu([1]), on_gpu([1]))

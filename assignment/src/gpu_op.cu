@@ -36,7 +36,6 @@ int DLGpuArraySet(DLArrayHandle arr, float value) {
 
 // TODO (task 2.4): your kernels here
 int DLGpuBroadcastTo(const DLArrayHandle input, DLArrayHandle output) {
-  int64_t size = size_of(input), n = size_of(output);
   bool is_tile = output->ndim == input->ndim + 1;
   for (int i = 0; is_tile && i < input->ndim; ++i)
     is_tile = output->shape[i + 1] == input->shape[i];

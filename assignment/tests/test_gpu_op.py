@@ -13,6 +13,10 @@ ROUND = 2.0**-24
 #: Sizes around the ends of warps and blocks.
 SIZES = (1, 31, 32, 33, 127, 128, 129, 1025)
 CTX = ndarray.gpu(0)
+NEVER_WRITTEN = (
+    "; nan was in the output before the call, so these were never written; "
+    "hint: is the number of blocks rounded up?"
+)
 
 
 def uniform(seed, low, high, *shape):
@@ -39,6 +43,7 @@ def assert_close(got, expected, bound=0.0):
         raise AssertionError(
             "%d of %d elements differ, the first is %s: got %r, expected %r"
             % (wrong.sum(), wrong.size, first, float(got[first]), float(expected[first]))
+            + NEVER_WRITTEN * bool(np.isnan(got[wrong]).any())
         )
 
 

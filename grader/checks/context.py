@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from grader.checks.compare import Array, Failure, verify
-from grader.remote import Proxy, Remote, StudentError
+from grader.remote import Opaque, Proxy, Remote, StudentError
 from grader.rubric import Rubric
 from grader.sandbox import Limits
 
@@ -101,7 +101,7 @@ class Session:
                 [output.asnumpy(), *[sent[i].asnumpy() for i in kept]]
             )
         for index, values in zip(kept, after, strict=True):
-            verify(values, args[index], 0, f"{call}: input {index}, which must not change,")
+            verify(values, args[index], 0, f"input {index} of {call} must not change")
         return got, call
 
     def allocations(self) -> tuple[int, int]:
@@ -110,8 +110,37 @@ class Session:
         counts = [ctypes.c_int64(), ctypes.c_int64()]
         library = self.remote.import_("dlsys._base")._LIB
         library.DLGetAllocationCounts(*[ctypes.byref(count) for count in counts])
-        arrays, raw = self.remote.fetch_all([count.value for count in counts])
-        return int(arrays), int(raw)
+        arrays, raw = self.integers([count.value for count in counts])
+        return arrays, raw
+
+    def integers(self, proxies: list[Any]) -> list[int]:
+        """Fetched ints.
+
+        Raises:
+            Failure: one is something else.
+        """
+        values = self.remote.fetch_all(proxies)
+        for proxy, value in zip(proxies, values, strict=True):
+            if type(value) is not int:
+                raise Failure(f"{proxy!r} is {str(value)[:60]}, an int was expected")
+        return values
+
+    def sequence(self, proxy: Any, what: str, item: str) -> int:
+        """The length of a list or tuple in the child.
+
+        Raises:
+            Failure: it is something else; `what` and `item` say what was expected of what.
+        """
+        builtin = self.remote.builtin
+        kinds = (builtin("list"), builtin("tuple"))
+        if self.remote.fetch(builtin("isinstance")(proxy, kinds)) is True:
+            return self.remote.len(proxy)
+        got = self.remote.fetch(proxy)
+        kind = got.type_name if isinstance(got, Opaque) else type(got).__name__
+        hint = (
+            "is `return` missing?" if got is None else f"return a list, one {item} for each input"
+        )
+        raise Failure(f"{what} is no list but a {kind}", hint)
 
 
 @dataclass
@@ -156,7 +185,7 @@ class Context:
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
         """The submission in a new child process."""
-        limits = Limits(wall=self.seconds)
+        limits = Limits(wall=self.seconds, cpu=None)  # BLAS may keep many cores busy
         paths = [str(self.tree / "python")]
         with Remote(sys.executable, paths, self.tree, limits, self.env) as remote:
             yield Session(remote)

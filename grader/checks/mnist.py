@@ -169,7 +169,10 @@ class Trainer:
         for start in range(0, len(self.how.train_x) - self.how.batch + 1, self.how.batch):
             with self.remote.doing(f"epoch {number}, images from {start}"):
                 loss, _ = self.step(start)
-                losses.append(self.value(loss).reshape(-1)[0])
+                values = self.value(loss)
+                if values.size != 1:
+                    raise Failure(f"the loss has shape {values.shape}, expected (1,)")
+                losses.append(values.item())
         if not np.isfinite(losses).all():
             raise Failure(f"the loss is {losses[-1]} in epoch {number}")
         return float(np.mean(losses)), time.monotonic() - started

@@ -59,13 +59,13 @@ __global__ void broadcast_to_kernel(int64_t n, int64_t size, const float* in, fl
 
 // END SOLUTION
 int DLGpuBroadcastTo(const DLArrayHandle input, DLArrayHandle output) {
-  int64_t size = size_of(input), n = size_of(output);
   bool is_tile = output->ndim == input->ndim + 1;
   for (int i = 0; is_tile && i < input->ndim; ++i)
     is_tile = output->shape[i + 1] == input->shape[i];
   REQUIRE(is_tile, "broadcast_to: " + shape_of(input) + " to " + shape_of(output) +
                        "; the output must have one more axis, in front");
   // BEGIN SOLUTION 2.4
+  int64_t size = size_of(input), n = size_of(output);
   if (n == 0) return 0;
   broadcast_to_kernel<<<blocks_for(n, kThreads), kThreads>>>(n, size, data_of(input),
                                                              data_of(output));

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dlsys import autodiff as ad
-from dlsys.gradcheck import check_gradients, evaluate
+from dlsys.gradcheck import check_gradients, check_op, evaluate
 
 
 def uniform(seed, *shape):
@@ -14,6 +14,12 @@ def check(build, *values):
     """Compares the gradients of build(*variables) with finite differences."""
     variables = [ad.Variable(name="x%d" % i) for i in range(len(values))]
     check_gradients(ad.gradients, build(*variables), dict(zip(variables, values)))
+
+
+def check_one(build, *values):
+    """The same for the gradient method of the one op that `build` applies."""
+    variables = [ad.Variable(name="x%d" % i) for i in range(len(values))]
+    check_op(build(*variables), dict(zip(variables, values)))
 
 
 # 1.1 topological order -----------------------------------------------------------------------
@@ -46,25 +52,25 @@ def test_a_graph_may_be_deeper_than_pythons_stack():
 
 
 def test_gradient_of_add_and_multiply():
-    check(lambda a, b: a + b, uniform(0, 3, 4), uniform(1, 3, 4))
-    check(lambda a, b: a * b, uniform(2, 3, 4), uniform(3, 3, 4))
+    check_one(lambda a, b: a + b, uniform(0, 3, 4), uniform(1, 3, 4))
+    check_one(lambda a, b: a * b, uniform(2, 3, 4), uniform(3, 3, 4))
 
 
 def test_gradient_of_constants():
-    check(lambda a: a + 3, uniform(4, 5))
-    check(lambda a: a * -2.5, uniform(5, 2, 3))
+    check_one(lambda a: a + 3, uniform(4, 5))
+    check_one(lambda a: a * -2.5, uniform(5, 2, 3))
 
 
 def test_gradient_of_a_broadcast_operand_has_the_operands_shape():
     for shape in ((4,), (1,), (1, 4), (3, 1)):
-        check(lambda a, b: a + b, uniform(6, 3, 4), uniform(7, *shape))
-        check(lambda a, b: a * b, uniform(8, *shape), uniform(9, 3, 4))
+        check_one(lambda a, b: a + b, uniform(6, 3, 4), uniform(7, *shape))
+        check_one(lambda a, b: a * b, uniform(8, *shape), uniform(9, 3, 4))
 
 
 def test_gradient_of_matmul_for_all_four_transposes():
     for trans_a in (False, True):
         for trans_b in (False, True):
-            check(
+            check_one(
                 lambda a, b: ad.matmul_op(a, b, trans_a, trans_b),
                 uniform(10, *((4, 3) if trans_a else (3, 4))),
                 uniform(11, *((5, 4) if trans_b else (4, 5))),
@@ -72,29 +78,30 @@ def test_gradient_of_matmul_for_all_four_transposes():
 
 
 def test_gradient_of_reduce_sum_and_broadcast():
-    check(ad.reducesumaxiszero_op, uniform(12, 3, 4))
-    check(ad.reducesumaxiszero_op, uniform(13, 5))
-    check(ad.broadcastto_op, uniform(14, 4), uniform(15, 3, 4))
+    check_one(ad.reducesumaxiszero_op, uniform(12, 3, 4))
+    check_one(ad.reducesumaxiszero_op, uniform(13, 5))
+    check_one(ad.broadcastto_op, uniform(14, 4), uniform(15, 3, 4))
 
 
 def test_gradient_of_relu():
-    check(ad.relu_op, uniform(16, 4, 5))
+    check_one(ad.relu_op, uniform(16, 4, 5))
 
 
 def test_gradient_of_relu_is_zero_at_zero():
-    x = ad.Variable(name="x")
-    (grad,) = ad.gradients(ad.relu_op(x), [x])
-    (value,) = evaluate([grad], {x: np.array([-1.0, 0.0, 1.0])})
+    x, g = ad.Variable(name="x"), ad.Variable(name="g")
+    node = ad.relu_op(x)
+    grads = node.op.gradient(node, g)
+    (value,) = evaluate(grads, {x: np.array([-1.0, 0.0, 1.0]), g: np.ones(3)})
     np.testing.assert_array_equal(value, [0.0, 0.0, 1.0])
 
 
 def test_gradient_of_softmax_cross_entropy_is_that_of_a_mean():
-    labels = ad.softmax_func(uniform(17, 6, 4))
-    logits, y_ = ad.Variable(name="logits"), ad.Variable(name="y_")
-    (grad,) = ad.gradients(ad.softmaxcrossentropy_op(logits, y_), [logits])
-    values = uniform(18, 6, 4)
-    (got,) = evaluate([grad], {logits: values, y_: labels})
-    np.testing.assert_allclose(got, (ad.softmax_func(values) - labels) / 6, atol=1e-12)
+    logits, y_, g = (ad.Variable(name=name) for name in ("logits", "y_", "g"))
+    node = ad.softmaxcrossentropy_op(logits, y_)
+    grads = node.op.gradient(node, g)
+    values, labels = uniform(18, 6, 4), ad.softmax_func(uniform(17, 6, 4))
+    got = evaluate(grads[:1], {logits: values, y_: labels, g: np.array([3.0])})[0]
+    np.testing.assert_allclose(got, 3 * (ad.softmax_func(values) - labels) / 6, atol=1e-12)
 
 
 # 1.6 the reverse walk --------------------------------------------------------------------------

@@ -90,6 +90,18 @@ class Op:
         raise NotImplementedError
 
 
+def _gpu_tile(small, out):
+    """Repeats `small` along leading axes of `out`; one number fills any shape."""
+    size = ndarray.size_of(small.shape)
+    if size != 1 and out.shape[len(out.shape) - len(small.shape) :] != small.shape:
+        raise ValueError(
+            "on the GPU, shape %s does not broadcast to %s; hint: only leading axes are added"
+            % (small.shape, out.shape)
+        )
+    copies = ndarray.size_of(out.shape) // max(size, 1)
+    gpu_op.broadcast_to(ndarray.view(small, (size,)), ndarray.view(out, (copies, size)))
+
+
 def _gpu_broadcast(kernel, a, b, out):
     """kernel(a, b, out) where a, b or neither lacks leading axes of out, or is one number.
 
@@ -99,15 +111,12 @@ def _gpu_broadcast(kernel, a, b, out):
         kernel(a, b, out)
         return
     large, small = (a, b) if a.shape == out.shape else (b, a)
-    size = ndarray.size_of(small.shape)
-    is_tile = size == 1 or out.shape[len(out.shape) - len(small.shape) :] == small.shape
-    if large.shape != out.shape or not is_tile:
+    if large.shape != out.shape:
         raise ValueError(
-            "on the GPU, shapes %s and %s don't combine; hint: make them equal with broadcastto_op"
+            "on the GPU, shapes %s and %s don't combine; hint: only leading axes are added"
             % (a.shape, b.shape)
         )
-    copies = ndarray.size_of(out.shape) // max(size, 1)
-    gpu_op.broadcast_to(ndarray.view(small, (size,)), ndarray.view(out, (copies, size)))
+    _gpu_tile(small, out)
     kernel(large, out, out)
 
 
@@ -397,9 +406,7 @@ class BroadcastToOp(Op):
         if use_numpy:
             output_val[...] = np.broadcast_to(a, b.shape)
         else:
-            size = ndarray.size_of(a.shape)
-            copies = ndarray.size_of(b.shape) // max(size, 1)
-            gpu_op.broadcast_to(ndarray.view(a, (size,)), ndarray.view(output_val, (copies, size)))
+            _gpu_tile(a, output_val)
 
     def gradient(self, node, output_grad):
         """b lends its shape alone: its gradient is zero."""

@@ -2,7 +2,7 @@
 
 import ctypes
 
-from ._base import _LIB, check_call
+from ._base import _LIB, DeviceError, check_call
 from .ndarray import NDArray
 
 
@@ -12,7 +12,11 @@ def _launch(function, *args):
     NDArrays pass as their handles. Kernels run asynchronously: an error inside one shows up
     at the next call that waits for the device.
     """
-    check_call(getattr(_LIB, function)(*[getattr(arg, "handle", arg) for arg in args]))
+    try:
+        launcher = getattr(_LIB, function)
+    except AttributeError:
+        raise DeviceError("src/gpu_op.cu defines no %s" % function) from None
+    check_call(launcher(*[getattr(arg, "handle", arg) for arg in args]))
     check_call(_LIB.DLDeviceCheck(function.encode()))
 
 

@@ -77,6 +77,30 @@ def numeric_gradient(node, feed_dict, wrt, weights, step=1e-6):
     return result
 
 
+def check_op(node, feed_dict, seed=0, tolerance=1e-5):
+    """Compares the gradient method of one op with finite differences.
+
+    Args:
+        node: the op applied to nodes of feed_dict alone.
+        feed_dict: node -> float64 array, in the order of node.inputs.
+        seed: of the random gradient of the output, which catches what is right only for ones.
+        tolerance: largest difference, relative to 1 + the largest gradient.
+
+    Raises:
+        AssertionError: with the node and the first differing element.
+    """
+    (value,) = evaluate([node], feed_dict)
+    weights = np.random.RandomState(seed).uniform(0.5, 1.5, value.shape)
+    output_grad = Variable(name="output_grad")
+    grads = node.op.gradient(node, output_grad)
+    assert isinstance(grads, list), "the gradient of %s is a %s, not a list of nodes" % (
+        node,
+        type(grads).__name__,
+    )
+    got = evaluate(grads, {**feed_dict, output_grad: weights})
+    _compare(node, feed_dict, got, weights, tolerance)
+
+
 def check_gradients(gradients, node, feed_dict, seed=0, tolerance=1e-5):
     """Compares gradients(weights * node) with finite differences, for every fed node.
 
@@ -96,7 +120,12 @@ def check_gradients(gradients, node, feed_dict, seed=0, tolerance=1e-5):
     wrt = list(feed_dict)
     grads = gradients(node * weights_node, wrt)
     feeds = {**feed_dict, weights_node: weights}
-    for fed, got in zip(wrt, evaluate(grads, feeds)):
+    _compare(node, feed_dict, evaluate(grads, feeds), weights, tolerance)
+
+
+def _compare(node, feed_dict, gradients, weights, tolerance):
+    """Raises AssertionError unless gradients are those of sum(weights * node)."""
+    for fed, got in zip(feed_dict, gradients):
         expected = numeric_gradient(node, feed_dict, fed, weights)
         assert got.shape == expected.shape, (
             "gradient of %s with respect to %s: shape %s, not %s"

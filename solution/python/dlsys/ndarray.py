@@ -65,7 +65,9 @@ class NDArray:
         self.handle = handle
 
     def __del__(self):
-        check_call(_LIB.DLArrayFree(self.handle))
+        # Unchecked: an exception here can't reach anybody, and after a failed kernel every free
+        # fails, each with a traceback that would hide the first error.
+        _LIB.DLArrayFree(self.handle)
 
     def __repr__(self):
         return "NDArray(shape=%r, ctx=%r)" % (self.shape, self.ctx)
