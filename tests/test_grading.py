@@ -211,7 +211,7 @@ def test_the_command_line_grades_and_returns_success(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "reverse_walk" in done.stdout
-    assert json.loads((tmp_path / "r.json").read_text())["score"] == 5
+    assert json.loads((tmp_path / "r.json").read_text())["score"] == 4
 
 
 def test_students_tests_run_under_nose_and_pytest(tmp_path):
