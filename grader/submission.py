@@ -246,7 +246,7 @@ def _text_facts(content: bytes) -> Iterator[str]:
     if b"\r\n" in content:
         yield "has Windows line endings (CRLF)"
     if b"\0" in content:
-        yield f"holds a NUL byte at offset {content.index(0)}: is it text in UTF-8?"
+        yield f"holds a NUL byte at offset {content.index(0)}; UTF-8 text was expected"
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:

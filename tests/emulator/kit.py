@@ -16,6 +16,10 @@ sys.path[:0] = [str(ROOT / "solution"), str(EMULATOR)]
 import configure  # noqa: E402
 
 
+# As in the Makefile: several such libraries may be loaded in one process.
+BIND = ["-Wl,-Bsymbolic"] if sys.platform == "linux" else []
+
+
 class Kit:
     """The emulator's library and the test programs, built in a folder."""
 
@@ -53,7 +57,7 @@ class Kit:
             objects = list(
                 pool.map(lambda s: self.compile(s, self.folder / f"{s.stem}.o"), sources)
             )
-        done = self.call(*self.cxx, "-shared", "-o", self.library, *objects, *self.libraries)
+        done = self.call(*self.cxx, "-shared", *BIND, "-o", self.library, *objects, *self.libraries)
         assert done.returncode == 0, done.stderr
 
     def rewrite(self, source, output):
