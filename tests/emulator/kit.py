@@ -15,7 +15,6 @@ sys.path[:0] = [str(ROOT / "solution"), str(EMULATOR)]
 
 import configure  # noqa: E402
 
-
 # As in the Makefile: several such libraries may be loaded in one process.
 BIND = ["-Wl,-Bsymbolic"] if sys.platform == "linux" else []
 
