@@ -46,6 +46,7 @@ def cases(program):
 ALONE = {
     "language": {"kernels_print"},
     "barriers": {"a_deadlock_ends_the_launch", "print_results"},
+    "groups": set(),
     "errors": {"a_failing_assert_stays", "an_assert_of_the_host_aborts"},
     "memory": {"more_than_the_device_has_is_refused", "the_host_reads_device_memory",
                "a_kernel_writes_past_the_end", "a_kernel_writes_to_null",
