@@ -312,7 +312,11 @@ def rewrite_shared(tokens):
 PASSES = (rewrite_launches, rewrite_shared)
 
 # `threadIdx.x < n` compares an unsigned with an int in nearly every kernel; nvcc says nothing.
-PROLOGUE = '#pragma GCC diagnostic ignored "-Wsign-compare"\n'
+# And `#pragma unroll` is for a GPU.
+PROLOGUE = """\
+#pragma GCC diagnostic ignored "-Wsign-compare"
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+"""
 
 
 def apply_edits(source, edits):
