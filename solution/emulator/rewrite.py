@@ -39,11 +39,7 @@ PASSES = (
 INCLUDE = re.compile(r'^[^\S\n]*#[^\S\n]*include[^\S\n]*"([^"\n]+)"', re.MULTILINE)
 
 # `threadIdx.x < n` compares an unsigned with an int in nearly every kernel; nvcc says nothing.
-# And `#pragma unroll` is for a GPU.
-PROLOGUE = """\
-#pragma GCC diagnostic ignored "-Wsign-compare"
-#pragma GCC diagnostic ignored "-Wunknown-pragmas"
-"""
+PROLOGUE = '#pragma GCC diagnostic ignored "-Wsign-compare"\n'
 
 
 def apply_edits(source, edits):

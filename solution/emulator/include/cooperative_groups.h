@@ -161,7 +161,7 @@ class warp_group : public thread_group {
     for (unsigned w = 0; w < words; ++w) emulator_gather(mask_, given[w], lanes[w]);
     for (unsigned r = 0; r < size_; ++r) {
       for (unsigned w = 0; w < words; ++w) given[w] = lanes[w][lane(r)];
-      std::memcpy(&values[r], given, sizeof value);
+      std::memcpy(static_cast<void*>(&values[r]), given, sizeof value);
     }
   }
   /*! \brief Here only: the lanes of the warp that are in the group. */

@@ -36,7 +36,7 @@ T atomic_update(T* address, Update update) {
   Word old = __atomic_load_n(word, __ATOMIC_RELAXED), next;
   T value;
   do {
-    std::memcpy(&value, &old, sizeof value);
+    std::memcpy(static_cast<void*>(&value), &old, sizeof value);
     T updated = update(value);
     std::memcpy(&next, &updated, sizeof next);
   } while (

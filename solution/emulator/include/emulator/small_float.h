@@ -98,6 +98,8 @@ double integer_to_odd(T value) {
   return negative ? -result : result;
 }
 
+inline double integer_to_odd(bool value) { return value; }
+
 /*! \brief __half is SmallFloat<5, 10>, __nv_bfloat16 is SmallFloat<8, 7>. */
 template <int E, int M>
 class SmallFloat {
@@ -171,7 +173,7 @@ template <typename T>
 T extreme(T a, T b, bool larger, bool keep) {
   const bool nan_a = a != a, nan_b = b != b;
   if (nan_a || nan_b) return (nan_a && nan_b) || keep ? T::of_bits(0x7fff) : (nan_a ? b : a);
-  if (a == b) return (a.bits() & 0x8000) != 0 == larger ? b : a;  // -0 is less than +0
+  if (a == b) return ((a.bits() & 0x8000) != 0) == larger ? b : a;  // -0 is less than +0
   return (a > b) == larger ? a : b;
 }
 

@@ -60,7 +60,7 @@ T exchange(unsigned mask, T value, int source) {
   static_assert((sizeof(T) & (sizeof(T) - 1)) == 0 && sizeof(T) <= 8,
                 "shuffles exchange values of at most 8 bytes");
   uint64_t bits = emulator_exchange(mask, bits_of(value), source);
-  std::memcpy(&value, &bits, sizeof value);
+  std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
   return value;
 }
 
