@@ -46,6 +46,11 @@ def cases(program):
 ALONE = {
     "language": {"kernels_print"},
     "barriers": {"a_deadlock_ends_the_launch", "print_results"},
+    "groups": set(),
+    "host": set(),
+    "intrinsics": set(),
+    "numbers": {"round_a_file", "widen_all", "compute_a_file_of_halves",
+                "compute_a_file_of_bfloats"},
     "errors": {"a_failing_assert_stays", "an_assert_of_the_host_aborts"},
     "memory": {"more_than_the_device_has_is_refused", "the_host_reads_device_memory",
                "a_kernel_writes_past_the_end", "a_kernel_writes_to_null",
@@ -252,6 +257,71 @@ def test_geam_transposes(cuda):
                                   ctypes.byref(zero), None, 4, dc, 4)  # fmt: skip
     assert status == 0
     np.testing.assert_array_equal(cuda.download(dc, np.zeros((4, 3), "f4")), a.T)
+
+
+def test_rank_one_updates_and_products_with_a_vector_agree_with_numpy(cuda):
+    rng = np.random.default_rng(1)
+    a, x, y = (rng.standard_normal(shape).astype("f4") for shape in ((33, 31), 33, 31))
+    da, dx, dy = cuda.upload(a), cuda.upload(x), cuda.upload(y)
+    two = ctypes.c_float(2)
+    assert cuda.lib.cublasSger(cuda.handle, 33, 31, ctypes.byref(two), dx, 1, dy, 1, da, 33) == 0
+    a = a + 2 * np.outer(x, y)
+    np.testing.assert_allclose(cuda.download(da, a), a, rtol=1e-5, atol=1e-5)
+    x = gemv(cuda, 0, a, da, dx, dy, 2 * (a @ y) + 3 * x)
+    gemv(cuda, 1, a, da, dy, dx, 2 * (a.T @ x) + 3 * y)
+
+
+def gemv(cuda, op, a, da, out, vector, wanted):
+    """2 op(a) vector + 3 out, which must be as wanted."""
+    two, three = ctypes.c_float(2), ctypes.c_float(3)
+    status = cuda.lib.cublasSgemv(cuda.handle, op, *a.shape, ctypes.byref(two), da, a.shape[0],
+                                  vector, 1, ctypes.byref(three), out, 1)  # fmt: skip
+    assert status == 0
+    got = cuda.download(out, wanted)
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-3)
+    return got
+
+
+def test_batches_of_products_agree_with_numpy(cuda):
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal((3, 5, 4)).astype("f4"), rng.standard_normal((3, 7, 5)).astype("f4")
+    wanted = b @ a  # by rows; by columns A B of 4 x 5 and 5 x 7
+    one, zero = ctypes.c_float(1), ctypes.c_float(0)
+    da, db = cuda.upload(a.ravel()), cuda.upload(b.ravel())
+    dc = cuda.upload(np.zeros(3 * 28, "f4"))
+    step = ctypes.c_longlong
+    status = cuda.lib.cublasSgemmStridedBatched(
+        cuda.handle, 0, 0, 4, 7, 5, ctypes.byref(one), da, 4, step(20), db, 5, step(35),
+        ctypes.byref(zero), dc, 4, step(28), 3)  # fmt: skip
+    assert status == 0
+    got = cuda.download(dc, np.zeros(84, "f4")).reshape(3, 7, 4)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+    arrays = [
+        cuda.upload(np.array([ptr.value + i * size * 4 for i in (2, 1, 0)], "u8"))
+        for ptr, size in ((da, 20), (db, 35), (dc, 28))
+    ]
+    status = cuda.lib.cublasSgemmBatched(
+        cuda.handle, 0, 0, 4, 7, 5, ctypes.byref(one), arrays[0], 4, arrays[1], 5,
+        ctypes.byref(one), arrays[2], 4, 3)  # fmt: skip
+    assert status == 0
+    got = cuda.download(dc, np.zeros(84, "f4")).reshape(3, 7, 4)
+    np.testing.assert_allclose(got, 2 * wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_vectors_are_copied_swapped_and_moved(cuda):
+    x, y = np.arange(33, dtype="f4"), np.full(33, 5, "f4")
+    dx, dy, lib = cuda.upload(x), cuda.upload(y), cuda.lib
+    assert lib.cublasSswap(cuda.handle, 33, dx, 1, dy, 1) == 0
+    np.testing.assert_array_equal(cuda.download(dx, x), y)
+    assert lib.cublasScopy(cuda.handle, 11, dy, 3, dx, 1) == 0
+    np.testing.assert_array_equal(cuda.download(dx, x)[:11], x[::3])
+    out = np.zeros((4, 3), "f4", order="F")
+    host = ctypes.c_void_p(out.ctypes.data)
+    assert lib.cublasGetMatrix(3, 3, 4, dy, 5, host, 4) == 0
+    np.testing.assert_array_equal(out[:3].T, [[0, 1, 2], [5, 6, 7], [10, 11, 12]])
+    assert lib.cublasSetVector(3, 4, host, 4, dx, 2) == 0
+    np.testing.assert_array_equal(cuda.download(dx, x)[:6:2], [0, 5, 10])
+    assert lib.cublasSetMatrix(5, 3, 4, host, 4, dx, 5) == cuda.INVALID_VALUE
 
 
 def sgemm(cuda, handle, a, lda, m=4):

@@ -53,6 +53,12 @@ SPELLINGS = [
     "get(5)<<<1, 2>>>(p, 3);",
     "s.member<<<1, 2>>>(p, 3);",
     "ps->member<<<1, 2>>>(p, 3);",
+    "k<<<1, 2>>>(0, 0);",
+    "k<<<1, 2>>>(NULL, n);",
+    "k<<<1, 2>>>(p, 0);",
+    "k<<<1, 2>>>(0,\n  (1, n));",
+    "t<int, 3><<<1, 2>>>(0);",
+    "t<int, 3><<<1, 2>>>(NULL);",
     "if (n) k<<<1, 2>>>(p, 3); else k<<<2, 2>>>(p, 4);",
     "if (!n) k<<<1, 1>>>(p, 3); else (k)<<<2, 2>>>(p, 4);",
     "for (int i = 0; i < 1; ++i) k<<<1, 2>>>(p, 3);",
@@ -110,7 +116,7 @@ def test_launches_become_calls_on_the_same_lines(statement):
     got = rewrite.rewrite(text, "a.cu")
     _, _, rest = got.partition('#line 1 "a.cu"\n')
     assert rest.count("\n") == text.count("\n")
-    assert rest.count("::emulator::kernel(") == text.replace("/* >>> */", "").count(">>>")
+    assert rest.count("::emulator::emulator_kernel(") == text.replace("/* >>> */", "").count(">>>")
     for old, new in zip(text.split("\n"), rest.split("\n"), strict=True):
         if "<<<" not in old and ">>>" not in old and not new.lstrip().startswith("::emulator"):
             assert old == new or "emulator" in new or "nullptr" in new
@@ -183,3 +189,106 @@ def test_too_much_static_shared_memory_does_not_compile(kit, tmp_path):
                     "-o", tmp_path / "large.o")  # fmt: skip
     assert f"{source}:2:" in done.stderr
     assert "48 KB of static shared memory" in done.stderr
+
+
+# Uses of what there is not, each with what is said about it.
+MISSING = [
+    ("float x = tex1Dfetch<float>(n, 0);", "no textures (tex1Dfetch)"),
+    ("cudaTextureObject_t t;", "no textures (cudaTextureObject_t)"),
+    ("surf2Dwrite(1.0f, n, 0, 0);", "no surfaces (surf2Dwrite)"),
+    ("cudaLaunchCooperativeKernel(0, 1, 1, 0);", "no barrier of a whole grid"),
+]
+MISSING_ON_DEVICE = [
+    ('if (n) asm volatile("bar.sync 0;");', "no PTX (asm)"),
+    ("k<<<1, 2>>>(p, 3);", "no launches in kernels (<<<)"),
+]
+
+
+def said_of(kit, tmp_path, text):
+    """What the compiler says about a program, without warnings."""
+    source = tmp_path / "missing.cu"
+    source.write_text(text)
+    assert kit.rewrite(source, tmp_path / "missing.cc").returncode == 0
+    done = kit.call(*kit.cxx, *kit.flags, "-O0", "-w", "-include", "cuda_runtime.h", "-c",
+                    tmp_path / "missing.cc", "-o", tmp_path / "missing.o")  # fmt: skip
+    assert (done.returncode == 0) == (done.stderr == "")
+    return done.stderr
+
+
+@pytest.mark.parametrize("statement, said", MISSING)
+def test_what_there_is_not_does_not_compile(kit, tmp_path, statement, said):
+    message = said_of(kit, tmp_path, BEFORE + "void f(int n) {\n" + statement + "\n}\n")
+    line = BEFORE.count("\n") + 2
+    assert f"missing.cu:{line}:" in message
+    assert f"the emulated GPU has {said}" in message
+    assert "hint: DEVICE=cuda" in message
+
+
+@pytest.mark.parametrize("statement, said", MISSING_ON_DEVICE)
+@pytest.mark.parametrize("kind", ["__global__ void", "static __device__ void"])
+def test_what_kernels_have_not_does_not_compile_in_them(kit, tmp_path, kind, statement, said):
+    text = f"{BEFORE}{kind} f(int n) {{\n{statement}\n}}\n"
+    message = said_of(kit, tmp_path, text)
+    assert f"missing.cu:{BEFORE.count(chr(10)) + 2}:" in message
+    assert f"the emulated GPU has {said}" in message
+
+
+def test_a_part_for_real_gpus_is_left_out(kit, tmp_path):
+    parts = [statement for statement, _ in MISSING + MISSING_ON_DEVICE]
+    text = "\n#ifndef __CUDA_EMULATOR__\n" + "\n".join(parts) + "\n#endif\n"
+    assert said_of(kit, tmp_path, BEFORE + "__global__ void f(int n) {" + text + "}\n") == ""
+
+
+def test_host_code_may_have_assembler(kit, tmp_path):
+    assert said_of(kit, tmp_path, 'int main() { asm volatile(""); }\n') == ""
+
+
+@pytest.mark.parametrize(
+    "header, said",
+    [("mma.h", "no tensor cores"), ("curand_kernel.h", "no cuRAND"), ("cub/cub.cuh", "no CUB")],
+)
+def test_a_header_of_what_there_is_not_says_so(kit, tmp_path, header, said):
+    message = said_of(kit, tmp_path, f"\n#include <{header}>\n")
+    assert "missing.cu:2" in message
+    assert f"the emulated GPU has {said} ({header}); hint: " in message
+
+
+def test_a_barrier_of_a_grid_does_not_compile(kit, tmp_path):
+    text = "#include <cooperative_groups.h>\n__global__ void k() {\n"
+    message = said_of(kit, tmp_path, text + "cooperative_groups::this_grid().sync();\n}\n")
+    assert "missing.cu:3:" in message
+    assert "no barrier of a whole grid (grid_group::sync); hint: end the kernel there" in message
+
+
+def test_null_reaches_kernels_through_a_macro(kit, tmp_path):
+    macro = "#define RUN(kernel, ...) kernel<<<1, 2>>>(__VA_ARGS__)\n"
+    assert said_of(kit, tmp_path, BEFORE + macro + "void f() { RUN(k, NULL, 3); }\n") == ""
+
+
+def test_local_headers_are_rewritten_next_to_the_output(kit, tmp_path):
+    (tmp_path / "src/inner").mkdir(parents=True)
+    (tmp_path / "src/a.cu").write_text('#include "inner/b.cuh"\nvoid f() { g(0); }\n')
+    (tmp_path / "src/inner/b.cuh").write_text('#pragma once\n#include "c.h"\n#include "a.h"\n')
+    text = "__global__ void k(int* p) {\n __shared__ int s; s = 1; p[0] = s; }\n"
+    text += "inline void g(int* p) { k<<<1, 1>>>(p); }\n"
+    (tmp_path / "src/inner/c.h").write_text("#pragma once\n" + text)
+    (tmp_path / "src/inner/a.h").write_text('#include "./c.h"\n#include "./b.cuh"\n')
+    output = tmp_path / "build/a.cu.cc"
+    assert kit.rewrite(tmp_path / "src/a.cu", output).returncode == 0
+    kit.compile(output, tmp_path / "a.o", "-include", "cuda_runtime.h")
+    rules = (tmp_path / "build/a.cu.cc.d").read_text()
+    for name in ("inner/b.cuh", "inner/c.h", "inner/a.h"):
+        assert (tmp_path / "build" / name).exists()
+        assert f" {tmp_path}/src/{name}" in rules
+    # A header that stays the same is not written again.
+    before = (tmp_path / "build/inner/c.h").stat().st_mtime_ns
+    assert kit.rewrite(tmp_path / "src/a.cu", output).returncode == 0
+    assert (tmp_path / "build/inner/c.h").stat().st_mtime_ns == before
+
+
+def test_an_error_in_a_local_header_has_its_line(kit, tmp_path):
+    (tmp_path / "a.cu").write_text('#include "b.cuh"\n')
+    (tmp_path / "b.cuh").write_text("\nvoid f() { k<<<1, 2>>>; }\n")
+    done = kit.rewrite(tmp_path / "a.cu", tmp_path / "build.cc")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{tmp_path}/b.cuh:2: error: launch of `k`:")
