@@ -6,6 +6,8 @@ from collections import namedtuple
 # directive: None in plain code, else the number of the #define that the token is in.
 # kind: word, number, text (a string or character), sign, or branch (#if and its like).
 Token = namedtuple("Token", "kind text start end directive")
+# Replaces source[start:end].
+Edit = namedtuple("Edit", "start end text")
 
 COMMENT = r"//(?:\\\r?\n|[^\n])*|/\*[\s\S]*?(?:\*/|\Z)"
 STRING = r'(?:u8|[uUL])?"(?:\\[\s\S]|[^"\\\n])*"'
@@ -164,3 +166,17 @@ class Tokens:
                 return index
             index -= 1
         return None
+
+
+class SourceError(Exception):
+    """Something is wrong with the source at a position."""
+
+    def __init__(self, position, message):
+        super().__init__(message)
+        self.position = position
+
+
+def blank(tokens, first, last):
+    """An edit that leaves spaces, so that columns stay."""
+    start, end = tokens.all[first].start, tokens.all[last].end
+    return Edit(start, end, re.sub(r"[^\n]", " ", tokens.source[start:end]))

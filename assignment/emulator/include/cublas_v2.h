@@ -87,6 +87,15 @@ cublasStatus_t cublasSgemv(cublasHandle_t handle, cublasOperation_t trans, int m
                            const float* alpha, const float* A, int lda, const float* x, int incx,
                            const float* beta, float* y, int incy);
 
+/*! \brief A = alpha x y^T + A; A is m x n. */
+cublasStatus_t cublasSger(cublasHandle_t handle, int m, int n, const float* alpha, const float* x,
+                          int incx, const float* y, int incy, float* A, int lda);
+
+/*! \brief y = x */
+cublasStatus_t cublasScopy(cublasHandle_t handle, int n, const float* x, int incx, float* y,
+                           int incy);
+/*! \brief x and y change places. */
+cublasStatus_t cublasSswap(cublasHandle_t handle, int n, float* x, int incx, float* y, int incy);
 /*! \brief y = alpha x + y */
 cublasStatus_t cublasSaxpy(cublasHandle_t handle, int n, const float* alpha, const float* x,
                            int incx, float* y, int incy);
@@ -102,6 +111,14 @@ cublasStatus_t cublasSasum(cublasHandle_t handle, int n, const float* x, int inc
 /*! \brief result = number of the first element with the largest |x[i]|, counted from 1 */
 cublasStatus_t cublasIsamax(cublasHandle_t handle, int n, const float* x, int incx, int* result);
 
+// Copies between host and device: of `n` elements, `inc` apart, or of a matrix.
+cublasStatus_t cublasSetVector(int n, int size, const void* x, int incx, void* y, int incy);
+cublasStatus_t cublasGetVector(int n, int size, const void* x, int incx, void* y, int incy);
+cublasStatus_t cublasSetMatrix(int rows, int columns, int size, const void* A, int lda, void* B,
+                               int ldb);
+cublasStatus_t cublasGetMatrix(int rows, int columns, int size, const void* A, int lda, void* B,
+                               int ldb);
+
 }  // extern "C"
 
 // The library's own names for the same functions.
@@ -114,6 +131,9 @@ cublasStatus_t cublasIsamax(cublasHandle_t handle, int n, const float* x, int in
 #define cublasSgemm_v2 cublasSgemm
 #define cublasDgemm_v2 cublasDgemm
 #define cublasSgemv_v2 cublasSgemv
+#define cublasSger_v2 cublasSger
+#define cublasScopy_v2 cublasScopy
+#define cublasSswap_v2 cublasSswap
 #define cublasSaxpy_v2 cublasSaxpy
 #define cublasSscal_v2 cublasSscal
 #define cublasSdot_v2 cublasSdot

@@ -44,10 +44,34 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(Args...), cudaFuncAttribute attr
   return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
 }
 template <typename... Args>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)(Args...)) {
+  return cudaFuncGetAttributes(attributes, reinterpret_cast<const void*>(kernel));
+}
+template <typename... Args>
+cudaError_t cudaFuncSetCacheConfig(void (*kernel)(Args...), cudaFuncCache config) {
+  return cudaFuncSetCacheConfig(reinterpret_cast<const void*>(kernel), config);
+}
+template <typename... Args>
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*kernel)(Args...),
                                                           int block_size, size_t shared) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
       blocks, reinterpret_cast<const void*>(kernel), block_size, shared);
+}
+
+namespace emulator {
+cudaError_t max_potential_block_size(int* grid, int* block, size_t shared, int limit);
+}  // namespace emulator
+
+/*! \brief The block that fills the device best, and the grid that fills it at all. */
+template <typename T>
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, T, size_t shared = 0,
+                                               int limit = 0) {
+  return emulator::max_potential_block_size(grid, block, shared, limit);
+}
+
+template <typename T>
+cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned flags) {
+  return cudaHostGetDevicePointer(reinterpret_cast<void**>(device), host, flags);
 }
 
 // Copies to or from a __constant__ or __device__ variable, which is a global one here.
@@ -57,6 +81,8 @@ cudaError_t copy_to_symbol(void* symbol, size_t symbol_size, const void* from, s
                            size_t offset);
 cudaError_t copy_from_symbol(void* to, const void* symbol, size_t symbol_size, size_t size,
                              size_t offset);
+cudaError_t symbol_address(void** ptr, const void* symbol, size_t symbol_size);
+cudaError_t check_stream(cudaStream_t stream);
 }  // namespace emulator
 
 template <typename T>
@@ -68,6 +94,28 @@ template <typename T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t size, size_t offset = 0,
                                  cudaMemcpyKind = cudaMemcpyDeviceToHost) {
   return emulator::copy_from_symbol(to, &symbol, sizeof(T), size, offset);
+}
+template <typename T>
+cudaError_t cudaMemcpyToSymbolAsync(T& symbol, const void* from, size_t size, size_t offset,
+                                    cudaMemcpyKind kind, cudaStream_t stream = 0) {
+  cudaError_t error = emulator::check_stream(stream);
+  return error == cudaSuccess ? cudaMemcpyToSymbol(symbol, from, size, offset, kind) : error;
+}
+template <typename T>
+cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, size_t size, size_t offset,
+                                      cudaMemcpyKind kind, cudaStream_t stream = 0) {
+  cudaError_t error = emulator::check_stream(stream);
+  return error == cudaSuccess ? cudaMemcpyFromSymbol(to, symbol, size, offset, kind) : error;
+}
+/*! \brief The address of a variable of the device, for copies and as an argument of kernels. */
+template <typename T>
+cudaError_t cudaGetSymbolAddress(void** ptr, const T& symbol) {
+  return emulator::symbol_address(ptr, &symbol, sizeof(T));
+}
+template <typename T>
+cudaError_t cudaGetSymbolSize(size_t* size, const T&) {
+  *size = sizeof(T);
+  return cudaSuccess;
 }
 
 #endif  // CUDA_RUNTIME_H_

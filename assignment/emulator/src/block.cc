@@ -218,9 +218,12 @@ std::string Block::where() const {
 namespace {
 
 const char* name_of(Wait wait) {
-  static const char* const names[] = {"__syncthreads()", "__syncwarp()",
+  static const char* const names[] = {"__syncthreads()",
+                                      "__syncwarp()",
                                       "__ballot_sync(), __any_sync() or __all_sync()",
-                                      "__shfl_sync() or its like", "__activemask()"};
+                                      "__shfl_sync() or its like",
+                                      "__match_any_sync(), __reduce_add_sync() or their like",
+                                      "__activemask()"};
   return names[static_cast<int>(wait)];
 }
 

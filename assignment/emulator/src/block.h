@@ -35,8 +35,8 @@ struct Grid {
 };
 
 /*! \brief What a thread waits for. */
-enum class Wait { kBlock, kWarp, kBallot, kShuffle, kActive };
-const int kWaits = 5;
+enum class Wait { kBlock, kWarp, kBallot, kShuffle, kGather, kActive };
+const int kWaits = 6;
 
 /*! \brief A thread of the block. */
 struct Thread {
@@ -48,6 +48,7 @@ struct Thread {
   unsigned mask;
   int source;
   uint64_t value;  // what it gives, then what it gets
+  uint64_t* all;   // where the values of all lanes go, or null
 };
 
 /*! \brief Threads in the order in which they came. */
@@ -82,10 +83,11 @@ class Block {
   /*! \brief A barrier of the block; returns how many threads passed something other than 0. */
   int wait_for_block(int predicate);
   /*! \brief An operation with the lanes of the mask; returns what the lane gets. */
-  uint64_t wait_for_warp(Wait wait, unsigned mask, uint64_t value, int source);
+  uint64_t wait_for_warp(Wait wait, unsigned mask, uint64_t value, int source,
+                         uint64_t* all = nullptr);
   int lane() const { return number(current_) % kWarp; }
-  /*! \brief Waits until no other lane can come, and returns who is here. */
-  unsigned wait_for_active();
+  /*! \brief Waits until no other lane can come to `site`, and returns who is there. */
+  unsigned wait_for_active(const void* site);
 
   /*! \brief Ends the launch with a sticky error, from a thread; prints the message. */
   [[noreturn]] void fail(cudaError_t error, const std::string& message);

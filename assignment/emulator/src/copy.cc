@@ -84,6 +84,19 @@ cudaError_t copy_from_symbol(void* to, const void* symbol, size_t symbol_size, s
   return cudaMemcpy(to, static_cast<const char*>(symbol) + offset, size, cudaMemcpyDefault);
 }
 
+cudaError_t symbol_address(void** ptr, const void* symbol, size_t symbol_size) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (ptr == nullptr) return report(cudaErrorInvalidValue);
+  add_symbol(symbol, symbol_size);
+  *ptr = const_cast<void*>(symbol);
+  return cudaSuccess;
+}
+
+cudaError_t check_stream(cudaStream_t stream) {
+  EMULATOR_RETURN_IF_STICKY();
+  return report(is_stream(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle);
+}
+
 }  // namespace emulator
 
 using emulator::report;
@@ -142,4 +155,11 @@ cudaError_t cudaMemsetAsync(void* ptr, int value, size_t size, cudaStream_t stre
 cudaError_t cudaMemset2D(void* ptr, size_t pitch, int value, size_t width, size_t height) {
   EMULATOR_RETURN_IF_STICKY();
   return report(emulator::set(ptr, pitch, value, {width, height}));
+}
+
+cudaError_t cudaMemset2DAsync(void* ptr, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
+  return cudaMemset2D(ptr, pitch, value, width, height);
 }

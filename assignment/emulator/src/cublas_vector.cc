@@ -148,3 +148,39 @@ cublasStatus_t cublasIsamax(cublasHandle_t handle, int n, const float* x, int in
   return emulator::reduce(handle, "cublasIsamax", n, {"x", x, incx}, result,
                           [=] { return static_cast<int>(scipy_cblas_isamax(n, x, incx)) + 1; });
 }
+
+cublasStatus_t cublasSger(cublasHandle_t handle, int m, int n, const float* alpha, const float* x,
+                          int incx, const float* y, int incy, float* A, int lda) {
+  EMULATOR_CHECK_HANDLE(handle);
+  if (m < 0 || n < 0 || lda < std::max(1, m) || incx == 0 || incy == 0 ||
+      !is_scalar(handle, alpha, sizeof *alpha))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  EMULATOR_CHECK_OPERAND("cublasSger", "A", A, emulator::matrix_span(m, n, lda, sizeof *A));
+  cublasStatus_t status = check_vector("cublasSger", m, {"x", x, incx});
+  if (status == CUBLAS_STATUS_SUCCESS) status = check_vector("cublasSger", n, {"y", y, incy});
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  DeviceAccess access;
+  scipy_cblas_sger(CblasColMajor, m, n, *alpha, x, incx, y, incy, A, lda);
+  return status;
+}
+
+cublasStatus_t cublasScopy(cublasHandle_t handle, int n, const float* x, int incx, float* y,
+                           int incy) {
+  EMULATOR_CHECK_HANDLE(handle);
+  cublasStatus_t status = check_vector("cublasScopy", n, {"x", x, incx});
+  if (status == CUBLAS_STATUS_SUCCESS) status = check_vector("cublasScopy", n, {"y", y, incy});
+  if (status != CUBLAS_STATUS_SUCCESS || n <= 0) return status;
+  DeviceAccess access;
+  scipy_cblas_scopy(n, x, incx, y, incy);
+  return status;
+}
+
+cublasStatus_t cublasSswap(cublasHandle_t handle, int n, float* x, int incx, float* y, int incy) {
+  EMULATOR_CHECK_HANDLE(handle);
+  cublasStatus_t status = check_vector("cublasSswap", n, {"x", x, incx});
+  if (status == CUBLAS_STATUS_SUCCESS) status = check_vector("cublasSswap", n, {"y", y, incy});
+  if (status != CUBLAS_STATUS_SUCCESS || n <= 0) return status;
+  DeviceAccess access;
+  scipy_cblas_sswap(n, x, incx, y, incy);
+  return status;
+}

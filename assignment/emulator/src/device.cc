@@ -4,11 +4,13 @@
  */
 #include "device.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 
 #include "arena.h"
 #include "block.h"
+#include "cuda_runtime.h"
 #include "error.h"
 
 namespace emulator {
@@ -169,5 +171,73 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
     if (by_shared < most) most = by_shared;
   }
   *blocks = most;
+  return cudaSuccess;
+}
+
+// A number that no program should build upon is one of a small kernel.
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (attributes == nullptr) return report(cudaErrorInvalidValue);
+  if (kernel == nullptr) return report(cudaErrorInvalidDeviceFunction);
+  std::memset(attributes, 0, sizeof *attributes);
+  attributes->maxThreadsPerBlock = emulator::kMaxThreads;
+  attributes->numRegs = 32;
+  attributes->ptxVersion = attributes->binaryVersion = emulator::kMajor * 10 + emulator::kMinor;
+  attributes->maxDynamicSharedSizeBytes = emulator::kSharedMemory;
+  attributes->preferredShmemCarveout = -1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetCacheConfig(const void* kernel, cudaFuncCache) {
+  EMULATOR_RETURN_IF_STICKY();
+  return report(kernel != nullptr ? cudaSuccess : cudaErrorInvalidDeviceFunction);
+}
+
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) {
+  EMULATOR_RETURN_IF_STICKY();
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned) {
+  EMULATOR_RETURN_IF_STICKY();
+  return cudaSuccess;
+}
+
+namespace emulator {
+namespace {
+
+// Stack, printf, malloc; kept for those who ask, and heeded by none.
+std::atomic<size_t> limits[] = {{1024}, {1 << 20}, {8 << 20}};
+
+bool is_limit(cudaLimit limit) {
+  return limit >= cudaLimitStackSize && limit <= cudaLimitMallocHeapSize;
+}
+
+}  // namespace
+
+cudaError_t max_potential_block_size(int* grid, int* block, size_t shared, int limit) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (grid == nullptr || block == nullptr || limit < 0) return report(cudaErrorInvalidValue);
+  *block = limit == 0 || limit > kMaxThreads ? kMaxThreads : limit;
+  int blocks = 0;
+  cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, block, *block, shared);
+  *grid = blocks * kMultiprocessors;
+  return error;
+}
+
+}  // namespace emulator
+
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (!emulator::is_limit(limit)) return report(cudaErrorUnsupportedLimit);
+  emulator::limits[limit] = value;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (value == nullptr) return report(cudaErrorInvalidValue);
+  if (!emulator::is_limit(limit)) return report(cudaErrorUnsupportedLimit);
+  *value = emulator::limits[limit];
   return cudaSuccess;
 }

@@ -94,3 +94,11 @@ void emulator_assert_failed(const char* expression, const char* file, int line,
   std::fprintf(stderr, "%s%s\n", place.c_str(), claim.c_str());
   std::abort();
 }
+
+void __trap() {
+  emulator::Block* block = emulator::Block::running();
+  if (block == nullptr) std::abort();
+  block->fail(cudaErrorLaunchFailure, "emulated GPU: " + block->where() + ": __trap()");
+}
+
+void __brkpt() { __trap(); }

@@ -19,24 +19,40 @@ namespace {
 
 const size_t kPitchAlignment = 512;
 
-// Memory of the host that the runtime gave out: pinned or managed.
+// Memory of the host that the device may use: given out by the runtime, registered, or a symbol.
+struct HostMemory {
+  size_t size;
+  cudaMemoryType type;
+  bool owned;  // whether the runtime frees it
+};
 std::mutex host_mutex;
-std::map<uintptr_t, size_t> host_memory;  // size by address
+std::map<uintptr_t, HostMemory> host_memory;  // by address
 
-cudaError_t allocate_host(void** ptr, size_t size) {
+// The entry that an address lies in, or null. Under host_mutex.
+const HostMemory* find_host_memory(const void* ptr) {
+  uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
+  auto after = host_memory.upper_bound(address);
+  if (after == host_memory.begin()) return nullptr;
+  auto found = std::prev(after);
+  return address - found->first < found->second.size ? &found->second : nullptr;
+}
+
+cudaError_t allocate_host(void** ptr, size_t size, cudaMemoryType type) {
   if (ptr == nullptr) return cudaErrorInvalidValue;
   *ptr = nullptr;
   if (size == 0) return cudaSuccess;
   if (posix_memalign(ptr, 4096, size) != 0) return cudaErrorMemoryAllocation;
   std::lock_guard<std::mutex> lock(host_mutex);
-  host_memory[reinterpret_cast<uintptr_t>(*ptr)] = size;
+  host_memory[reinterpret_cast<uintptr_t>(*ptr)] = {size, type, true};
   return cudaSuccess;
 }
 
 cudaError_t free_host(void* ptr) {
   if (ptr == nullptr) return cudaSuccess;
   std::lock_guard<std::mutex> lock(host_mutex);
-  if (host_memory.erase(reinterpret_cast<uintptr_t>(ptr)) == 0) return cudaErrorInvalidValue;
+  auto found = host_memory.find(reinterpret_cast<uintptr_t>(ptr));
+  if (found == host_memory.end() || !found->second.owned) return cudaErrorInvalidValue;
+  host_memory.erase(found);
   std::free(ptr);
   return cudaSuccess;
 }
@@ -50,12 +66,13 @@ cudaError_t allocate(void** ptr, size_t size) {
 }  // namespace
 
 bool is_shared_host_memory(const void* ptr) {
-  uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
   std::lock_guard<std::mutex> lock(host_mutex);
-  auto after = host_memory.upper_bound(address);
-  if (after == host_memory.begin()) return false;
-  auto found = std::prev(after);
-  return address - found->first < found->second;
+  return find_host_memory(ptr) != nullptr;
+}
+
+void add_symbol(const void* symbol, size_t size) {
+  std::lock_guard<std::mutex> lock(host_mutex);
+  host_memory[reinterpret_cast<uintptr_t>(symbol)] = {size, cudaMemoryTypeDevice, false};
 }
 
 }  // namespace emulator
@@ -97,19 +114,63 @@ cudaError_t cudaFreeAsync(void* ptr, cudaStream_t stream) {
 cudaError_t cudaMallocManaged(void** ptr, size_t size, unsigned) {
   EMULATOR_RETURN_IF_STICKY();
   if (size == 0) return report(cudaErrorInvalidValue);
-  return report(emulator::allocate_host(ptr, size));
+  return report(emulator::allocate_host(ptr, size, cudaMemoryTypeManaged));
 }
 
 cudaError_t cudaMallocHost(void** ptr, size_t size) { return cudaHostAlloc(ptr, size, 0); }
 
 cudaError_t cudaHostAlloc(void** ptr, size_t size, unsigned) {
   EMULATOR_RETURN_IF_STICKY();
-  return report(emulator::allocate_host(ptr, size));
+  return report(emulator::allocate_host(ptr, size, cudaMemoryTypeHost));
 }
 
 cudaError_t cudaFreeHost(void* ptr) {
   EMULATOR_RETURN_IF_STICKY();
   return report(emulator::free_host(ptr));
+}
+
+// Memory of the program's own that the device may use from now on.
+cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (ptr == nullptr || size == 0 || emulator::in_arena(ptr)) return report(cudaErrorInvalidValue);
+  std::lock_guard<std::mutex> lock(emulator::host_mutex);
+  if (emulator::find_host_memory(ptr) != nullptr) return report(cudaErrorInvalidValue);
+  emulator::host_memory[reinterpret_cast<uintptr_t>(ptr)] = {size, cudaMemoryTypeHost, false};
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void* ptr) {
+  EMULATOR_RETURN_IF_STICKY();
+  std::lock_guard<std::mutex> lock(emulator::host_mutex);
+  auto found = emulator::host_memory.find(reinterpret_cast<uintptr_t>(ptr));
+  if (found == emulator::host_memory.end() || found->second.owned ||
+      found->second.type != cudaMemoryTypeHost)
+    return report(cudaErrorInvalidValue);
+  emulator::host_memory.erase(found);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned flags) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (device == nullptr || flags != 0 || !emulator::is_shared_host_memory(host))
+    return report(cudaErrorInvalidValue);
+  *device = host;
+  return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* ptr) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (attributes == nullptr) return report(cudaErrorInvalidValue);
+  void* address = const_cast<void*>(ptr);
+  *attributes = {cudaMemoryTypeUnregistered, -2, nullptr, address};  // -2 is no device
+  std::lock_guard<std::mutex> lock(emulator::host_mutex);
+  const emulator::HostMemory* memory = emulator::find_host_memory(ptr);
+  if (emulator::is_device_range(ptr, 1))
+    *attributes = {cudaMemoryTypeDevice, 0, address, nullptr};
+  else if (memory != nullptr)
+    *attributes = {memory->type, 0, address,
+                   memory->type == cudaMemoryTypeDevice ? nullptr : address};
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {

@@ -5,10 +5,15 @@
 #ifndef EMULATOR_MEMORY_H_
 #define EMULATOR_MEMORY_H_
 
+#include <cstddef>
+
 namespace emulator {
 
-/*! \brief Whether an address is in memory of cudaMallocManaged, cudaMallocHost or -HostAlloc. */
+/*! \brief Whether an address is in memory of cudaMallocManaged, cudaMallocHost or -HostAlloc, or
+ * of a `__device__` variable whose address was asked for. */
 bool is_shared_host_memory(const void* ptr);
+/*! \brief Makes a variable of the program count as such memory, too. */
+void add_symbol(const void* symbol, size_t size);
 
 }  // namespace emulator
 

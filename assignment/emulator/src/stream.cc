@@ -65,6 +65,35 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (least != nullptr) *least = 0;
+  if (greatest != nullptr) *greatest = 0;
+  return cudaSuccess;
+}
+
+// All that was launched before is done.
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  cudaError_t error = emulator::valid(emulator::is_stream(stream));
+  if (error != cudaSuccess) return error;
+  if (function == nullptr) return report(cudaErrorInvalidValue);
+  function(data);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
+                                  unsigned flags) {
+  cudaError_t error = emulator::valid(emulator::is_stream(stream));
+  if (error != cudaSuccess) return error;
+  if (callback == nullptr || flags != 0) return report(cudaErrorInvalidValue);
+  callback(stream, cudaSuccess, data);
+  return cudaSuccess;
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return emulator::valid(emulator::forget(&emulator::streams, stream));
 }

@@ -16,7 +16,7 @@
 
 namespace emulator {
 
-uint64_t Block::wait_for_warp(Wait wait, unsigned mask, uint64_t value, int source) {
+uint64_t Block::wait_for_warp(Wait wait, unsigned mask, uint64_t value, int source, uint64_t* all) {
   int i = number(current_);
   Warp* warp = &warps_[i / kWarp];
   unsigned bit = 1u << (i % kWarp);
@@ -24,6 +24,7 @@ uint64_t Block::wait_for_warp(Wait wait, unsigned mask, uint64_t value, int sour
   current_->mask = mask | bit;  // who calls takes part, named or not
   current_->value = value;
   current_->source = source;
+  current_->all = all;
   current_->fiber = nullptr;  // not suspended yet
   Thread* self = current_;
   warp->waiting |= bit;
@@ -55,7 +56,7 @@ unsigned Block::members(const Warp* warp, unsigned mask, Wait wait) const {
 }
 
 void Block::give_values(Thread* first, unsigned group, Wait wait) {
-  uint64_t given[kWarp];
+  uint64_t given[kWarp] = {};
   unsigned votes = 0;
   for (int lane = 0; lane < kWarp; ++lane) {
     if (!(group >> lane & 1)) continue;
@@ -66,32 +67,42 @@ void Block::give_values(Thread* first, unsigned group, Wait wait) {
     if (!(group >> lane & 1)) continue;
     int source = first[lane].source & (kWarp - 1);
     if (wait == Wait::kBallot) first[lane].value = votes;
+    if (wait == Wait::kGather) {
+      first[lane].value = group;
+      std::copy(given, given + kWarp, first[lane].all);
+    }
     // A lane that takes no part has nothing to give; the GPU leaves the result undefined.
     if (wait == Wait::kShuffle && (group >> source & 1)) first[lane].value = given[source];
   }
 }
 
-unsigned Block::wait_for_active() {
+unsigned Block::wait_for_active(const void* site) {
   Thread* self = current_;
   self->wait = Wait::kActive;
+  self->value = reinterpret_cast<uintptr_t>(site);
   suspend();
   return static_cast<unsigned>(self->value);
 }
 
-// When nothing else can run: those that asked who is active are, warp by warp. A GPU would have
-// run them side by side. False if there are none.
+// When nothing else can run: those of a warp that asked in one place who is active are. A GPU
+// would have run them side by side, and those in another branch apart. False if there are none.
 bool Block::converge() {
-  for (int first = 0; first < count_; first += kWarp) {
+  for (int first = 0; first < count_; ++first) {
+    if (threads_[first].finished || threads_[first].wait != Wait::kActive) continue;
+    const uint64_t site = threads_[first].value;
+    const int begin = first / kWarp * kWarp, end = std::min(begin + kWarp, count_);
+    Queue group;
     uint64_t active = 0;
-    int end = std::min(first + kWarp, count_);
-    for (int i = first; i < end; ++i)
-      if (!threads_[i].finished && threads_[i].wait == Wait::kActive) active |= 1ull << (i - first);
     for (int i = first; i < end; ++i) {
-      if (!(active >> (i - first) & 1)) continue;
-      threads_[i].wait = Wait::kWarp;  // no more
-      threads_[i].value = active;
-      ready_.push(&threads_[i]);
+      Thread* thread = &threads_[i];
+      if (thread->finished || thread->wait != Wait::kActive || thread->value != site) continue;
+      active |= 1ull << (i - begin);
+      thread->wait = Wait::kWarp;  // no more
+      group.push(thread);
     }
+    for (int i = first; i < end; ++i)
+      if (active >> (i - begin) & 1) threads_[i].value = active;
+    ready_.take_all(&group);
   }
   return !ready_.empty();
 }
@@ -138,6 +149,13 @@ uint64_t emulator_exchange(unsigned mask, uint64_t value, int source) {
   return block_or_abort("__shfl_sync")->wait_for_warp(Wait::kShuffle, mask, value, source);
 }
 
+unsigned emulator_gather(unsigned mask, uint64_t value, uint64_t* values) {
+  return static_cast<unsigned>(block_or_abort("__reduce_add_sync or its like")
+                                   ->wait_for_warp(Wait::kGather, mask, value, 0, values));
+}
+
 int emulator_lane() { return block_or_abort("__shfl_sync")->lane(); }
 
-unsigned __activemask() { return block_or_abort("__activemask")->wait_for_active(); }
+unsigned __activemask() {
+  return block_or_abort("__activemask")->wait_for_active(__builtin_return_address(0));
+}

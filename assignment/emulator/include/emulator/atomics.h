@@ -16,6 +16,10 @@ namespace emulator {
 template <size_t size>
 struct Bits;
 template <>
+struct Bits<2> {
+  typedef unsigned short type;
+};
+template <>
 struct Bits<4> {
   typedef unsigned int type;
 };
@@ -32,7 +36,7 @@ T atomic_update(T* address, Update update) {
   Word old = __atomic_load_n(word, __ATOMIC_RELAXED), next;
   T value;
   do {
-    std::memcpy(&value, &old, sizeof value);
+    std::memcpy(static_cast<void*>(&value), &old, sizeof value);
     T updated = update(value);
     std::memcpy(&next, &updated, sizeof next);
   } while (
@@ -65,7 +69,7 @@ EMULATOR_ATOMIC_INTEGER(unsigned long long)
 
 #undef EMULATOR_ATOMIC_INTEGER
 
-// CUDA has these of the signed 64-bit type, and no others.
+// CUDA has these of the signed 64-bit type.
 inline long long atomicMin(long long* p, long long v) {
   return emulator::atomic_update(p, [v](long long old) { return v < old ? v : old; });
 }
@@ -99,6 +103,35 @@ inline unsigned int atomicDec(unsigned int* p, unsigned int limit) {
   return emulator::atomic_update(
       p, [limit](unsigned int old) { return old == 0 || old > limit ? limit : old - 1; });
 }
+
+inline unsigned short atomicCAS(unsigned short* p, unsigned short compare, unsigned short v) {
+  __atomic_compare_exchange_n(p, &compare, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return compare;
+}
+
+// For the threads of the block alone, or for the host's as well; all are the same here.
+#define atomicAdd_block atomicAdd
+#define atomicSub_block atomicSub
+#define atomicExch_block atomicExch
+#define atomicMin_block atomicMin
+#define atomicMax_block atomicMax
+#define atomicInc_block atomicInc
+#define atomicDec_block atomicDec
+#define atomicCAS_block atomicCAS
+#define atomicAnd_block atomicAnd
+#define atomicOr_block atomicOr
+#define atomicXor_block atomicXor
+#define atomicAdd_system atomicAdd
+#define atomicSub_system atomicSub
+#define atomicExch_system atomicExch
+#define atomicMin_system atomicMin
+#define atomicMax_system atomicMax
+#define atomicInc_system atomicInc
+#define atomicDec_system atomicDec
+#define atomicCAS_system atomicCAS
+#define atomicAnd_system atomicAnd
+#define atomicOr_system atomicOr
+#define atomicXor_system atomicXor
 
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

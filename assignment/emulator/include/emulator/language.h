@@ -20,6 +20,9 @@
 #define __shared__ thread_local  // only where rewrite.py does not understand it
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
+// Nothing, since libstdc++ says __attribute__((__noinline__)), where a macro would be expanded.
+#define __noinline__
 #define __align__(n) __attribute__((aligned(n)))
 
 // In a library that is loaded late, a thread_local variable costs a function call at each use.

@@ -4,7 +4,7 @@
  *
  * rewrite.py turns it into
  *
- *   ::emulator::kernel(EMULATOR_NAME(kernel), [&](auto... emulator_args) {
+ *   ::emulator::emulator_kernel(EMULATOR_NAME(kernel), [&](auto... emulator_args) {
  *     kernel(emulator_args...);
  *   })(grid, block, shared, stream)(arguments)
  *
@@ -79,8 +79,9 @@ struct Kernel {
   }
 };
 
+// Not `kernel`, which is what a macro that launches may call its argument.
 template <typename Body>
-Kernel<Body> kernel(const char* name, Body body) {
+Kernel<Body> emulator_kernel(const char* name, Body body) {
   return {name, body};
 }
 

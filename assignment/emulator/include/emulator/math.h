@@ -10,6 +10,7 @@
 #define EMULATOR_MATH_H_
 
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -21,19 +22,13 @@
 #include <cstring>
 #include <type_traits>
 
+#include "emulator/bits.h"
+
 namespace emulator {
 
 template <typename A, typename B>
 using Common = std::enable_if_t<std::is_arithmetic<A>::value && std::is_arithmetic<B>::value,
                                 std::common_type_t<A, B>>;
-
-template <typename To, typename From>
-To bit_cast(From from) {
-  static_assert(sizeof(To) == sizeof(From), "the sizes must be equal");
-  To to;
-  std::memcpy(&to, &from, sizeof to);
-  return to;
-}
 
 }  // namespace emulator
 
@@ -54,14 +49,61 @@ inline float rsqrt(float x) { return 1 / sqrtf(x); }
 inline double rsqrt(double x) { return 1 / sqrt(x); }
 inline float rcbrtf(float x) { return 1 / cbrtf(x); }
 inline float fdividef(float a, float b) { return a / b; }
-inline float sinpif(float x) { return sinf(x * 3.14159265358979f); }
-inline float cospif(float x) { return cosf(x * 3.14159265358979f); }
-inline float normcdff(float x) { return 0.5f * erfcf(-x * 0.70710678f); }
+inline double rcbrt(double x) { return 1 / cbrt(x); }
+
+// Of pi x: exact where x is a multiple of 1/2, since the turns are taken off first.
+inline double sinpi(double x) {
+  const double pi = 3.141592653589793, r = fmod(x, 2.0), size = fabs(r);
+  if (size == 0 || size == 1) return copysign(0.0, x);
+  const double turned = size <= 0.5 ? size : (size < 1.5 ? 1 - size : size - 2);
+  return copysign(1.0, x) * sin(pi * turned);
+}
+inline double cospi(double x) {
+  const double size = fabs(fmod(x, 2.0));
+  return size == 0.5 || size == 1.5 ? 0 : sinpi(size <= 1.5 ? 0.5 - size : size - 1.5);
+}
+inline float sinpif(float x) { return static_cast<float>(sinpi(x)); }
+inline float cospif(float x) { return static_cast<float>(cospi(x)); }
+inline void sincospi(double x, double* s, double* c) { *s = sinpi(x), *c = cospi(x); }
+inline void sincospif(float x, float* s, float* c) { *s = sinpif(x), *c = cospif(x); }
+
+#ifndef __GLIBC__  // which has them
+inline void sincos(double x, double* s, double* c) { *s = sin(x), *c = cos(x); }
+inline void sincosf(float x, float* s, float* c) { *s = sinf(x), *c = cosf(x); }
+inline double exp10(double x) { return pow(10.0, x); }
+inline float exp10f(float x) { return static_cast<float>(pow(10.0, x)); }
+#endif
+
+// The normal distribution: the probability of less than x, and where it is p.
+inline double normcdf(double x) { return 0.5 * erfc(-x * 0.7071067811865476); }
+inline float normcdff(float x) { return static_cast<float>(normcdf(x)); }
+double normcdfinv(double p);
+inline float normcdfinvf(float p) { return static_cast<float>(normcdfinv(p)); }
+double erfinv(double x);
+inline float erfinvf(float x) { return static_cast<float>(erfinv(x)); }
+inline float erfcinvf(float x) {
+  return static_cast<float>(-normcdfinv(x / 2.0) * 0.7071067811865476);
+}
+
+// Lengths of vectors. Those of floats are worked out in double, where nothing overflows.
+inline float norm3df(float a, float b, float c) {
+  const double x = a, y = b, z = c;
+  return static_cast<float>(sqrt(x * x + y * y + z * z));
+}
+inline float norm4df(float a, float b, float c, float d) {
+  const double x = a, y = b, z = c, w = d;
+  return static_cast<float>(sqrt(x * x + y * y + z * z + w * w));
+}
+inline float rhypotf(float a, float b) { return 1 / hypotf(a, b); }
+inline float rnorm3df(float a, float b, float c) { return 1 / norm3df(a, b, c); }
+inline float rnorm4df(float a, float b, float c, float d) { return 1 / norm4df(a, b, c, d); }
+inline double norm3d(double a, double b, double c) { return hypot(hypot(a, b), c); }
+inline double rhypot(double a, double b) { return 1 / hypot(a, b); }
 inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
 
 // Macros, since some C libraries declare functions of these names.
 #define __expf(x) expf(x)
-#define __exp10f(x) powf(10, x)
+#define __exp10f(x) exp10f(x)
 #define __logf(x) logf(x)
 #define __log2f(x) log2f(x)
 #define __log10f(x) log10f(x)
@@ -69,6 +111,7 @@ inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
 #define __sinf(x) sinf(x)
 #define __cosf(x) cosf(x)
 #define __tanf(x) tanf(x)
+#define __sincosf(x, s, c) sincosf(x, s, c)
 
 // Arithmetic, rounded to nearest.
 inline float __fdividef(float a, float b) { return a / b; }
@@ -84,42 +127,45 @@ inline double __dadd_rn(double a, double b) { return a + b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 
-inline int __float2int_rn(float x) { return static_cast<int>(rintf(x)); }
-inline int __float2int_rz(float x) { return static_cast<int>(x); }
-inline int __float2int_rd(float x) { return static_cast<int>(floorf(x)); }
-inline int __float2int_ru(float x) { return static_cast<int>(ceilf(x)); }
-inline float __int2float_rn(int x) { return static_cast<float>(x); }
-inline int __float_as_int(float x) { return emulator::bit_cast<int>(x); }
-inline float __int_as_float(int x) { return emulator::bit_cast<float>(x); }
-inline unsigned __float_as_uint(float x) { return emulator::bit_cast<unsigned>(x); }
-inline float __uint_as_float(unsigned x) { return emulator::bit_cast<float>(x); }
-inline long long __double_as_longlong(double x) { return emulator::bit_cast<long long>(x); }
-inline double __longlong_as_double(long long x) { return emulator::bit_cast<double>(x); }
-
-inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
-inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
-inline int __clzll(long long x) {
-  return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x));
-}
-inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-inline int __mul24(int a, int b) { return a * b; }
-inline unsigned __umulhi(unsigned a, unsigned b) {
-  return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32);
-}
-
-/*! \brief A load through the read-only cache. */
-template <typename T>
-inline T __ldg(const T* p) {
-  return *p;
-}
+// Loads and stores with advice for the caches, of which there are none.
+#define EMULATOR_LOAD(name)   \
+  template <typename T>       \
+  inline T name(const T* p) { \
+    return *p;                \
+  }
+#define EMULATOR_STORE(name)        \
+  template <typename T>             \
+  inline void name(T* p, T value) { \
+    *p = value;                     \
+  }
+EMULATOR_LOAD(__ldg)
+EMULATOR_LOAD(__ldca)
+EMULATOR_LOAD(__ldcg)
+EMULATOR_LOAD(__ldcs)
+EMULATOR_LOAD(__ldlu)
+EMULATOR_LOAD(__ldcv)
+EMULATOR_STORE(__stwb)
+EMULATOR_STORE(__stcg)
+EMULATOR_STORE(__stcs)
+EMULATOR_STORE(__stwt)
+#undef EMULATOR_LOAD
+#undef EMULATOR_STORE
 
 /*! \brief A clock that runs with the multiprocessor; here it counts nanoseconds. */
 inline long long clock64() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
+}
+
+/*! \brief Lets others go on. A GPU may sleep shorter than it is told, too. */
+inline void __nanosleep(unsigned) { sched_yield(); }
+
+extern "C" {
+/*! \brief Ends the launch with an error. */
+[[noreturn]] void __trap();
+/*! \brief A breakpoint: without a debugger it ends the launch with an error. */
+void __brkpt();
 }
 
 #endif  // EMULATOR_MATH_H_

@@ -26,9 +26,11 @@ void emulator_syncwarp(unsigned mask);
 unsigned emulator_ballot(unsigned mask, int predicate);
 /*! \brief As __syncwarp; the value that lane `source` passed, or the own one without it. */
 uint64_t emulator_exchange(unsigned mask, uint64_t value, int source);
+/*! \brief As __syncwarp; puts what lane i passed into values[i]; bit i says whether it did. */
+unsigned emulator_gather(unsigned mask, uint64_t value, uint64_t* values);
 /*! \brief The number of the thread in its warp. */
 int emulator_lane();
-/*! \brief The lanes of the warp that are here together. */
+/*! \brief The lanes of the warp that are here, at this place in the program, together. */
 unsigned __activemask();
 }
 
@@ -46,12 +48,19 @@ inline int __all_sync(unsigned mask, int predicate) {
 namespace emulator {
 
 template <typename T>
-T exchange(unsigned mask, T value, int source) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles exchange values of 4 or 8 bytes");
+uint64_t bits_of(T value) {
+  static_assert(sizeof(T) <= 8, "lanes exchange values of 8 bytes at most");
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof value);
-  bits = emulator_exchange(mask, bits, source);
-  std::memcpy(&value, &bits, sizeof value);
+  return bits;
+}
+
+template <typename T>
+T exchange(unsigned mask, T value, int source) {
+  static_assert((sizeof(T) & (sizeof(T) - 1)) == 0 && sizeof(T) <= 8,
+                "shuffles exchange values of at most 8 bytes");
+  uint64_t bits = emulator_exchange(mask, bits_of(value), source);
+  std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
   return value;
 }
 
@@ -87,5 +96,63 @@ T __shfl_xor_sync(unsigned mask, T value, int bits, int width = warpSize) {
   int lane = emulator_lane(), source = lane ^ bits;
   return emulator::exchange(mask, value, source > (lane | (width - 1)) ? lane : source);
 }
+
+// Values of all lanes, compared or brought together. As on a GPU, of 32-bit integers only where
+// they are added or the like.
+
+/*! \brief The lanes whose values have the same bits. */
+template <typename T>
+unsigned __match_any_sync(unsigned mask, T value) {
+  uint64_t values[warpSize], bits = emulator::bits_of(value);
+  unsigned here = emulator_gather(mask, bits, values), same = 0;
+  for (int lane = 0; lane < warpSize; ++lane)
+    if ((here >> lane & 1) && values[lane] == bits) same |= 1u << lane;
+  return same;
+}
+
+/*! \brief The mask if all values have the same bits, else 0. */
+template <typename T>
+unsigned __match_all_sync(unsigned mask, T value, int* all_the_same) {
+  uint64_t values[warpSize], bits = emulator::bits_of(value);
+  unsigned here = emulator_gather(mask, bits, values);
+  *all_the_same = 1;
+  for (int lane = 0; lane < warpSize; ++lane)
+    if ((here >> lane & 1) && values[lane] != bits) *all_the_same = 0;
+  return *all_the_same ? mask : 0;
+}
+
+namespace emulator {
+
+template <typename T, typename Op>
+T reduce_lanes(unsigned mask, T value, Op op) {
+  uint64_t values[warpSize];
+  unsigned here = emulator_gather(mask, static_cast<unsigned>(value), values);
+  for (int lane = 0; lane < warpSize; ++lane)
+    if ((here >> lane & 1) && lane != emulator_lane())
+      value = op(value, static_cast<T>(values[lane]));
+  return value;
+}
+
+}  // namespace emulator
+
+#define EMULATOR_REDUCE(name, T, expression)                                              \
+  inline T name(unsigned mask, T value) {                                                 \
+    return emulator::reduce_lanes(mask, value, [](T a, T b) -> T { return expression; }); \
+  }
+
+EMULATOR_REDUCE(__reduce_add_sync, unsigned, a + b)
+EMULATOR_REDUCE(__reduce_min_sync, unsigned, a < b ? a : b)
+EMULATOR_REDUCE(__reduce_max_sync, unsigned, a > b ? a : b)
+EMULATOR_REDUCE(__reduce_and_sync, unsigned, a& b)
+EMULATOR_REDUCE(__reduce_or_sync, unsigned, a | b)
+EMULATOR_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
+EMULATOR_REDUCE(__reduce_min_sync, int, a < b ? a : b)
+EMULATOR_REDUCE(__reduce_max_sync, int, a > b ? a : b)
+// Wraps around, which a signed sum may not.
+inline int __reduce_add_sync(unsigned mask, int value) {
+  return static_cast<int>(__reduce_add_sync(mask, static_cast<unsigned>(value)));
+}
+
+#undef EMULATOR_REDUCE
 
 #endif  // EMULATOR_WARP_H_

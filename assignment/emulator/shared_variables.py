@@ -1,0 +1,125 @@
+"""`__shared__` variables become references into the block's memory, see emulator/shared.h."""
+
+from cuda_tokens import OPENING, Edit, blank
+
+STATIC_SHARED_BYTES = 48 * 1024
+
+# What may stand before __shared__ in a declaration.
+SPECIFIERS = ("extern", "static", "volatile", "const", "__device__")
+
+
+def is_file_scope(tokens, index):
+    """Whether a token is in no braces but those of namespaces and extern "C"."""
+    depth = 0
+    for i in range(index - 1, -1, -1):
+        if not tokens.together(i, index) or tokens.all[index].directive is not None:
+            continue
+        if tokens.text(i) == "}":
+            depth += 1
+        elif tokens.text(i) == "{":
+            if depth == 0 and not opens_namespace(tokens, i):
+                return False
+            depth = max(0, depth - 1)
+    return tokens.all[index].directive is None
+
+
+def opens_namespace(tokens, brace):
+    """Whether a `{` is that of a namespace or of extern "C"."""
+    i = brace - 1
+    if tokens.all[i].kind == "text":
+        return tokens.text(i - 1) == "extern"
+    while i >= 0 and (tokens.all[i].kind == "word" or tokens.text(i) == "::"):
+        if tokens.text(i) == "namespace":
+            return True
+        i -= 1
+    return False
+
+
+def find_declaration(tokens, index):
+    """First and last index of the declaration around a `__shared__`; last is its `;`."""
+    first = last = index
+    while tokens.text(first - 1) in SPECIFIERS:
+        first -= 1
+    while tokens.together(last, index) and tokens.text(last) != ";":
+        last = tokens.match_forward(last) if tokens.text(last) in OPENING else last
+        if last is None:
+            return first, None
+        last += 1
+    return first, last if tokens.together(last, index) else None
+
+
+def find_declarators(tokens, first, last):
+    """The variables of a declaration: for each the index of its name and of the token behind."""
+    found, name, templates, i = [], None, 0, first
+    while i <= last:
+        text = tokens.text(i)
+        if text in (",", ";") and templates == 0:
+            if name is not None:
+                found.append((name, i))
+            name = None
+        elif text in OPENING:
+            if text == "(" and name == i - 1:  # __align__(16)
+                name = None
+            i = tokens.match_forward(i)
+        elif text in ("<", ">"):
+            templates += 1 if text == "<" else -1
+        elif tokens.all[i].kind == "word" and templates == 0:
+            name = i
+        i += 1
+    return found
+
+
+def specifier_edits(tokens, first, last):
+    """Takes away what a reference may not have, such as alignment."""
+    edits, i = [], first
+    while i < last:
+        end = i
+        if tokens.text(i) in ("__align__", "alignas", "__attribute__"):
+            end = tokens.match_forward(i + 1)
+        elif tokens.text(i) not in ("extern", "static", "__device__", "__shared__"):
+            i += 1
+            continue
+        edits.append(blank(tokens, i, end))
+        i = end + 1
+    return edits
+
+
+def shared_edits(tokens, index):
+    """The edits for the declaration around the `__shared__` at an index."""
+    first, last = find_declaration(tokens, index)
+    declarators = find_declarators(tokens, first, last) if last is not None else []
+    if not declarators:
+        return []  # the compiler will complain
+    is_dynamic = any(tokens.text(i) == "extern" for i in range(first, declarators[0][0]))
+    value = " = EMULATOR_DYNAMIC_SHARED" if is_dynamic else " = EMULATOR_SHARED"
+    edits = specifier_edits(tokens, first, last)
+    if is_file_scope(tokens, first):
+        # Each CPU thread's reference leads to its own memory.
+        start = tokens.all[first].start
+        edits.append(Edit(start, start, "static thread_local "))
+    for name, behind in declarators:
+        token, end = tokens.all[name], tokens.all[behind].start
+        reference = "(&%s)" if tokens.text(name + 1) == "[" else "&%s"
+        edits.append(Edit(token.start, token.end, reference % token.text))
+        edits.append(Edit(end, end, value))
+    if not is_dynamic and tokens.all[index].directive is None:
+        edits.append(size_check(tokens, [name for name, _ in declarators], last))
+    return edits
+
+
+def size_check(tokens, names, last):
+    """A check that static shared variables fit into a block's memory."""
+    end = tokens.all[last].end
+    size = " + ".join("sizeof(%s)" % tokens.text(name) for name in names)
+    message = "a block has %d KB of static shared memory; hint: use less, or dynamic shared memory"
+    message %= STATIC_SHARED_BYTES // 1024
+    return Edit(end, end, ' static_assert(%s <= %d, "%s");' % (size, STATIC_SHARED_BYTES, message))
+
+
+def rewrite_shared(tokens):
+    """The edits for all shared variables of a source."""
+    edits = []
+    for i, token in enumerate(tokens.all):
+        if token.text == "__shared__" and not tokens.is_defined(i):
+            edits += shared_edits(tokens, i)
+    return edits
