@@ -144,10 +144,10 @@ __global__ void mathematics(float* out, float x, int n) {
   out[i++] = pow(x, 2.0f) + powf(x, 2) + floor(x) + ceil(1.5f);            // 4 + 4 + 2 + 2
   out[i++] = tanh(0.0f) + erf(0.0f) + tanhf(0) + fmaf(x, x, 1);            // 5
   out[i++] = isnan(x) || isinf(x) || !isinf(INFINITY) || FLT_MAX < 1e38f;  // 0
-  out[i++] = __fdividef(x, 4) + __ldg(&x) + __fmul_rn(x, x) + __fadd_rn(x, x);  // 0.5 + 2 + 4 + 4
-  out[i++] = max(x, NAN);                                                       // 2
-  out[i++] = __popc(255) + __clz(1) + __ffs(8) + warpSize;                      // 8 + 31 + 4 + 32
-  out[i++] = __int_as_float(__float_as_int(x));                                 // 2
+  out[i++] = __fdividef(x, 4) + x + __fmul_rn(x, x) + __fadd_rn(x, x);     // 0.5 + 2 + 4 + 4
+  out[i++] = max(x, NAN);                                                  // 2
+  out[i++] = __popc(255) + __clz(1) + __ffs(8) + warpSize;                 // 8 + 31 + 4 + 32
+  out[i++] = __int_as_float(__float_as_int(x));                            // 2
 }
 
 CASE(mathematics_is_in_the_global_namespace) {

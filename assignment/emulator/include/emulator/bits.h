@@ -126,9 +126,8 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   const uint64_t bytes = static_cast<uint64_t>(y) << 32 | x;
   unsigned result = 0;
   for (int i = 0; i < 4; ++i) {
-    unsigned digit = selector >> (4 * i), byte = bytes >> (8 * (digit & 7)) & 0xff;
-    if (digit & 8) byte = byte & 0x80 ? 0xff : 0;
-    result |= byte << (8 * i);
+    const unsigned digit = selector >> (4 * i) & 7;  // the fourth bit counts in PTX alone
+    result |= (bytes >> (8 * digit) & 0xff) << (8 * i);
   }
   return result;
 }
