@@ -292,5 +292,6 @@ int DLGpuSoftmaxCrossEntropy(const DLArrayHandle input_a, const DLArrayHandle in
   float *out = (float *)output->data;
   // a thread for each row, all in one block because they share the sum
   softmax_cross_entropy_kernel<<<1, nrow, nrow * sizeof(float)>>>(nrow, ncol, y, y_, out);
+  cudaThreadSynchronize();
   return 0;
 }
