@@ -1,0 +1,73 @@
+"""Builds the suite for the emulated GPU, and runs it.
+
+python3 tests/suite/emulated.py [NAME]    prints what each program whose name contains NAME does
+"""
+
+import argparse
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import manifest
+
+sys.path.insert(0, str(manifest.SUITE.parent / "emulator"))
+
+import kit as emulator_kit
+
+
+class SuiteKit(emulator_kit.Kit):
+    """The emulator's library and the suite's programs, built in a folder."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        # The programs are run once and for a moment: compiling them is what takes the time.
+        # What a bug does wrong, and what a feature does on purpose, is no news from the compiler.
+        self.flags = [flag for flag in self.flags if flag not in ("-O2", "-Wall")] + ["-O1", "-w"]
+
+    def build_program(self, program):
+        """A bug, its twin or a feature; returns the executable."""
+        executable = self.folder / program.name
+        plain, compiled = self.folder / f"{program.name}.cu.cc", self.folder / f"{program.name}.o"
+        done = self.rewrite(program.path, plain)
+        assert done.returncode == 0, done.stderr
+        fixed = ["-DFIXED"] if program.fixed else []
+        self.compile(plain, compiled, "-include", "cuda_runtime.h", *fixed)
+        rpath = f"-Wl,-rpath,{self.folder}"
+        done = self.call(
+            *(*self.cxx, compiled, "-o", executable, self.library, rpath, *self.libraries)
+        )
+        assert done.returncode == 0, done.stderr
+        return executable
+
+    def run(self, program, **env):
+        """Runs a program to its end."""
+        return self.call(self.folder / program.name, env=env)
+
+
+def built(folder, programs):
+    """The library and programs, in a folder."""
+    kit = SuiteKit(folder)
+    kit.build_library()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(kit.build_program, programs))
+    return kit
+
+
+def main():
+    """Runs what the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name", nargs="?", default="")
+    arguments = parser.parse_args()
+    programs = [program for program in manifest.programs() if arguments.name in program.name]
+    with tempfile.TemporaryDirectory() as folder:
+        kit = built(Path(folder), programs)
+        for program in programs:
+            done = kit.run(program)
+            print(f"--- {program.name}: exit status {done.returncode}")
+            print(done.stdout + done.stderr, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
