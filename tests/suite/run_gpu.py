@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -49,13 +50,22 @@ def cublas_flags():
 def call(command, limit):
     """Runs a command: its exit status (None if it was ended), its output, its errors, seconds."""
     started = time.monotonic()
-    try:
-        done = subprocess.run(
-            list(map(str, command)), capture_output=True, text=True, errors="replace", timeout=limit
-        )
-    except subprocess.TimeoutExpired:
-        return None, "", f"no end within {limit} s", limit
-    return done.returncode, done.stdout, done.stderr, round(time.monotonic() - started, 2)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    # A session of its own, so that what a tool starts is ended with the tool.
+    with subprocess.Popen(
+        [str(word) for word in command],
+        **pipes,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return None, "", f"no end within {limit:.0f} s", limit
+    return process.returncode, out, err, round(time.monotonic() - started, 2)
 
 
 class Suite:
