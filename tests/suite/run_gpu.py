@@ -13,6 +13,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -69,23 +70,24 @@ def call(command, limit):
 
 
 class Suite:
-    """All programs in a folder, and what they did."""
+    """Builds programs into a folder, and runs them."""
 
-    def __init__(self, out, arch, nvcc, sanitizer, deadline):
-        self.out, self.arch, self.nvcc, self.sanitizer = out, arch, nvcc, sanitizer
+    def __init__(self, folder, arch, nvcc, sanitizer, deadline):
+        self.folder, self.arch, self.nvcc, self.sanitizer = folder, arch, nvcc, sanitizer
         self.end = time.monotonic() + deadline
-        self.build_folder = out / "build"
-        self.build_folder.mkdir(parents=True, exist_ok=True)
 
     def executable(self, program):
         """Where a program goes."""
-        return self.build_folder / program.name
+        return self.folder / program.name
 
     def build(self, program):
         """Compiles a program; the compiler's messages, or nothing."""
         flags = ["-std=c++17", "-O1", "-lineinfo", f"-arch={self.arch}"]
         flags += ["-DFIXED"] if program.fixed else []
-        flags += cublas_flags() if program.uses_cublas else []
+        try:
+            flags += cublas_flags() if program.uses_cublas else []
+        except configure.ConfigureError as error:
+            return str(error)
         command = [self.nvcc, *flags, program.path, "-o", self.executable(program)]
         status, out, err, _ = call(command, 300)
         return "" if status == 0 else out + err or "nvcc failed"
@@ -194,6 +196,14 @@ def print_summary(programs, found):
     print(f"{len(programs)} programs, {count} surprises, {time.monotonic() - STARTED:.0f} s")
 
 
+def build_alone(suite, programs, workers):
+    """Builds all programs, and says which fail."""
+    with ThreadPoolExecutor(workers) as pool:
+        failed = [error for error in pool.map(suite.build, programs) if error]
+    print("\n".join(failed) or f"built {len(programs)} programs")
+    return 1 if failed else 0
+
+
 STARTED = time.monotonic()
 
 
@@ -211,13 +221,12 @@ def main():
     sanitizer = Path(nvcc).with_name("compute-sanitizer")
     sanitizer = sanitizer if sanitizer.exists() else "/usr/local/cuda/bin/compute-sanitizer"
     programs = [p for p in manifest.programs() if arguments.only in p.name]
-    suite = Suite(arguments.out, arguments.arch, nvcc, sanitizer, arguments.deadline)
-    if arguments.build:
-        with ThreadPoolExecutor(arguments.jobs) as pool:
-            failed = [error for error in pool.map(suite.build, programs) if error]
-        print("\n".join(failed) or f"built {len(programs)} programs")
-        return 1 if failed else 0
-    found = results(suite, programs, arguments.jobs)
+    with tempfile.TemporaryDirectory() as folder:
+        suite = Suite(Path(folder), arguments.arch, nvcc, sanitizer, arguments.deadline)
+        if arguments.build:
+            return build_alone(suite, programs, arguments.jobs)
+        found = results(suite, programs, arguments.jobs)
+    arguments.out.mkdir(parents=True, exist_ok=True)
     for name, content in (("suite.json", found), ("gpu.json", shortened(found))):
         (arguments.out / name).write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
     print_summary(programs, found)

@@ -24,10 +24,10 @@ __global__ void sum(const int* in, int n, int* parts, int* total) {
     parts[blockIdx.x] = part[0];
     __threadfence();
     last = atomicInc(&tickets, gridDim.x - 1) == gridDim.x - 1;
+    __threadfence();
   }
   __syncthreads();
   if (!last) return;
-  __threadfence();
   int value = 0;
   for (unsigned block = t; block < gridDim.x; block += 128) value += parts[block];
   atomicAdd(total, value);
