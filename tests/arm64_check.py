@@ -13,6 +13,9 @@ What cannot be seen so:
   - pages of 16 or 64 KB: qemu-user has those of the machine that it runs on.
   - protection keys: qemu has none. Kernels run with device memory open to the host, or with
     EMULATOR_PROTECT, as on any CPU without keys.
+
+Where a forked child starts CPU threads, qemu 7.2 may end it with an assertion of its own
+(plugins/core.c). That is no error of the emulator; with the BLAS linked it has not happened.
 """
 
 import importlib.util
