@@ -50,6 +50,10 @@ release: $(READY)
 gpu-check: $(READY_DEV)
 	bash tests/gpu_check.sh
 
+# Builds the emulated GPU for arm64 and runs its tests under qemu-user; says what to install.
+arm64-check: $(READY_DEV)
+	$(BIN)/python tests/arm64_check.py
+
 # Resolves the dependencies of pyproject.toml anew into constraints.txt.
 lock: | $(BIN)/python
 	$(BIN)/pip install -q uv
@@ -79,4 +83,4 @@ $(READY_DEV): $(READY)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-.PHONY: all grade test lint format release gpu-check lock clean
+.PHONY: all grade test lint format release gpu-check arm64-check lock clean

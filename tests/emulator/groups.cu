@@ -204,6 +204,20 @@ CASE(threads_of_one_branch_are_a_group) {
   }
 }
 
+// Nothing but the call, which compilers like to make one of.
+__global__ void ask_in_both_branches(unsigned* out) {
+  if (threadIdx.x % 2)
+    out[threadIdx.x] = __activemask();
+  else
+    out[threadIdx.x] = __activemask();
+}
+
+CASE(equal_branches_stay_apart) {
+  Device<unsigned> out(32);
+  ask_in_both_branches<<<1, 32>>>(out.data);
+  for (int t = 0; t < 32; ++t) CHECK(out.get()[t] == (t % 2 ? 0xaaaaaaaau : 0x55555555u));
+}
+
 __device__ int add_together(int* counter) {
   auto g = cg::coalesced_threads();
   int before = 0;

@@ -185,6 +185,22 @@ CASE(lanes_reduce_integers) {
 
 __device__ __noinline__ int twice(int x) { return 2 * x; }
 
+__global__ void round_twice(const float* x, float* out, double d) {
+  out[0] = __fadd_rn(__fmul_rn(x[0], x[1]), x[2]);
+  out[1] = __fsub_rn(__fmul_rn(x[0], x[1]), -x[2]);
+  out[2] = static_cast<float>(__dadd_rn(__dmul_rn(d, d), -(1 + 0x1p-29)));
+  out[3] = static_cast<float>(__dsub_rn(__dmul_rn(d, d), 1 + 0x1p-29));
+  out[4] = __fmaf_rn(x[0], x[1], x[2]);
+}
+
+// The product is 1 + 2^-11 + 2^-24; rounded it loses the last term, in a fused sum it does not.
+CASE(products_that_are_asked_to_round_do) {
+  Device<float> in(std::vector<float>{1 + 0x1p-12f, 1 + 0x1p-12f, -(1 + 0x1p-11f)}), out(5);
+  round_twice<<<1, 1>>>(in.data, out.data, 1 + 0x1p-30);
+  for (int i = 0; i < 4; ++i) CHECK(out.get()[i] == 0);
+  CHECK(out.get()[4] == 0x1p-24f);
+}
+
 __global__ void odds_and_ends(int* out, long long* l, const float* in, float* copy) {
   clock_t start = clock();
   __nanosleep(10);

@@ -1,4 +1,9 @@
-"""Builds the emulated GPU and the programs of this folder, once, outside of the source tree."""
+"""Builds the emulated GPU and the programs of this folder, once, outside of the source tree.
+
+Environment, for another CPU than this one (arm64_check.py):
+  CXX           the compiler, as configure.py reads it
+  EMULATOR_RUN  what starts a program, as "qemu-aarch64 -L /usr/aarch64-linux-gnu"
+"""
 
 import functools
 import os
@@ -17,21 +22,27 @@ import configure  # noqa: E402
 
 # As in the Makefile: several such libraries may be loaded in one process.
 BIND = ["-Wl,-Bsymbolic"] if sys.platform == "linux" else []
+RUNNER = shlex.split(os.environ.get("EMULATOR_RUN", ""))
 
 
 class Kit:
-    """The emulator's library and the test programs, built in a folder."""
+    """The emulator's library and the test programs, built in a folder.
 
-    def __init__(self, folder):
+    For another CPU: its compiler, what replaces the libraries of this one, and what starts a
+    program of its; each a command line as a list.
+    """
+
+    def __init__(self, folder, cxx=None, libraries=None, runner=None):
         self.folder = folder
         folder.mkdir(exist_ok=True)
         self.library = folder / "libemulator.so"
         variables = configure.emulated_variables()
-        self.cxx = shlex.split(configure.find_cxx())
+        self.cxx = cxx or shlex.split(configure.find_cxx())
+        self.runner = RUNNER if runner is None else runner
         self.flags = ["-std=c++17", "-fPIC", "-O2", "-Wall", "-Wfatal-errors"]
         self.flags += [f"-I{EMULATOR / 'include'}", f"-I{PROGRAMS}"]
         self.flags += shlex.split(variables["BLAS_INCLUDE"])
-        self.libraries = shlex.split(variables["LIBS"])
+        self.libraries = shlex.split(variables["LIBS"]) if libraries is None else libraries
 
     def object_of(self, source):
         """Where the object file of a source goes."""
@@ -85,7 +96,7 @@ class Kit:
 
     def run(self, program, case, **env):
         """Runs a case of a program."""
-        return self.call(self.folder / program, case, env=env)
+        return self.call(*self.runner, self.folder / program, case, env=env)
 
 
 @functools.cache

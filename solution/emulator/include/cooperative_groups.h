@@ -201,10 +201,11 @@ class coalesced_group : public warp_group {
                    meta_size) {}
 };
 
-// Inlined, so that each use is a place of its own to __activemask.
-__attribute__((always_inline)) inline coalesced_group coalesced_threads() {
-  return coalesced_group(__activemask());
+// Inlined, and with a number of its own, so that each use is a place of its own.
+__attribute__((always_inline)) inline coalesced_group coalesced_threads(int place) {
+  return coalesced_group(emulator_active(place));
 }
+#define coalesced_threads() coalesced_threads(__COUNTER__)
 
 namespace details {
 

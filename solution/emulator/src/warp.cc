@@ -156,6 +156,9 @@ unsigned emulator_gather(unsigned mask, uint64_t value, uint64_t* values) {
 
 int emulator_lane() { return block_or_abort("__shfl_sync")->lane(); }
 
-unsigned __activemask() {
-  return block_or_abort("__activemask")->wait_for_active(__builtin_return_address(0));
+// The place is the call and, above the bits of an address, its number.
+unsigned emulator_active(int place) {
+  uintptr_t site = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+  site ^= static_cast<uintptr_t>(place) << 48;
+  return block_or_abort("__activemask")->wait_for_active(reinterpret_cast<const void*>(site));
 }

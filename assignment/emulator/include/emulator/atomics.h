@@ -2,7 +2,9 @@
  * \file atomics.h
  * \brief Atomic operations and memory fences. All atomics return the old value.
  *
- * Blocks run on several cores, so these are the CPU's own atomic instructions.
+ * Blocks run on several cores, so these are the CPU's own atomic instructions. They keep what is
+ * before and after them in order: programs that wait for the last block, as NVIDIA's own do, count
+ * on it, and arm64, unlike x86-64, would not do so by itself.
  */
 #ifndef EMULATOR_ATOMICS_H_
 #define EMULATOR_ATOMICS_H_
@@ -40,18 +42,18 @@ T atomic_update(T* address, Update update) {
     T updated = update(value);
     std::memcpy(&next, &updated, sizeof next);
   } while (
-      !__atomic_compare_exchange_n(word, &old, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+      !__atomic_compare_exchange_n(word, &old, next, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
   return value;
 }
 
 }  // namespace emulator
 
 #define EMULATOR_ATOMIC_INTEGER(T)                                                          \
-  inline T atomicAdd(T* p, T v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }      \
-  inline T atomicAnd(T* p, T v) { return __atomic_fetch_and(p, v, __ATOMIC_RELAXED); }      \
-  inline T atomicOr(T* p, T v) { return __atomic_fetch_or(p, v, __ATOMIC_RELAXED); }        \
-  inline T atomicXor(T* p, T v) { return __atomic_fetch_xor(p, v, __ATOMIC_RELAXED); }      \
-  inline T atomicExch(T* p, T v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }    \
+  inline T atomicAdd(T* p, T v) { return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL); }      \
+  inline T atomicAnd(T* p, T v) { return __atomic_fetch_and(p, v, __ATOMIC_ACQ_REL); }      \
+  inline T atomicOr(T* p, T v) { return __atomic_fetch_or(p, v, __ATOMIC_ACQ_REL); }        \
+  inline T atomicXor(T* p, T v) { return __atomic_fetch_xor(p, v, __ATOMIC_ACQ_REL); }      \
+  inline T atomicExch(T* p, T v) { return __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL); }    \
   inline T atomicMin(T* p, T v) {                                                           \
     return emulator::atomic_update(p, [v](T old) { return v < old ? v : old; });            \
   }                                                                                         \
@@ -77,9 +79,9 @@ inline long long atomicMax(long long* p, long long v) {
   return emulator::atomic_update(p, [v](long long old) { return v > old ? v : old; });
 }
 
-inline int atomicSub(int* p, int v) { return __atomic_fetch_sub(p, v, __ATOMIC_RELAXED); }
+inline int atomicSub(int* p, int v) { return __atomic_fetch_sub(p, v, __ATOMIC_ACQ_REL); }
 inline unsigned int atomicSub(unsigned int* p, unsigned int v) {
-  return __atomic_fetch_sub(p, v, __ATOMIC_RELAXED);
+  return __atomic_fetch_sub(p, v, __ATOMIC_ACQ_REL);
 }
 
 inline float atomicAdd(float* p, float v) {

@@ -113,18 +113,35 @@ inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
 #define __tanf(x) tanf(x)
 #define __sincosf(x, s, c) sincosf(x, s, c)
 
-// Arithmetic, rounded to nearest.
+namespace emulator {
+
+// Where the CPU has an instruction for a product and a sum, compilers use it, which then rounds
+// once, as nvcc does. A number that went through here has been rounded.
+template <typename T>
+inline T rounded(T x) {
+#if defined(__aarch64__)
+  asm("" : "+w"(x));
+#elif defined(__FMA__)
+  asm("" : "+x"(x));
+#endif
+  return x;
+}
+
+}  // namespace emulator
+
+// Arithmetic, rounded to nearest, never two operations at once.
 inline float __fdividef(float a, float b) { return a / b; }
-inline float __fadd_rn(float a, float b) { return a + b; }
-inline float __fsub_rn(float a, float b) { return a - b; }
-inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fadd_rn(float a, float b) { return emulator::rounded(a) + emulator::rounded(b); }
+inline float __fsub_rn(float a, float b) { return emulator::rounded(a) - emulator::rounded(b); }
+inline float __fmul_rn(float a, float b) { return emulator::rounded(a * b); }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __frcp_rn(float a) { return 1 / a; }
 inline float __fsqrt_rn(float a) { return sqrtf(a); }
 inline float __frsqrt_rn(float a) { return 1 / sqrtf(a); }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
-inline double __dadd_rn(double a, double b) { return a + b; }
-inline double __dmul_rn(double a, double b) { return a * b; }
+inline double __dadd_rn(double a, double b) { return emulator::rounded(a) + emulator::rounded(b); }
+inline double __dsub_rn(double a, double b) { return emulator::rounded(a) - emulator::rounded(b); }
+inline double __dmul_rn(double a, double b) { return emulator::rounded(a * b); }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 
 // Loads and stores with advice for the caches, of which there are none.

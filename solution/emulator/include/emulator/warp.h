@@ -31,8 +31,11 @@ unsigned emulator_gather(unsigned mask, uint64_t value, uint64_t* values);
 /*! \brief The number of the thread in its warp. */
 int emulator_lane();
 /*! \brief The lanes of the warp that are here, at this place in the program, together. */
-unsigned __activemask();
+unsigned emulator_active(int place);
 }
+
+// A compiler may make one of the calls in two branches, so each says which it is.
+#define __activemask() emulator_active(__COUNTER__)
 
 inline void __syncwarp(unsigned mask = 0xffffffff) { emulator_syncwarp(mask); }
 inline unsigned __ballot_sync(unsigned mask, int predicate) {
