@@ -51,6 +51,7 @@ REFUSED = _names(
     "assert __syncwarp __activemask __LINE__ co_await _Pragma __builtin_unreachable constexpr_if"
 )
 BARRIER = "__syncthreads"
+ATTRIBUTES = ("__launch_bounds__", "__attribute__", "__align__", "alignas", "__maxnreg__")
 # They take a kernel's address, and find the one that returns nothing among its overloads.
 TAKE_KERNELS = _names(
     "cudaFuncSetAttribute cudaFuncGetAttributes cudaFuncSetCacheConfig "
@@ -129,7 +130,10 @@ def declaration_start(tokens, i):
         if before == ">":
             i = tokens.template_backward(i - 1) or i - 1
         elif before in (")", "]"):
-            i = tokens.match_backward(i - 1) or i - 1
+            opening = tokens.match_backward(i - 1) or 0
+            if before == ")" and tokens.text(opening - 1) not in ATTRIBUTES:
+                break  # a macro's call without a semicolon
+            i = opening
         else:
             i -= 1
     return i
@@ -141,11 +145,14 @@ def find_function(tokens, index):
     while tokens.text(i) not in ("", ";", "{", "}", "="):
         if tokens.text(i) == "(":
             close = tokens.match_forward(i)
-            attribute = tokens.text(i - 1) in ("__launch_bounds__", "__attribute__", "__align__")
+            attribute = tokens.text(i - 1) in ATTRIBUTES
             if close is None:
                 return None
             if not attribute and tokens.all[i - 1].kind == "word":
-                brace = close + 1 if tokens.text(close + 1) == "{" else None
+                behind = close + 1
+                while tokens.text(behind) in ("const", "noexcept"):
+                    behind += 1
+                brace = behind if tokens.text(behind) == "{" else None
                 if brace is not None and tokens.match_forward(brace) is None:
                     return None
                 return Function(tokens, declaration_start(tokens, index), i - 1, brace)
@@ -185,13 +192,22 @@ class Program:
     def __init__(self, sources):
         self.sources, self.said = sources, []
         self.functions, self.macros, self.constants = {}, {}, set()
+        self.specialised = set()  # names that follow `template <>`, and others of their heads
         for tokens in sources.values():
             for function in find_functions(tokens):
                 self.functions.setdefault(function.name, []).append(function)
+            self.read_specialised(tokens)
             self.read_macros(tokens)
             self.read_constants(tokens)
         self.hidden_indices = any(self.uses_indices_in_classes(tokens) for tokens in sources.values())
         self.problems = {}
+
+    def read_specialised(self, tokens):
+        for i in range(len(tokens.all)):
+            if [tokens.text(i), tokens.text(i + 1), tokens.text(i + 2)] == ["template", "<", ">"]:
+                while tokens.text(i) not in ("", ";", "{"):
+                    self.specialised.add(tokens.text(i))
+                    i += 1
 
     def read_macros(self, tokens):
         """Notes the tokens of each macro; twice defined ones count as both."""
@@ -332,7 +348,7 @@ class Program:
         if name in function.template_names() or self.is_constructed(function, index):
             return None
         called = self.functions.get(name)
-        if called is None or tokens.text(index - 1) in (".", "->"):
+        if called is None or name in self.specialised:
             return "it calls %s, which is not known" % name
         for other in called:
             if self.problem(other) is not None:
@@ -390,12 +406,13 @@ class Program:
     def name_problem(self, name):
         """Why a function cannot get an overload beside it, or None."""
         group = self.functions[name]
+        if name in self.specialised:
+            return "a specialisation"
         if any(function.brace is None for function in group):
             return "it is declared before"
         for function in group:
-            text = " ".join(function.words)
-            if text.startswith("template < >") or function.words[-1:] == ["::"]:
-                return "a specialisation"
+            if function.words[-1:] == ["::"]:
+                return "it is a member"
             if not is_file_scope(function.tokens, function.first):
                 return "it is a member"
             if function.is_kernel != group[0].is_kernel:

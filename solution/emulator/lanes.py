@@ -36,7 +36,7 @@ class Run:
             if self.loops and self.keep(body):
                 self.kernel.has_lanes = True
                 return self.rows(body, True)
-            if not any(has_loop(s) for s in body) and body:
+            if all(s.kind in ("expression", "declaration", "empty") for s in body):
                 return self.rows(body, False)
         return self.one_by_one()
 
@@ -449,7 +449,7 @@ class Run:
                 text += "emulator_type_%s %s[emulator_n]; " % (variable.name, near)
             pair = (far, near + "[emulator_l]") if back else (near + "[emulator_l]", far)
             if back or variable not in declared(body):
-                text += "EMULATOR_LANES %s = %s; " % pair
+                text += '_Pragma("omp simd") EMULATOR_LANES %s = %s; ' % pair
         return text
 
     def lanes(self, statements, pragma):
@@ -480,10 +480,6 @@ def is_return(statement):
 def has_return(statement):
     """Whether a thread may leave the function in a statement."""
     return any(inner.kind in ("return", "other") for inner in statement.walk())
-
-
-def has_loop(statement):
-    return any(inner.kind in ("for", "while", "do") for inner in statement.walk())
 
 
 def leaves_loop(statement):

@@ -64,9 +64,10 @@ class Loops:
         start, end = self.tokens.all[first].start, self.tokens.all[last].end
         low, high = bisect.bisect_left(self.starts, start), bisect.bisect_left(self.starts, end)
         edits = [edit for edit in self.edits[low:high] if edit.end <= end] + self.calls(first, last)
+        more = [edit for edit in more if start <= edit.start and edit.end <= end]
         inside = [e for e in edits if not any(m.start <= e.start < m.end for m in more)]
         parts, position = [], start
-        for edit in sorted(inside + list(more)):
+        for edit in sorted(inside + more):
             parts += [self.tokens.source[position : edit.start], edit.text]
             position = edit.end
         return "".join(parts) + self.tokens.source[position:end]

@@ -14,6 +14,9 @@
 #ifndef EMULATOR_LOOPS_H_
 #define EMULATOR_LOOPS_H_
 
+// Its macros become parts of kernels, about which a compiler should not warn twice.
+#pragma GCC system_header
+
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
@@ -126,7 +129,8 @@ __forceinline__ void run_row(unsigned width, const Active& active, bool ordered,
 #define EMULATOR_THREAD(X)                                                   \
   const uint3 threadIdx = {X, emulator_y, emulator_z};                       \
   EMULATOR_UNREACHABLE_IF(threadIdx.x > 1023);                               \
-  const ::emulator::Index emulator_index = {threadIdx, blockIdx, blockDim, gridDim}
+  const ::emulator::Index emulator_index = {threadIdx, blockIdx, blockDim, gridDim}; \
+  (void)emulator_index
 
 // In a device function.
 #define EMULATOR_INDEX                                                               \
