@@ -24,6 +24,8 @@ class Run:
         self.guards = []  # declarations, and (condition, whether it must hold)
         self.plain = set()  # variables of this run alone that may be computed again
         self.loops = {}  # loops that chunks of threads take together, with their variables
+        self.ahead = []  # tokens at which `p[i]` begins that may be read ahead
+        self.edits, self.loads = [], ""  # what that changes
         self.moved = []  # variables that live across a barrier, while a chunk runs
         self.compared = []  # variables that grow by 1, or are the same, in a row or chunk
         self.kept = []  # variables that live across the start or end of such a loop
@@ -212,6 +214,7 @@ class Run:
             edits = [s for statement in statements for s in statement.walk() if s.kind == "return"]
         tokens = self.kernel.tokens.all
         edits = [Edit(tokens[s.first].start, tokens[s.last].end, LEAVE) for s in edits]
+        edits += self.edits
         parts = []
         for statement in statements:
             if statement.kind == "declaration" and not statement.variables[0].is_shared:
@@ -293,6 +296,8 @@ class Run:
         steady = [v for v in before + own if self.analysis.kinds[v] != FIXED]
         used = self.needed(*self.span(body))
         compared = self.compared = [v for v in steady if v in used and self.analysis.kinds[v] in (ALIKE, CONSECUTIVE)]
+        if not chunks:
+            self.find_ahead(body)
         return (
             "EMULATOR_ROWS { EMULATOR_ROW; (void)emulator_row; "
             + self.active(before, compared)
@@ -334,6 +339,10 @@ class Run:
             % (i, i, "emulator_n - 1ll" if self.analysis.kinds[v] == CONSECUTIVE else "0")
             for i, v in enumerate(compared)
         )
+        for i in self.ahead:
+            array, index = self.analysis.owner[i], self.analysis.owner[i + 2]
+            checks += " && ::emulator::is_readable(&%s[emulator_first[%d]], emulator_n)" % (
+                array.name, compared.index(index))  # fmt: skip
         if not compared:
             return (
                 "const auto emulator_alike = [](unsigned, unsigned) EMULATOR_INLINE -> bool "
@@ -399,7 +408,7 @@ class Run:
                     variable.type, variable.name, variable.name)  # fmt: skip
         self.steady = list(steady)
         if not chunks:
-            return text + self.lanes(body, "") + " }; "
+            return text + self.whole_row(body) + " }; "
         text += self.moves(body, False)
         for kind, piece in self.pieces(body):
             if kind == "lanes":
@@ -412,6 +421,38 @@ class Run:
             else:
                 text += "} "
         return text + self.moves(body, True) + " }; "
+
+    def find_ahead(self, body):
+        """Finds `p[i]` behind ? or : that may be read whether or not it is chosen.
+
+        Only where all of the row's lie in an allocation, which emulator_alike asks. A choice
+        between two values that are both there is what a compiler can vectorise.
+        """
+        owner, text = self.analysis.owner, self.kernel.text
+        consecutive = {v for v in self.compared if self.analysis.kinds[v] == CONSECUTIVE}
+        for i in range(body[0].first, body[-1].last - 3) if body else ():
+            array = owner.get(i)
+            if text(i - 1) not in ("?", ":") or text(i + 4) not in (":", ";"):
+                continue
+            if array in self.kernel.function.parameters and array.stars == "*":
+                if [text(i + 1), text(i + 3)] == ["[", "]"] and owner.get(i + 2) in consecutive:
+                    if self.analysis.is_fixed(array) and "volatile" not in array.specifiers:
+                        self.ahead.append(i)
+
+    def whole_row(self, body):
+        """The statements for a row, values read ahead; or, as they are, for a single thread."""
+        as_they_are = self.lanes(body, "")
+        if not self.ahead:
+            return as_they_are
+        tokens, loads = self.kernel.tokens.all, ""
+        for i in self.ahead:
+            loads += "const auto emulator_ahead_%d = %s; " % (i, self.code(i, i + 3))
+            self.edits.append(Edit(tokens[i].start, tokens[i + 3].end, "emulator_ahead_%d" % i))
+        self.loads = loads
+        return (
+            "if constexpr (::std::is_same<decltype(emulator_count), int>::value) { %s} else { %s}"
+            % (self.lanes(body, ""), as_they_are)
+        )
 
     def head(self, statement):
         """`for (...) {`"""
@@ -465,7 +506,7 @@ class Run:
                     (variable.type, variable.name) + (variable.type, variable.name, variable.type))  # fmt: skip
             else:
                 text += self.kernel.declaration(variable)
-        text += self.with_kept(statements, self.text_of(statements))
+        text += self.with_kept(statements, self.loads + self.text_of(statements))
         thread = "EMULATOR_THREAD(emulator_x + emulator_l); "
         return "%sEMULATOR_LANES { %s%s } " % (pragma, thread, text)
 

@@ -108,6 +108,7 @@ void Block::run_loops() {
   fiber_ = fibers_.take(&Block::fiber_main);
   if (fiber_ == nullptr) return run_fibers();
   fault_.clear();
+  forget_ranges();
   in_loops_ = true;
   switch_context(&base_, &fiber_->context);
   if (!in_loops_) return;

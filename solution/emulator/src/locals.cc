@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "arena.h"
 #include "emulator/loops.h"
 
 namespace emulator {
@@ -45,10 +46,36 @@ Locals& locals() {
   return mine;
 }
 
+// Allocations that this CPU thread's launch was found to use. Nobody frees them meanwhile.
+const int kKnown = 8;
+struct Range {
+  uintptr_t begin, end;
+};
+thread_local Range known[kKnown];
+thread_local int next_known = 0;
+
+bool is_known_range(uintptr_t begin, size_t size) {
+  for (const Range& range : known)
+    if (range.begin <= begin && begin + size <= range.end) return true;
+  Place place;
+  if (!try_locate(begin, &place) || !place.live || begin + size > place.start + place.size)
+    return false;
+  known[next_known++ % kKnown] = {place.start, place.start + place.size};
+  return true;
+}
+
 }  // namespace
+
+void forget_ranges() {
+  for (Range& range : known) range = {0, 0};
+}
 
 void release_locals() { locals().piece = locals().used = 0; }
 
 }  // namespace emulator
 
 void* emulator_take_locals(size_t size) { return emulator::locals().take(size); }
+
+bool emulator_is_readable(const void* begin, size_t size) {
+  return emulator::is_known_range(reinterpret_cast<uintptr_t>(begin), size);
+}

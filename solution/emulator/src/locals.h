@@ -10,6 +10,9 @@ namespace emulator {
 /*! \brief Takes back what this CPU thread's last block took. */
 void release_locals();
 
+/*! \brief To be called when a launch begins: allocations may have changed. */
+void forget_ranges();
+
 }  // namespace emulator
 
 #endif  // EMULATOR_LOCALS_H_

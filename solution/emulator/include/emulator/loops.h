@@ -26,6 +26,8 @@
 extern "C" {
 /*! \brief Memory for variables of all threads of a block, until the block's end. */
 void* emulator_take_locals(size_t size);
+/*! \brief Whether all of some memory may be read; false if that is not known. */
+bool emulator_is_readable(const void* begin, size_t size);
 }
 
 namespace emulator {
@@ -53,6 +55,11 @@ template <typename T>
 T* take_locals(const BlockIndex& index) {
   const size_t threads = static_cast<size_t>(index.size.x) * index.size.y * index.size.z;
   return static_cast<T*>(emulator_take_locals(threads * sizeof(T)));
+}
+
+template <typename T>
+bool is_readable(const T* begin, unsigned count) {
+  return emulator_is_readable(begin, count * sizeof(T));
 }
 
 /*! \brief A number of threads side by side that the compiler knows. */
@@ -84,24 +91,27 @@ __forceinline__ void run_row(unsigned width, const Active& active, bool ordered,
     }
   }
   if constexpr (chunks) {
-    for (; x + kChunk <= width; x += kChunk) {
-      bool all = alike(x, kChunk);
+    for (unsigned n; x < width; x += n) {
+      n = width - x < kChunk ? width - x : kChunk;
+      bool all = n == kChunk && alike(x, kChunk);
       if (!first)
-        for (unsigned i = 0; i < kChunk; ++i) all = all && active(x + i);
+        for (unsigned i = 0; i < n; ++i) all = all && active(x + i);
       if (all)
         body(x, Threads<kChunk>());
       else
-        for (unsigned i = x; i < x + kChunk; ++i)
+        for (unsigned i = x; i < x + n; ++i)
           if (first || active(i)) body(i, Threads<1>());
     }
+    return;
   } else if (width > 0 && alike(0, width)) {
     bool all = true;
     if (!first)
       for (unsigned i = 0; i < width; ++i) all &= active(i);
     if (all) return body(0, static_cast<int>(width));
   }
-  for (; x < width; ++x)
-    if (first || active(x)) body(x, Threads<1>());
+  if constexpr (!chunks)
+    for (; x < width; ++x)
+      if (first || active(x)) body(x, Threads<1>());
 }
 
 }  // namespace emulator
