@@ -73,8 +73,10 @@ class Analysis:
             first = self.tokens.match_backward(i - 1)
             words = [self.text(k) for k in range(first + 1, i - 1)]
             return not all(w in TYPE_WORDS or w in ("const", "*") for w in words)
-        return before.kind in ("number", "text") or before.text == "]" or (
-            before.kind == "word" and before.text not in ("return", "else", "do", "case")
+        return (
+            before.kind in ("number", "text")
+            or before.text == "]"
+            or (before.kind == "word" and before.text not in ("return", "else", "do", "case"))
         )
 
     def is_pinned(self, i):
@@ -131,8 +133,10 @@ class Analysis:
             return self.is_allowed_word(i, with_thread)
         if token.text in ("*", "&") and not self.is_operand_before(i):
             return token.text == "&" and self.text(i - 1) == "&" and self.adjacent(i - 1)
-        return token.kind == "number" or token.text not in ("[", "->", "{", "?:", "=") or (
-            token.text == "=" and self.is_comparison(i)
+        return (
+            token.kind == "number"
+            or token.text not in ("[", "->", "{", "?:", "=")
+            or (token.text == "=" and self.is_comparison(i))
         )
 
     def is_comparison(self, i):
@@ -263,7 +267,9 @@ class Analysis:
             if i in self.owner and not INTEGER.fullmatch(self.owner[i].type):
                 return False
             for word in words:
-                if re.match(r"\.?\d", word) and not re.fullmatch(r"(0[xX])?[\da-fA-F]+[uUlL]*", word):
+                if re.match(r"\.?\d", word) and not re.fullmatch(
+                    r"(0[xX])?[\da-fA-F]+[uUlL]*", word
+                ):
                     return False
                 if re.match(r"float|double|half", word) or word in PURE:
                     return False

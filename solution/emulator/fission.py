@@ -9,7 +9,8 @@ loop together (see lanes.py).
 
 from analysis import ANY, FIXED, INTEGER, Analysis
 from functions import BARRIER
-from lanes import Run, has_return, is_return, leaves_loop
+from lanes import has_return, is_return, leaves_loop
+from rows import Run
 from statements import TYPE_WORDS
 
 
@@ -50,7 +51,9 @@ class Kernel:
 
     def types(self):
         """The types of the variables that are copied as bytes."""
-        return sorted({v.type for v in self.stored if v.type not in TYPE_WORDS and "*" not in v.stars})
+        return sorted(
+            {v.type for v in self.stored if v.type not in TYPE_WORDS and "*" not in v.stars}
+        )
 
     # What is cut
 
@@ -172,7 +175,7 @@ class Kernel:
     def may_be_uniform(self, variable, steps):
         if variable in self.analysis.pinned or variable.is_reference or variable.is_shared:
             return False
-        if variable.dimensions and not variable.is_parameter or "volatile" in variable.specifiers:
+        if (variable.dimensions and not variable.is_parameter) or "volatile" in variable.specifiers:
             return False
         inside = [v for part, v in steps.items() for i in self.analysis.changes[variable]
                   if part[0] <= i <= part[1]]  # fmt: skip
@@ -229,7 +232,9 @@ class Kernel:
     def find_plain(self):
         analysis = self.analysis
         moving = {v for v in analysis.uniform if analysis.changes[v]}
-        heads = {v for s in self.levels if s.kind == "for" for v in getattr(s.initial, "variables", [])}
+        heads = {
+            v for s in self.levels if s.kind == "for" for v in getattr(s.initial, "variables", [])
+        }
         stepped = {v for part, v in self.steps().items() if (part not in
                    [s.step for s in self.levels if s.kind == "for"])}  # fmt: skip
         steady = analysis.uniform - (moving - heads) - stepped

@@ -32,8 +32,11 @@ class Loops:
 
     def second(self, function):
         """The edit for one function, in a list, or none."""
-        problem = self.program.problem(function)
-        problem = problem or self.program.name_problem(function.name)
+        try:
+            problem = self.program.problem(function)
+            problem = problem or self.program.name_problem(function.name)
+        except (IndexError, TypeError, AttributeError, KeyError, ValueError) as error:
+            problem = "it is not understood (%s)" % error
         if not function.is_kernel:
             if problem is None and self.program.knows_thread(function):
                 return [self.insert(function, self.device_version(function))]
@@ -46,6 +49,8 @@ class Loops:
                 return [self.insert(function, self.kernel_version(function))]
             except Refusal as refusal:
                 problem = str(refusal)
+            except (IndexError, TypeError, AttributeError, KeyError, ValueError) as error:
+                problem = "it is not understood (%s)" % error  # fibers run anything
         self.program.said.append((function.name, FIBERS, problem))
         return []
 

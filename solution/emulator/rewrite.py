@@ -24,9 +24,9 @@ import sys
 import tempfile
 
 from cuda_tokens import SourceError, Tokens
-from functions import Program
 from launches import rewrite_launches, rewrite_macro_arguments
 from loops import add_loops
+from program import Program
 from refusals import refuse_in_kernels, refuse_missing
 from shared_variables import rewrite_shared
 

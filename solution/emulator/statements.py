@@ -11,7 +11,9 @@ TYPE_WORDS = frozenset(
     "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uint uchar ushort".split()
 ) | frozenset(
     base + size
-    for base in "char uchar short ushort int uint long ulong float double longlong ulonglong".split()
+    for base in (
+        "char uchar short ushort int uint long ulong float double longlong ulonglong".split()
+    )
     for size in "1234"
 )
 QUALIFIERS = frozenset(

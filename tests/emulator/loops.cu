@@ -23,10 +23,14 @@ void show(Launch launch) {
 }
 
 // SHOW(kernel, grid, block, arguments) makes a case of a kernel.
-#define SHOW(kernel, grid, block, ...)                                                  \
-  CASE(show_##kernel) {                                                                 \
-    show([](float* in, int* numbers, float* out) { kernel<<<grid, block>>>(__VA_ARGS__); \
-      (void)in; (void)numbers; (void)out; });                                           \
+#define SHOW(kernel, grid, block, ...)             \
+  CASE(show_##kernel) {                            \
+    show([](float* in, int* numbers, float* out) { \
+      kernel<<<grid, block>>>(__VA_ARGS__);        \
+      (void)in;                                    \
+      (void)numbers;                               \
+      (void)out;                                   \
+    });                                            \
   }
 
 __global__ void guard_return(const float* in, float* out, int n) {
@@ -204,7 +208,10 @@ __global__ void leaves_before_a_barrier(const float* in, float* out, int n) {
   s[threadIdx.x] = 5;
   if (i >= n) return;
   float mine = in[i];
-  if (mine < 0) { out[i] = -1; return; }
+  if (mine < 0) {
+    out[i] = -1;
+    return;
+  }
   s[threadIdx.x] = mine;
   __syncthreads();
   float twice = mine + s[threadIdx.x ^ 1];
@@ -247,13 +254,15 @@ __global__ void structs_and_arrays(const float* in, float* out, int* numbers) {
   list[threadIdx.z % 3] += 10;
   __syncthreads();
   int flat = (blockIdx.x * 5 + threadIdx.z) * 12 + threadIdx.y * 4 + threadIdx.x;
-  out[flat] = pair.a + pair.b + four.x + four.w + list[0] * 100 + list[1] * 10 + list[2] + *ahead +
-              many;
+  out[flat] =
+      pair.a + pair.b + four.x + four.w + list[0] * 100 + list[1] * 10 + list[2] + *ahead + many;
 }
 SHOW(structs_and_arrays, 5, dim3(4, 3, 5), in, out, numbers)
 
 __device__ int flat_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
-__device__ float scaled(const float* in, int offset, float by = 2) { return in[flat_index() + offset] * by; }
+__device__ float scaled(const float* in, int offset, float by = 2) {
+  return in[flat_index() + offset] * by;
+}
 template <typename T>
 __device__ T twice(T x) {
   return x + x;
@@ -369,9 +378,14 @@ SHOW(votes, 2, 64, out)
 
 __global__ void switches(float* out) {
   switch (threadIdx.x % 3) {
-    case 0: out[IDX] = 1; break;
-    case 1: out[IDX] = 2; return;
-    default: out[IDX] = 3;
+    case 0:
+      out[IDX] = 1;
+      break;
+    case 1:
+      out[IDX] = 2;
+      return;
+    default:
+      out[IDX] = 3;
   }
   out[IDX] += 10;
 }
@@ -387,9 +401,13 @@ __global__ void hides_a_barrier(float* out) {
 SHOW(hides_a_barrier, 2, 64, out)
 
 template <typename T>
-__global__ void specialised(T* out) { out[IDX] = 1; }
+__global__ void specialised(T* out) {
+  out[IDX] = 1;
+}
 template <>
-__global__ void specialised<float>(float* out) { out[IDX] = 2; }
+__global__ void specialised<float>(float* out) {
+  out[IDX] = 2;
+}
 SHOW(specialised, 2, 64, out)
 
 __global__ void as_a_value(float* out) { out[IDX] = 1; }

@@ -140,8 +140,9 @@ def main():
                 got = library.download(ptr, out)
                 np.testing.assert_allclose(got, out, rtol=1e-3, atol=1e-3, err_msg=name)
                 ratio = mine / numpys
+                verdict = "" if ratio <= target else "  too slow"
                 print(f"{name:28}{mine * 1e3:>7.2f} ms{numpys * 1e3:>7.2f} ms{ratio:>8.2f}"
-                      f"{target:>8}{spread:>8.2f}", "" if ratio <= target else "  too slow")  # fmt: skip
+                      f"{target:>8}{spread:>8.2f}{verdict}")  # fmt: skip
 
 
 if __name__ == "__main__":

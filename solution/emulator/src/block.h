@@ -132,9 +132,9 @@ class Block {
   Context base_;  // the CPU thread's own stack
 
   Grid* grid_ = nullptr;
-  int64_t next_ = 0, end_ = 0;    // the blocks left to run
-  bool in_loops_ = false;         // in a block function
-  std::string fault_;             // what went wrong there
+  int64_t next_ = 0, end_ = 0;  // the blocks left to run
+  bool in_loops_ = false;       // in a block function
+  std::string fault_;           // what went wrong there
   int count_ = 0, started_ = 0, finished_ = 0;
   int waiting_ = 0, waiting_for_block_ = 0;
   int block_votes_ = 0, block_result_ = 0;

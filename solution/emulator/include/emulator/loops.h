@@ -75,8 +75,8 @@ const unsigned kChunk = 16;
  * with `chunks` kChunk. If those of `ordered(x, n)` do, and `falling`, the active come first.
  */
 template <bool chunks, bool falling, typename Active, typename Alike, typename Body>
-__forceinline__ void run_row(unsigned width, const Active& active, bool ordered,
-                             const Alike& alike, const Body& body) {
+__forceinline__ void run_row(unsigned width, const Active& active, bool ordered, const Alike& alike,
+                             const Body& body) {
   unsigned x = 0;
   const bool first = falling && ordered;
   if constexpr (falling) {
@@ -84,8 +84,10 @@ __forceinline__ void run_row(unsigned width, const Active& active, bool ordered,
       unsigned above = width - 1;  // the first that is not lies in x .. above
       for (unsigned low = 0; low < above;) {
         const unsigned middle = (low + above) / 2;
-        if (active(middle)) low = middle + 1;
-        else above = middle;
+        if (active(middle))
+          low = middle + 1;
+        else
+          above = middle;
       }
       width = above;
     }
@@ -121,30 +123,30 @@ __forceinline__ void run_row(unsigned width, const Active& active, bool ordered,
   if (condition) __builtin_unreachable()
 
 // A compiler that knows CUDA's limits knows that indices do not overflow.
-#define EMULATOR_BLOCK                                                                    \
-  const uint3 blockIdx = emulator_block.block;                                            \
-  const dim3 blockDim = emulator_block.size, gridDim = emulator_block.grid;               \
+#define EMULATOR_BLOCK                                                                            \
+  const uint3 blockIdx = emulator_block.block;                                                    \
+  const dim3 blockDim = emulator_block.size, gridDim = emulator_block.grid;                       \
   EMULATOR_UNREACHABLE_IF(blockDim.x - 1 > 1023 || blockDim.y - 1 > 1023 || blockDim.z - 1 > 63); \
   EMULATOR_UNREACHABLE_IF(blockIdx.x > 0x7fffffff || blockIdx.y > 65535 || blockIdx.z > 65535)
 
-#define EMULATOR_ROWS                                                      \
-  for (unsigned emulator_z = 0; emulator_z < blockDim.z; ++emulator_z)     \
+#define EMULATOR_ROWS                                                  \
+  for (unsigned emulator_z = 0; emulator_z < blockDim.z; ++emulator_z) \
     for (unsigned emulator_y = 0; emulator_y < blockDim.y; ++emulator_y)
 
 // The thread's number is emulator_row + threadIdx.x.
-#define EMULATOR_ROW \
-  const size_t emulator_row =        \
+#define EMULATOR_ROW          \
+  const size_t emulator_row = \
       (static_cast<size_t>(emulator_z) * blockDim.y + emulator_y) * blockDim.x
 
-#define EMULATOR_THREAD(X)                                                   \
-  const uint3 threadIdx = {X, emulator_y, emulator_z};                       \
-  EMULATOR_UNREACHABLE_IF(threadIdx.x > 1023);                               \
+#define EMULATOR_THREAD(X)                                                           \
+  const uint3 threadIdx = {X, emulator_y, emulator_z};                               \
+  EMULATOR_UNREACHABLE_IF(threadIdx.x > 1023);                                       \
   const ::emulator::Index emulator_index = {threadIdx, blockIdx, blockDim, gridDim}; \
   (void)emulator_index
 
 // In a device function.
-#define EMULATOR_INDEX                                                               \
-  const uint3 threadIdx = emulator_index.thread, blockIdx = emulator_index.block;    \
+#define EMULATOR_INDEX                                                            \
+  const uint3 threadIdx = emulator_index.thread, blockIdx = emulator_index.block; \
   const dim3 blockDim = emulator_index.size, gridDim = emulator_index.grid
 
 #define EMULATOR_LANES for (int emulator_l = 0; emulator_l < emulator_n; ++emulator_l)
