@@ -76,8 +76,8 @@ def test_it_is_known_which_kernels_become_loops(kernel):
 def test_the_kernels_of_the_assignment_become_loops():
     how = explained(emulator_kit.ROOT / "solution/src/gpu_op.cu")
     fibers = {name for name, way in how.items() if way.startswith("fibers")}
-    assert fibers == {"softmax_kernel"}  # its lanes exchange values
+    # Lanes exchange values, and thread 0 reads what it wrote, which looks like a lost barrier.
+    assert fibers == {"softmax_kernel", "softmax_cross_entropy_kernel"}
     assert how["matrix_multiply_kernel_v1"] == "loops: in chunks"
     assert how["matrix_multiply_kernel"] == "loops, cut at barriers: in chunks"
-    assert how["softmax_cross_entropy_kernel"] == "loops, cut at barriers"
     assert len(how) > 12

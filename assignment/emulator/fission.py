@@ -43,6 +43,8 @@ class Kernel:
             self.check_uniform()
         self.find_plain()
         self.find_runs(body)
+        if self.has_barrier:
+            self.check_flow(body, [])
         self.classify()
         left = "bool* const emulator_left = ::emulator::take_locals<bool>(emulator_block); "
         left += "::std::memset(emulator_left, 0, blockDim.x * blockDim.y * blockDim.z); "
@@ -125,6 +127,27 @@ class Kernel:
             elif piece in self.levels:
                 for part in self.parts(piece):
                     self.find_runs(part)
+
+    def check_flow(self, statements, before):
+        """Refuses to cut where a barrier is missing, since cutting would do what it should.
+
+        `before` has the runs that come before without a barrier; returned are those at the end.
+        """
+        for piece in self.cut(statements):
+            if isinstance(piece, list):
+                if any(self.analysis.conflict(other, piece) for other in before):
+                    raise Refusal("threads may use what others write without a barrier between")
+                before = before + [piece]
+            elif self.is_barrier(piece):
+                before = []
+            elif piece in self.levels:
+                ends = [self.check_flow(part, before) for part in self.parts(piece)]
+                if piece.kind in ("for", "while", "do"):  # the next turn
+                    self.check_flow(self.parts(piece)[0], ends[0])
+                after = [run for end in ends for run in end]
+                is_sure = piece.kind == "block" or (piece.kind == "if" and piece.otherwise)
+                before = after if is_sure else before + after
+        return before
 
     def is_final(self, run):
         """Whether nothing follows a run."""

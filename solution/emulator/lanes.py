@@ -127,6 +127,13 @@ class Lanes:
     def keep(self, body):
         """Finds what lives across a loop's start or end; False if it cannot be kept."""
         pieces = [piece for kind, piece in self.pieces(body) if kind == "lanes"]
+        if any(
+            self.analysis.conflict(one, other)
+            for one in pieces
+            for other in pieces
+            if one is not other
+        ):
+            return False
         for piece in pieces:
             for variable in declared(piece):
                 if variable in self.analysis.plain or variable in self.kernel.stored:

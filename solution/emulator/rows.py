@@ -105,7 +105,8 @@ class Run(Lanes):
         text = self.declarations(needed) + self.text_of(self.statements)
         text = self.with_kept(self.statements, text)
         if changed or any(has_return(s) for s in self.statements):
-            text = "[%s]() mutable EMULATOR_INLINE { %s }();" % (", ".join(["&"] + changed), text)
+            mutable = "mutable" if changed else "EMULATOR_INLINE"
+            text = "[%s]() %s { %s }();" % (", ".join(["&"] + changed), mutable, text)
         left = "if (emulator_left[emulator_row + emulator_x]) continue; "
         return (
             "EMULATOR_ROWS { EMULATOR_ROW; (void)emulator_row; "
