@@ -59,6 +59,7 @@ HOW = {
     "parameters_change": LOOPS, "switches": LOOPS,
     "may_differ": "fibers: the condition around a barrier may differ among threads",
     "breaks_out": "fibers: break or continue in a loop with a barrier",
+    "lacks_a_barrier": "fibers: threads may use what others write without a barrier between",
     "takes_a_lambda": "fibers: a lambda",
     "votes": "fibers: it calls __syncthreads_count, which is not known",
     "hides_a_barrier": "fibers: the macro BARRIER",

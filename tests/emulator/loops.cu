@@ -353,6 +353,18 @@ __global__ void may_differ(float* out) {
 }
 SHOW(may_differ, 1, 64, out)
 
+__global__ void lacks_a_barrier(const float* in, float* out, int n) {
+  __shared__ float s[64];
+  float sum = 0;
+  for (int i = 0; i < n; ++i) {
+    s[threadIdx.x] = in[i * 64 + threadIdx.x];
+    __syncthreads();
+    sum += s[63 - threadIdx.x];
+  }
+  out[threadIdx.x] = sum;
+}
+SHOW(lacks_a_barrier, 1, 64, in, out, 6)
+
 __global__ void breaks_out(float* out, int n) {
   __shared__ float s[64];
   for (int i = 0; i < n; ++i) {
