@@ -105,11 +105,21 @@ def launch_edits(tokens, launch):
     last = find_arguments_end(tokens, launch, close + 3, name)
     parameters, arguments, edits = null_edits(tokens, close + 3, last)
     opening = "::emulator::emulator_kernel(EMULATOR_NAME(%s), [&](%s) { " % (name, parameters)
+    block = whole_block(name, parameters, arguments)
     return edits + [
         Edit(begin, begin, opening),
-        Edit(position, position + 3, "(%s); })(" % arguments),
+        Edit(position, position + 3, "(%s); }%s)(" % (arguments, block)),
         Edit(tokens.all[close].start, tokens.all[close + 2].end, ")"),
     ]
+
+
+def whole_block(name, parameters, arguments):
+    """A lambda more: the same call of the version that runs a whole block, if there is one."""
+    if "(" in name or "[" in name:
+        return ""
+    parameters = ", ".join(filter(None, ["auto emulator_block", parameters]))
+    call = "%s(%s)" % (name, ", ".join(filter(None, ["emulator_block", arguments])))
+    return ", [&](%s) -> decltype(%s) { return %s; }" % (parameters, call, call)
 
 
 def find_arguments_end(tokens, launch, index, name):

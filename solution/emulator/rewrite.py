@@ -25,6 +25,8 @@ import tempfile
 
 from cuda_tokens import SourceError, Tokens
 from launches import rewrite_launches, rewrite_macro_arguments
+from loops import add_loops
+from program import Program
 from refusals import refuse_in_kernels, refuse_missing
 from shared_variables import rewrite_shared
 
@@ -56,10 +58,15 @@ def local_headers(source):
     return [name for name in INCLUDE.findall(source) if not re.match(r"/|(.*/)?[.][.]/", name)]
 
 
-def rewrite(source, path):
-    """Plain C++ for a CUDA source; its compiler errors will name `path`."""
-    tokens = Tokens(source)
+def rewrite(source, path, program=None):
+    """Plain C++ for a CUDA source; its compiler errors will name `path`.
+
+    With a loops.Program, whose `sources` have this one, kernels become loops where they can.
+    """
+    tokens = program.sources[path] if program else Tokens(source)
     edits = [edit for rewrite_pass in PASSES for edit in rewrite_pass(tokens)]
+    if program:
+        edits += add_loops(program, edits, path)
     quoted = path.replace("\\", "\\\\").replace('"', '\\"')
     return PROLOGUE + '#line 1 "%s"\n' % quoted + apply_edits(source, edits)
 
@@ -82,11 +89,22 @@ def write(path, text):
     os.replace(file.name, path)
 
 
-def rewrite_file(path, output, done):
+def sources_of(path, found):
+    """Adds the tokens of a file and of its local headers to `found`, by their paths."""
+    source = read(path)
+    found[path] = Tokens(source)
+    for name in local_headers(source):
+        header = os.path.normpath(os.path.join(os.path.dirname(path), name))
+        if os.path.isfile(header) and header not in found:
+            sources_of(header, found)
+    return found
+
+
+def rewrite_file(path, output, done, program=None):
     """Rewrites a file and, into the same folder, its local headers; `done` gets their paths."""
     source = read(path)
     try:
-        text = rewrite(source, path)
+        text = rewrite(source, path, program)
     except SourceError as error:
         line = source.count("\n", 0, error.position) + 1
         raise SystemExit("%s:%d: error: %s" % (path, line, error)) from None
@@ -94,21 +112,37 @@ def rewrite_file(path, output, done):
     for name in local_headers(source):
         header = os.path.normpath(os.path.join(os.path.dirname(path), name))
         if os.path.isfile(header) and header not in done:
-            rewrite_file(header, os.path.join(os.path.dirname(output), name), done)
+            rewrite_file(header, os.path.join(os.path.dirname(output), name), done, program)
     # A header that is new to make would be built again by all that include it.
     if not os.path.exists(output) or path == done[0] or read(output) != text:
         write(output, text)
+
+
+def explain(program):
+    """Prints how each kernel runs."""
+    for kernel, way, reason in program.said:
+        print("%-36s %s%s" % (kernel, way, ": " + reason if reason else ""))
 
 
 def main():
     """Rewrites the file that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("source", help="CUDA source, as src/gpu_op.cu")
-    parser.add_argument("-o", dest="output", required=True, help="the C++ file to write")
+    parser.add_argument("-o", dest="output", help="the C++ file to write")
+    parser.add_argument("--no-loops", action="store_true", help="call each thread on its own")
+    parser.add_argument("--explain", action="store_true", help="only say how each kernel runs")
     arguments = parser.parse_args()
+    if not arguments.output and not arguments.explain:
+        parser.error("-o is missing")
     done = []
     try:
-        rewrite_file(arguments.source, arguments.output, done)
+        program = None if arguments.no_loops else Program(sources_of(arguments.source, {}))
+        if arguments.explain:
+            for path in program.sources:
+                rewrite(read(path), path, program)
+            explain(program)
+            return 0
+        rewrite_file(arguments.source, arguments.output, done, program)
     except OSError as error:
         print("%s: error: %s" % (error.filename, error.strerror), file=sys.stderr)
         return 1

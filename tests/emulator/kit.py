@@ -23,6 +23,15 @@ import configure  # noqa: E402
 # As in the Makefile: several such libraries may be loaded in one process.
 BIND = ["-Wl,-Bsymbolic"] if sys.platform == "linux" else []
 RUNNER = shlex.split(os.environ.get("EMULATOR_RUN", ""))
+# What the Makefile compiles kernels with.
+KERNEL_FLAGS = [
+    "-O3",
+    "-ffp-contract=off",
+    "-fopenmp-simd",
+    "-Wno-pass-failed",
+    "-include",
+    "cuda_runtime.h",
+]
 
 
 class Kit:
@@ -74,15 +83,24 @@ class Kit:
         """Runs rewrite.py as the Makefile does."""
         return self.call(sys.executable, EMULATOR / "rewrite.py", source, "-o", output)
 
-    def build_program(self, source):
-        """A program of a .cu file."""
-        program = self.folder / source.stem
+    def compile_kernels(self, source):
+        """The object file of a .cu file."""
         plain = self.folder / f"{source.stem}.cu.cc"
         done = self.rewrite(source, plain)
         assert done.returncode == 0, done.stderr
-        compiled = self.compile(
-            plain, self.folder / f"{source.stem}.cu.o", "-include", "cuda_runtime.h"
-        )
+        return self.compile(plain, self.folder / f"{source.stem}.cu.o", *KERNEL_FLAGS)
+
+    def build_shared(self, source):
+        """A library of a .cu file."""
+        library, compiled = self.folder / f"lib{source.stem}.so", self.compile_kernels(source)
+        rpath = f"-Wl,-rpath,{self.folder}"
+        done = self.call(*self.cxx, "-shared", "-o", library, compiled, self.library, rpath)
+        assert done.returncode == 0, done.stderr
+        return library
+
+    def build_program(self, source):
+        """A program of a .cu file."""
+        program, compiled = self.folder / source.stem, self.compile_kernels(source)
         done = self.call(
             *self.cxx,
             compiled,
@@ -99,11 +117,16 @@ class Kit:
         return self.call(*self.runner, self.folder / program, case, env=env)
 
 
+def programs():
+    """The sources of all programs; speed.cu is none."""
+    return sorted(path for path in PROGRAMS.glob("*.cu") if path.stem != "speed")
+
+
 @functools.cache
 def built(folder):
     """The library and all programs, in a folder; built at the first call."""
     kit = Kit(folder)
     kit.build_library()
     with ThreadPoolExecutor() as pool:
-        list(pool.map(kit.build_program, sorted(PROGRAMS.glob("*.cu"))))
+        list(pool.map(kit.build_program, programs()))
     return kit

@@ -30,6 +30,7 @@ struct Grid {
   const char* kernel;
   Config config;
   ThreadFunction function;
+  BlockFunction block_function;  // or null
   const void* call;
   std::atomic<bool> failed;
 };
@@ -91,6 +92,8 @@ class Block {
 
   /*! \brief Ends the launch with a sticky error, from a thread; prints the message. */
   [[noreturn]] void fail(cudaError_t error, const std::string& message);
+  /*! \brief Leaves a block function at a wrong address, so that its threads are run one by one. */
+  void leave_loops(const std::string& fault);
   /*! \brief "kernel k, block (1, 0, 0), thread (2, 0, 0)" */
   std::string where() const;
   bool is_stack_guard(uintptr_t address) const { return fibers_.is_guard(address); }
@@ -102,6 +105,11 @@ class Block {
 
   [[noreturn]] static void fiber_main();
   void start(Grid* grid);
+  void go_to(int64_t block);
+  void run_fibers();
+  void run_loops();
+  void run_block_functions();
+  bool find_thread();
   bool run_block();
   void run_threads();
   [[noreturn]] void leave_fiber();
@@ -124,6 +132,9 @@ class Block {
   Context base_;  // the CPU thread's own stack
 
   Grid* grid_ = nullptr;
+  int64_t next_ = 0, end_ = 0;  // the blocks left to run
+  bool in_loops_ = false;       // in a block function
+  std::string fault_;           // what went wrong there
   int count_ = 0, started_ = 0, finished_ = 0;
   int waiting_ = 0, waiting_for_block_ = 0;
   int block_votes_ = 0, block_result_ = 0;

@@ -48,6 +48,7 @@ std::string describe(uintptr_t address) {
 }
 
 [[noreturn]] void fail_kernel(Block* block, uintptr_t address) {
+  block->leave_loops("accessed address " + describe(address));
   if (block->is_stack_guard(address))
     block->fail(cudaErrorIllegalAddress,
                 "emulated GPU: " + block->where() + ": the stack overflowed; a thread has " +

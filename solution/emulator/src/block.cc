@@ -12,6 +12,7 @@
 
 #include "emulator/shared.h"
 #include "error.h"
+#include "locals.h"
 #include "protection.h"
 #include "shared.h"
 
@@ -80,14 +81,57 @@ void Block::run(Grid* grid, int64_t begin, int64_t end) {
   DeviceAccess access;
   use_shared(shared_);
   running_block = this;
-  for (int64_t i = begin; i < end && !grid->failed; ++i) {
-    int64_t rest = i / gridDim.x;
-    blockIdx.x = static_cast<unsigned>(i % gridDim.x);
-    blockIdx.y = static_cast<unsigned>(rest % gridDim.y);
-    blockIdx.z = static_cast<unsigned>(rest / gridDim.y);
+  next_ = begin, end_ = end;
+  grid->block_function != nullptr ? run_loops() : run_fibers();
+  running_block = nullptr;
+}
+
+void Block::go_to(int64_t block) {
+  const int64_t rest = block / gridDim.x;
+  blockIdx.x = static_cast<unsigned>(block % gridDim.x);
+  blockIdx.y = static_cast<unsigned>(rest % gridDim.y);
+  blockIdx.z = static_cast<unsigned>(rest / gridDim.y);
+  // NaN, so that reading what was never written shows.
+  std::memset(emulator_dynamic_shared, 0xff, grid_->config.shared);
+  ++emulator_block_number;
+}
+
+void Block::run_fibers() {
+  for (; next_ < end_ && !grid_->failed; ++next_) {
+    go_to(next_);
     if (!run_block()) break;
   }
-  running_block = nullptr;
+}
+
+// All blocks on one fiber, whose stack has a guard.
+void Block::run_loops() {
+  fiber_ = fibers_.take(&Block::fiber_main);
+  if (fiber_ == nullptr) return run_fibers();
+  fault_.clear();
+  forget_ranges();
+  in_loops_ = true;
+  switch_context(&base_, &fiber_->context);
+  if (!in_loops_) return;
+  in_loops_ = false;
+  DeviceAccess::renew();  // after a signal handler
+  fibers_.take_back_all();
+  if (!find_thread()) return;
+  grid_->failed = true;
+  if (set_sticky_error(cudaErrorIllegalAddress))
+    std::fprintf(stderr, "emulated GPU: kernel %s, block %s: %s\n", grid_->kernel,
+                 text(blockIdx).c_str(), fault_.c_str());
+}
+
+// Runs the block that failed once more, thread by thread; false if that told who it was.
+bool Block::find_thread() {
+  go_to(next_);
+  return run_block();
+}
+
+void Block::leave_loops(const std::string& fault) {
+  if (!in_loops_) return;
+  fault_ = fault;
+  switch_context(&fiber_->context, &base_);
 }
 
 // False if the block failed, and left its threads where they were.
@@ -100,9 +144,6 @@ bool Block::run_block() {
     warps_[first / kWarp] = Warp{0, missing};
   }
   for (int i = 0; i < count_; ++i) threads_[i].finished = false;
-  // NaN, so that reading what was never written shows.
-  std::memset(emulator_dynamic_shared, 0xff, grid_->config.shared);
-  ++emulator_block_number;
   fiber_ = fibers_.take(&Block::fiber_main);
   if (fiber_ == nullptr) return false;
   switch_context(&base_, &fiber_->context);
@@ -113,8 +154,21 @@ bool Block::run_block() {
 }
 
 void Block::fiber_main() {
+  if (running_block->in_loops_) running_block->run_block_functions();
   running_block->run_threads();
   running_block->leave_fiber();
+}
+
+void Block::run_block_functions() {
+  for (; next_ < end_ && !grid_->failed; ++next_) {
+    go_to(next_);
+    release_locals();
+    grid_->block_function(grid_->call, {blockIdx, blockDim, gridDim});
+  }
+  in_loops_ = false;
+  Fiber* left = fiber_;
+  fibers_.give_back(left);
+  switch_context(&left->context, &base_);
 }
 
 // Runs threads that have not started, until one is done while others are ready to go on.

@@ -44,6 +44,12 @@ cudaError_t check(const Config& config) {
   return is_stream(config.stream) ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
 
+// EMULATOR_LOOPS=0 has every thread called on its own, to compare.
+bool use_loops() {
+  const char* wanted = std::getenv("EMULATOR_LOOPS");
+  return wanted == nullptr || std::atoi(wanted) != 0;
+}
+
 void run(Grid* grid) {
   const dim3 &blocks = grid->config.grid, &threads = grid->config.block;
   int64_t count = static_cast<int64_t>(blocks.x) * blocks.y * blocks.z;
@@ -60,14 +66,16 @@ void run(Grid* grid) {
 
 }  // namespace
 
-void launch(const char* name, const Config& config, ThreadFunction function, const void* call) {
+void launch(const char* name, const Config& config, ThreadFunction function,
+            BlockFunction block_function, const void* call) {
   if (Block* block = Block::running())
     block->fail(cudaErrorNotSupported, "emulated GPU: " + block->where() + ": launches kernel " +
                                            name + "; a kernel cannot launch another here");
   if (sticky_error() != cudaSuccess) return;
   if (report(check(config)) != cudaSuccess) return;
   install_fault_handler();
-  Grid grid{name, config, function, call, {false}};
+  if (!use_loops()) block_function = nullptr;
+  Grid grid{name, config, function, block_function, call, {false}};
   run(&grid);
 }
 

@@ -1,0 +1,371 @@
+"""What is the same for all threads of a block, and what each thread has of its own.
+
+A value is *uniform* if it is made of nothing but parameters that are never assigned, constants,
+blockIdx, blockDim, gridDim, and local variables made of these. It is *plain* if it may also use
+threadIdx, but no memory: then it may be computed again wherever it is needed.
+"""
+
+import re
+
+from functions import BARRIER, CASTS, INDICES, PURE, call_name
+from statements import TYPE_WORDS, Parser
+
+CONSTANTS = frozenset(
+    "true false warpSize INFINITY NAN nullptr NULL sizeof const unsigned FLT_MAX FLT_MIN "
+    "FLT_EPSILON DBL_MAX INT_MAX INT_MIN UINT_MAX CUDART_INF_F".split()
+)
+INTEGER = re.compile(
+    r"(unsigned |signed |std :: |long |short )*(int|unsigned|long|short|size_t|ptrdiff_t|"
+    r"u?int(8|16|32|64)_t|uint)"
+)
+# How an integer changes from a thread to its neighbour in x: not, by 1, not (if the first and
+# the last of some threads agree), or in any way.
+FIXED, CONSECUTIVE, ALIKE, ANY = "fixed", "consecutive", "alike", "any"
+
+
+class Analysis:
+    """The variables of one function, and the questions that may be asked about expressions."""
+
+    def __init__(self, program, function):
+        self.program, self.function = program, function
+        self.tokens, self.text = function.tokens, function.tokens.text
+        self.block = function.parse()
+        self.variables = list(function.parameters)
+        for statement in self.block.walk():
+            self.variables += getattr(statement, "variables", [])
+        self.owner = {i: variable for variable in self.variables for i in variable.uses}
+        self.constants = function.template_names() | program.constants | CONSTANTS
+        self.changes = {v: [i for i in v.uses if self.is_changed(v, i)] for v in self.variables}
+        self.pinned = {v for v in self.variables if any(self.is_pinned(i) for i in v.uses)}
+        self.uniform = set()  # variables; fission.py fills it
+        self.plain = set()
+        self.kinds = {}
+
+    # Uses of variables
+
+    def adjacent(self, i):
+        """Whether a token touches the next one."""
+        return (
+            i + 1 < len(self.tokens.all) and self.tokens.all[i].end == self.tokens.all[i + 1].start
+        )
+
+    def is_changed(self, variable, i):
+        """Whether a variable is assigned where it is named."""
+        before, j = self.text(i - 1), i + 1
+        if before in ("+", "-") and self.text(i - 2) == before and self.adjacent(i - 2):
+            return True
+        is_pointer = "*" in variable.stars or (variable.is_parameter and variable.dimensions)
+        while self.text(j) == "." or (self.text(j) == "[" and not is_pointer):
+            j = j + 2 if self.text(j) == "." else self.tokens.match_forward(j) + 1
+        sign, following = self.text(j), self.text(j + 1)
+        if sign in ("+", "-") and following == sign and self.adjacent(j):
+            return True
+        if sign == "=":
+            return following != "=" or not self.adjacent(j)
+        if sign and sign in "+-*/%&|^" and following == "=" and self.adjacent(j):
+            return True
+        return sign == "<<=" or (sign == ">" and following == ">=" and self.adjacent(j))
+
+    def is_operand_before(self, i):
+        """Whether a value ends before a token, so that & or * there has two operands."""
+        before = self.tokens.all[i - 1]
+        if before.text == ")":
+            first = self.tokens.match_backward(i - 1)
+            words = [self.text(k) for k in range(first + 1, i - 1)]
+            return not all(w in TYPE_WORDS or w in ("const", "*") for w in words)
+        return (
+            before.kind in ("number", "text")
+            or before.text == "]"
+            or (before.kind == "word" and before.text not in ("return", "else", "do", "case"))
+        )
+
+    def is_pinned(self, i):
+        """Whether a variable's address is taken where it is named, in whatever way."""
+        if self.text(i - 1) == "&" and not self.is_operand_before(i - 1):
+            return not (self.text(i - 2) == "&" and self.adjacent(i - 2))
+        depth, k = 0, i
+        while self.text(k) not in (";", "{", "}", ""):
+            depth += (self.text(k) == ")") - (self.text(k) == "(")
+            if depth < 0:
+                name = call_name(self.tokens, k)
+                for other in self.program.functions.get(self.text(name), []) if name else []:
+                    if any(other.tokens.text(j) == "&" for j in range(other.open, other.close)):
+                        return True
+                depth = 0
+            k -= 1
+        return any(v.is_reference and v.initial and v.initial[0] <= i <= v.initial[1]
+                   for v in self.variables)  # fmt: skip
+
+    def is_fixed(self, variable):
+        """Whether a variable keeps the value that it begins with."""
+        return (
+            not self.changes[variable]
+            and variable not in self.pinned
+            and not variable.is_reference
+            and not variable.is_shared
+            and (variable.dimensions is None or variable.is_parameter)
+        )
+
+    def names(self, first, last):
+        """The variables that are named between two indices."""
+        return {self.owner[i] for i in range(first, last + 1) if i in self.owner}
+
+    # Expressions
+
+    def is_uniform(self, part):
+        """Whether the expression in a range is uniform."""
+        return part is not None and all(
+            self.is_allowed(i, self.uniform, False) for i in range(part[0], part[1] + 1)
+        )
+
+    def is_plain(self, part):
+        """Whether the expression in a range is plain."""
+        return part is not None and all(
+            self.is_allowed(i, self.uniform | self.plain, True) for i in range(part[0], part[1] + 1)
+        )
+
+    def is_allowed(self, i, variables, with_thread):
+        """Whether a token may be in an expression of these variables."""
+        token = self.tokens.all[i]
+        if i in self.owner:
+            return self.owner[i] in variables and not self.is_changed(self.owner[i], i)
+        if token.kind == "word":
+            return self.is_allowed_word(i, with_thread)
+        if token.text in ("*", "&") and not self.is_operand_before(i):
+            return token.text == "&" and self.text(i - 1) == "&" and self.adjacent(i - 1)
+        return (
+            token.kind == "number"
+            or token.text not in ("[", "->", "{", "?:", "=")
+            or (token.text == "=" and self.is_comparison(i))
+        )
+
+    def is_comparison(self, i):
+        """Whether an = is part of ==, != (<= and >= are tokens)."""
+        if self.text(i - 1) in ("=", "!") and self.adjacent(i - 1):
+            return True
+        return self.text(i + 1) == "=" and self.adjacent(i)
+
+    def is_allowed_word(self, i, with_thread):
+        word = self.text(i)
+        if self.text(i - 1) in (".", "->"):
+            return self.text(i - 1) == "." and self.text(i + 1) != "("
+        if word in INDICES:
+            return with_thread or word != "threadIdx"
+        if word in TYPE_WORDS or word in CASTS or word in self.constants or word in PURE:
+            return True
+        if word in self.program.macros:
+            words = set(self.program.macro_words(word))
+            return with_thread or "threadIdx" not in words
+        return with_thread and self.returned(i) is not None
+
+    def returned(self, i):
+        """Analysis and range of what a call at an index returns, if it only computes that."""
+        called = self.program.functions.get(self.text(i), [])
+        if len(called) != 1 or called[0].is_kernel or called[0].brace is None:
+            return None
+        function = called[0]
+        if function is self.function or self.program.problem(function) is not None:
+            return None
+        body = function.parse().body
+        if len(body) != 1 or body[0].kind != "return":
+            return None
+        inner = Analysis(self.program, function)
+        inner.uniform = {v for v in function.parameters if inner.is_fixed(v)}
+        part = (body[0].first + 1, body[0].last - 1)
+        return (inner, part) if inner.is_plain(part) else None
+
+    # Threads beside each other
+
+    def kind(self, part):
+        """How the plain integer in a range changes along x."""
+        first, last = part
+        if self.text(first) == "(" and self.tokens.match_forward(first) == last:
+            return self.kind((first + 1, last - 1))
+        if not self.varies(part):
+            return FIXED
+        if not self.is_integral(part):
+            return ANY
+        if last == first + 2 and self.text(first) == "threadIdx":
+            return CONSECUTIVE
+        if first == last and first in self.owner:
+            return self.kinds.get(self.owner[first], ANY)
+        if self.text(first) == "static_cast":
+            opening = self.text(first + 2)
+            behind = first + 4
+            if INTEGER.fullmatch(opening) and self.tokens.match_forward(behind) == last:
+                return self.kind((behind + 1, last - 1))
+            if self.text(behind) == "(" and self.tokens.match_forward(behind) == last:
+                return ANY
+        if self.text(first + 1) == "(" and last == first + 2 and self.returned(first):
+            inner, returned = self.returned(first)
+            return inner.kind(returned)
+        return self.kind_of_sum(part)
+
+    def varies(self, part):
+        """Whether an expression may differ along x."""
+        for i in range(part[0], part[1] + 1):
+            word = self.text(i)
+            if word == "threadIdx" and self.text(i + 2) not in ("y", "z"):
+                return True
+            if i in self.owner and self.kinds.get(self.owner[i], FIXED) != FIXED:
+                return True
+            if word in self.program.functions and i not in self.owner:
+                returned = self.returned(i)
+                if returned is None or returned[0].varies(returned[1]):
+                    return True
+            if word in self.program.macros:
+                if {"threadIdx"} & set(self.program.macro_words(word)):
+                    return True
+        return False
+
+    def kind_of_sum(self, part):
+        """The kind of `a + b - c`, of `a / b` and of `a % b`."""
+        terms, signs = self.split(part, "+-")
+        if terms is None:
+            return ANY
+        if len(terms) > 1:
+            varying = [k for k, term in enumerate(terms) if self.varies(term)]
+            if len(varying) != 1 or (varying[0] > 0 and signs[varying[0] - 1] == "-"):
+                return ANY
+            return self.kind(terms[varying[0]])
+        factors, signs = self.split(part, "*/%")
+        if factors is None or len(factors) != 2 or self.varies(factors[1]):
+            return ANY
+        if self.kind(factors[0]) != CONSECUTIVE:
+            return ANY
+        return {"/": ALIKE, "%": CONSECUTIVE}.get(signs[0], ANY)
+
+    def split(self, part, separators):
+        """The ranges between operators outside of brackets; None if there are weaker ones."""
+        found, signs, begin, i = [], [], part[0], part[0]
+        while i <= part[1]:
+            text = self.text(i)
+            if text in CASTS:
+                i = self.skip_cast(i)
+            elif text in ("(", "["):
+                i = self.tokens.match_forward(i)
+            elif text in separators and self.is_operand_before(i):
+                found.append((begin, i - 1))
+                signs.append(text)
+                begin = i + 1
+            elif text in ("<", ">", "=", "?", ":", "&", "|", "^", ",", "<<", ">=", "<=", "!", "~"):
+                return None, None
+            i += 1
+        return found + [(begin, part[1])], signs
+
+    def skip_cast(self, i):
+        """Index of the > of static_cast<...>."""
+        return Parser(self.tokens).template_forward(i + 1) or i
+
+    def is_integral(self, part):
+        """Whether nothing in an expression has a fraction."""
+        for i in range(part[0], part[1] + 1):
+            token = self.tokens.all[i]
+            words = [token.text]
+            if token.text in self.program.macros:
+                words = list(self.program.macro_words(token.text))
+            if i in self.owner and not INTEGER.fullmatch(self.owner[i].type):
+                return False
+            for word in words:
+                if re.match(r"\.?\d", word) and not re.fullmatch(
+                    r"(0[xX])?[\da-fA-F]+[uUlL]*", word
+                ):
+                    return False
+                if re.match(r"float|double|half", word) or word in PURE:
+                    return False
+        return True
+
+    def is_falling(self, part, rising=False):
+        """Whether a condition, once false along x, stays false: `i < n && j < m`.
+
+        With `rising`, once true stays true: `i >= n || j >= m`.
+        """
+        joint, other = ("|", "&") if rising else ("&", "|")
+        begin, i, parts = part[0], part[0], []
+        while i <= part[1]:
+            if self.text(i) in ("(", "["):
+                i = self.tokens.match_forward(i)
+            elif self.text(i) in (other, "?", ","):
+                return not self.varies(part)
+            elif self.text(i) == joint and self.text(i + 1) == joint and self.adjacent(i):
+                parts.append((begin, i - 1))
+                begin = i = i + 2
+                continue
+            i += 1
+        return all(self.falls(term, rising) for term in parts + [(begin, part[1])])
+
+    def falls(self, part, rising):
+        """Whether `i < n`, or with `rising` `i >= n`, has its varying side on the left alone."""
+        if not self.varies(part):
+            return True
+        if self.text(part[0]) == "(" and self.tokens.match_forward(part[0]) == part[1]:
+            return self.is_falling((part[0] + 1, part[1] - 1), rising)
+        wanted = (">", ">=") if rising else ("<", "<=")
+        signs, i = [], part[0]
+        while i <= part[1]:
+            if self.text(i) in CASTS:
+                i = self.skip_cast(i)
+            elif self.text(i) == "(":
+                i = self.tokens.match_forward(i)
+            elif self.text(i) in ("<", "<=", ">", ">=", "=", "!"):
+                signs.append(i)
+            i += 1
+        if len(signs) != 1 or self.text(signs[0]) not in wanted:
+            return False
+        left, right = (part[0], signs[0] - 1), (signs[0] + 1, part[1])
+        if self.varies(right):
+            return False
+        if left[0] == left[1] and left[0] in self.owner:
+            return self.kinds.get(self.owner[left[0]]) == CONSECUTIVE
+        return self.text(left[0]) == "threadIdx" and left[1] == left[0] + 2
+
+    def touched(self, statements):
+        """Names of the memory that statements use, and of that which they may write."""
+        used, written = set(), set()
+        for statement in statements:
+            variables = getattr(statement, "variables", [])
+            if variables and all(v in self.plain for v in variables):
+                continue
+            for i in range(statement.first, statement.last + 1):
+                if self.is_memory(i):
+                    used.add(self.text(i))
+                    if self.may_write(i):
+                        written.add(self.text(i))
+        return used, written
+
+    def is_memory(self, i):
+        """Whether a token names memory that other threads may use, too."""
+        variable = self.owner.get(i)
+        if variable is None:
+            is_name = self.tokens.all[i].kind == "word" and self.text(i - 1) not in (".", "->")
+            return is_name and self.text(i + 1) == "["
+        is_array = variable.is_parameter and variable.dimensions
+        return bool(variable.is_shared or "*" in variable.stars or is_array)
+
+    def may_write(self, i):
+        """Whether the memory that a token names is assigned, or handed on."""
+        if self.text(i + 1) not in ("[", "->"):
+            return True
+        j = i + 1
+        while self.text(j) in ("[", ".", "->"):
+            j = self.tokens.match_forward(j) + 1 if self.text(j) == "[" else j + 2
+        before, sign, following = self.text(i - 1), self.text(j), self.text(j + 1)
+        if sign == "=" and not (following == "=" and self.adjacent(j)):
+            return True
+        if sign in ("+", "-") and following == sign and self.adjacent(j):
+            return True
+        if before == "&" or (before in ("+", "-") and self.text(i - 2) == before):
+            return True
+        if sign and sign in "+-*/%&|^" and following == "=" and self.adjacent(j):
+            return True
+        return sign == "<<=" or (sign == ">" and following == ">=")
+
+    def conflict(self, first, second):
+        """Whether one list of statements may write what another one uses."""
+        used, written = self.touched(first)
+        used_too, written_too = self.touched(second)
+        return bool(used & written_too or written & used_too)
+
+    def has_barrier(self, statement):
+        """Whether a barrier stands in a statement."""
+        return any(self.text(i) == BARRIER for i in range(statement.first, statement.last + 1))

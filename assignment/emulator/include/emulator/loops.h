@@ -1,0 +1,154 @@
+/*!
+ * \file loops.h
+ * \brief What loops.py builds a second version of a kernel from, one that runs a whole block.
+ *
+ *   __global__ void add(int n, const float* a, float* out) {
+ *     int i = blockIdx.x * blockDim.x + threadIdx.x;
+ *     if (i < n) out[i] += a[i];
+ *   }
+ *
+ * gets an overload whose first parameter is a BlockIndex; launch.h finds it. There the threads of
+ * the block are the turns of loops, which a C++ compiler vectorises, and threadIdx is a local
+ * variable that hides the one of language.h.
+ */
+#ifndef EMULATOR_LOOPS_H_
+#define EMULATOR_LOOPS_H_
+
+// Its macros become parts of kernels, about which a compiler should not warn twice.
+#pragma GCC system_header
+
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+#include "emulator/language.h"
+
+extern "C" {
+/*! \brief Memory for variables of all threads of a block, until the block's end. */
+void* emulator_take_locals(size_t size);
+/*! \brief Whether all of some memory may be read; false if that is not known. */
+bool emulator_is_readable(const void* begin, size_t size);
+}
+
+namespace emulator {
+
+/*! \brief Which block runs. */
+struct BlockIndex {
+  uint3 block;
+  dim3 size, grid;
+};
+
+/*! \brief Which thread runs: the first argument of device functions that ask. */
+struct Index {
+  uint3 thread, block;
+  dim3 size, grid;
+};
+
+/*! \brief Returned by a function that runs a block; in vain if a type cannot be copied as bytes. */
+template <typename... Types>
+struct Looped {
+  static constexpr bool value = (... && std::is_trivially_copyable<Types>::value);
+};
+
+/*! \brief A variable of which each thread of the block has its own. */
+template <typename T>
+T* take_locals(const BlockIndex& index) {
+  const size_t threads = static_cast<size_t>(index.size.x) * index.size.y * index.size.z;
+  return static_cast<T*>(emulator_take_locals(threads * sizeof(T)));
+}
+
+template <typename T>
+bool is_readable(const T* begin, unsigned count) {
+  return emulator_is_readable(begin, count * sizeof(T));
+}
+
+/*! \brief A number of threads side by side that the compiler knows. */
+template <int n>
+using Threads = std::integral_constant<int, n>;
+
+const unsigned kChunk = 16;
+
+/*!
+ * \brief Runs `body(x, n)`, threads x .. x + n - 1, for all threads of a row that are active.
+ *
+ * Several at a time where the integers that `alike(x, n)` compares grow as they should; all, or
+ * with `chunks` kChunk. If those of `ordered(x, n)` do, and `falling`, the active come first.
+ */
+template <bool chunks, bool falling, typename Active, typename Alike, typename Body>
+__forceinline__ void run_row(unsigned width, const Active& active, bool ordered, const Alike& alike,
+                             const Body& body) {
+  unsigned x = 0;
+  const bool first = falling && ordered;
+  if constexpr (falling) {
+    if (ordered && !active(width - 1)) {
+      unsigned above = width - 1;  // the first that is not lies in x .. above
+      for (unsigned low = 0; low < above;) {
+        const unsigned middle = (low + above) / 2;
+        if (active(middle))
+          low = middle + 1;
+        else
+          above = middle;
+      }
+      width = above;
+    }
+  }
+  if constexpr (chunks) {
+    for (unsigned n; x < width; x += n) {
+      n = width - x < kChunk ? width - x : kChunk;
+      bool all = n == kChunk && alike(x, kChunk);
+      if (!first)
+        for (unsigned i = 0; i < n; ++i) all = all && active(x + i);
+      if (all)
+        body(x, Threads<kChunk>());
+      else
+        for (unsigned i = x; i < x + n; ++i)
+          if (first || active(i)) body(i, Threads<1>());
+    }
+    return;
+  } else if (width > 0 && alike(0, width)) {
+    bool all = true;
+    if (!first)
+      for (unsigned i = 0; i < width; ++i) all &= active(i);
+    if (all) return body(0, static_cast<int>(width));
+  }
+  if constexpr (!chunks)
+    for (; x < width; ++x)
+      if (first || active(x)) body(x, Threads<1>());
+}
+
+}  // namespace emulator
+
+#define EMULATOR_INLINE __attribute__((always_inline))
+#define EMULATOR_UNREACHABLE_IF(condition) \
+  if (condition) __builtin_unreachable()
+
+// A compiler that knows CUDA's limits knows that indices do not overflow.
+#define EMULATOR_BLOCK                                                                            \
+  const uint3 blockIdx = emulator_block.block;                                                    \
+  const dim3 blockDim = emulator_block.size, gridDim = emulator_block.grid;                       \
+  EMULATOR_UNREACHABLE_IF(blockDim.x - 1 > 1023 || blockDim.y - 1 > 1023 || blockDim.z - 1 > 63); \
+  EMULATOR_UNREACHABLE_IF(blockIdx.x > 0x7fffffff || blockIdx.y > 65535 || blockIdx.z > 65535)
+
+#define EMULATOR_ROWS                                                  \
+  for (unsigned emulator_z = 0; emulator_z < blockDim.z; ++emulator_z) \
+    for (unsigned emulator_y = 0; emulator_y < blockDim.y; ++emulator_y)
+
+// The thread's number is emulator_row + threadIdx.x.
+#define EMULATOR_ROW          \
+  const size_t emulator_row = \
+      (static_cast<size_t>(emulator_z) * blockDim.y + emulator_y) * blockDim.x
+
+#define EMULATOR_THREAD(X)                                                           \
+  const uint3 threadIdx = {X, emulator_y, emulator_z};                               \
+  EMULATOR_UNREACHABLE_IF(threadIdx.x > 1023);                                       \
+  const ::emulator::Index emulator_index = {threadIdx, blockIdx, blockDim, gridDim}; \
+  (void)emulator_index
+
+// In a device function.
+#define EMULATOR_INDEX                                                            \
+  const uint3 threadIdx = emulator_index.thread, blockIdx = emulator_index.block; \
+  const dim3 blockDim = emulator_index.size, gridDim = emulator_index.grid
+
+#define EMULATOR_LANES for (int emulator_l = 0; emulator_l < emulator_n; ++emulator_l)
+
+#endif  // EMULATOR_LOOPS_H_

@@ -1,0 +1,313 @@
+"""Writes the loops over threads for a run: statements without a barrier.
+
+    thread by thread     for y, for x: the statements
+    rows                 the conditions that the statements stand under are checked for all
+                         threads of a row first, so that what remains has none
+    chunks               neighbouring threads take each turn of a uniform loop together: their
+                         sums are independent, so that a CPU adds several at once
+
+Each thread does the same operations in the same order in all three.
+"""
+
+from analysis import ALIKE, CONSECUTIVE, FIXED
+from cuda_tokens import Edit
+from lanes import Lanes, declared, declared_within, has_return
+
+LEAVE = "{ emulator_left[emulator_row + threadIdx.x] = true; return; }"
+
+
+class Run(Lanes):
+    """Writes one run of a kernel."""
+
+    def write(self):
+        """The run as text."""
+        body = self.peel(self.statements)
+        if self.may_go_together(body):
+            self.find_loops(body)
+            if self.loops and self.keep(body):
+                self.kernel.has_lanes = True
+                return self.rows(body, True)
+            if all(s.kind in ("expression", "declaration", "empty") for s in body):
+                return self.rows(body, False)
+        return self.one_by_one()
+
+    def declarations(self, variables):
+        return "".join(self.kernel.declaration(v) for v in variables)
+
+    def text_of(self, statements):
+        """The text of statements, returns turned into marks where a barrier follows."""
+        edits = []
+        if self.kernel.has_barrier and not self.kernel.is_final(self.statements):
+            edits = [s for statement in statements for s in statement.walk() if s.kind == "return"]
+        tokens = self.kernel.tokens.all
+        edits = [Edit(tokens[s.first].start, tokens[s.last].end, LEAVE) for s in edits]
+        edits += self.edits
+        parts = []
+        for statement in statements:
+            if statement.kind == "declaration" and not statement.variables[0].is_shared:
+                parts += [self.declared_text(v) for v in statement.variables]
+            else:
+                parts.append(self.code(statement.first, statement.last, edits))
+        return " ".join(parts)
+
+    def declared_text(self, variable):
+        """A declaration; of a kept array as a reference to its place."""
+        stored = variable in self.kernel.stored or variable in self.kept
+        if not stored or not self.by_reference(variable):
+            return self.kernel.declaration(variable)
+        text = self.reference(variable)
+        if variable.initial is None:
+            return text
+        value = "emulator_value_%s" % variable.name
+        copy = self.kernel.declaration(variable).replace(variable.name, value, 1)
+        return text + "{ %s ::std::memcpy(&%s, &%s, sizeof %s); } " % (
+            copy, variable.name, value, value)  # fmt: skip
+
+    def place(self, variable):
+        """Where a thread's own value of a kept variable lies."""
+        if variable in self.kept:
+            return "emulator_some_%s[emulator_l]" % variable.name
+        return "emulator_all_%s[emulator_row + threadIdx.x]" % variable.name
+
+    def reference(self, variable):
+        kind = "some" if variable in self.kept else "all"
+        kind, name = "type" if kind == "all" else "kind", variable.name
+        return "emulator_%s_%s& %s = %s; " % (kind, name, name, self.place(variable))
+
+    def with_kept(self, statements, text):
+        """Text between the loads and the stores of what lives longer than the statements."""
+        before = after = ""
+        own = declared(statements)
+        changed = self.analysis.names(*self.span(statements))
+        for variable in self.kernel.stored + [v for v in self.kept if v not in self.moved]:
+            if variable not in changed and variable not in own:
+                continue
+            by_reference = self.by_reference(variable)
+            if variable not in own:
+                const = "const " if "const" in variable.specifiers else ""
+                before += self.reference(variable) if by_reference else "%s%s %s = %s; " % (
+                    const, variable.type, variable.name, self.place(variable))  # fmt: skip
+            if not by_reference and (variable in own or self.is_changed(variable, statements)):
+                after += "%s = %s; " % (self.place(variable), variable.name)
+        return before + text + " " + after
+
+    def is_changed(self, variable, statements):
+        first, last = self.span(statements)
+        return any(first <= i <= last for i in self.analysis.changes[variable])
+
+    def one_by_one(self):
+        """All statements for one thread, then for the next."""
+        changed = [p.name for p in self.kernel.function.parameters
+                   if p not in self.analysis.uniform or not self.kernel.has_barrier
+                   if self.analysis.changes[p] or p in self.analysis.pinned]  # fmt: skip
+        own = declared_within(self.statements)
+        needed = self.needed(*self.span(self.statements), but=own)
+        text = self.declarations(needed) + self.text_of(self.statements)
+        text = self.with_kept(self.statements, text)
+        if changed or any(has_return(s) for s in self.statements):
+            mutable = "mutable" if changed else "EMULATOR_INLINE"
+            text = "[%s]() %s { %s }();" % (", ".join(["&"] + changed), mutable, text)
+        left = "if (emulator_left[emulator_row + emulator_x]) continue; "
+        return (
+            "EMULATOR_ROWS { EMULATOR_ROW; (void)emulator_row; "
+            "for (unsigned emulator_x = 0; emulator_x < blockDim.x; ++emulator_x) { %s"
+            "EMULATOR_THREAD(emulator_x); %s } }" % (left if self.kernel.leaves_early else "", text)
+        )
+
+    def rows(self, body, chunks):
+        """The body for a row of threads at a time, or for chunks of it."""
+        own = [g for g in self.guards if not isinstance(g, tuple)]
+        before = self.needed(*self.span(self.statements), but=own + declared_within(body))
+        steady = [v for v in before + own if self.analysis.kinds[v] != FIXED]
+        used = self.needed(*self.span(body))
+        compared = self.compared = [
+            v for v in steady if v in used and self.analysis.kinds[v] in (ALIKE, CONSECUTIVE)
+        ]
+        if not chunks:
+            self.find_ahead(body)
+        return (
+            "EMULATOR_ROWS { EMULATOR_ROW; (void)emulator_row; "
+            + self.active(before, compared)
+            + self.alike(compared)
+            + self.ordered(before)
+            + self.body(before + own, steady, body, chunks)
+            + "::emulator::run_row<%s, %s>(blockDim.x, emulator_is_active, emulator_is_ordered, "
+            "emulator_alike, emulator_body); }"
+            % ("true" if chunks else "false", "true" if self.is_falling() else "false")
+        )
+
+    def active(self, before, compared):
+        """A lambda: whether a thread runs the body, and the integers to compare."""
+        parts = [self.declarations(before)]
+        if self.kernel.leaves_early:
+            parts.append("if (emulator_left[emulator_row + emulator_x]) return false; ")
+        for guard in self.guards:
+            if isinstance(guard, tuple):
+                wanted = "!" if guard[1] else ""
+                parts.append("if (%s(%s)) return false; " % (wanted, self.code(*guard[0])))
+            else:
+                parts.append(self.kernel.declaration(guard))
+        found = "".join(
+            "emulator_to[%d] = static_cast<long long>(%s); " % (i, v.name)
+            for i, v in enumerate(compared)
+        )
+        return (
+            "const auto emulator_active = [&](unsigned emulator_x, long long* emulator_to) "
+            "EMULATOR_INLINE -> bool { EMULATOR_THREAD(emulator_x); %s"
+            "if (emulator_to != nullptr) { %s } return true; }; "
+            "const auto emulator_is_active = [&](unsigned emulator_x) EMULATOR_INLINE -> bool "
+            "{ return emulator_active(emulator_x, nullptr); }; " % ("".join(parts), found)
+        )
+
+    def alike(self, compared):
+        """A lambda: whether the integers of threads x .. x + n - 1 grow as they should."""
+        checks = "".join(
+            " && emulator_last[%d] - emulator_first[%d] == %s"
+            % (i, i, "emulator_n - 1ll" if self.analysis.kinds[v] == CONSECUTIVE else "0")
+            for i, v in enumerate(compared)
+        )
+        for i in self.ahead:
+            array, index = self.analysis.owner[i], self.analysis.owner[i + 2]
+            checks += " && ::emulator::is_readable(&%s[emulator_first[%d]], emulator_n)" % (
+                array.name, compared.index(index))  # fmt: skip
+        if not compared:
+            return (
+                "const auto emulator_alike = [](unsigned, unsigned) EMULATOR_INLINE -> bool "
+                "{ return true; }; "
+            )
+        return (
+            "const auto emulator_alike = [&](unsigned emulator_x, unsigned emulator_n) "
+            "EMULATOR_INLINE -> bool { long long emulator_first[%d], emulator_last[%d]; "
+            "return emulator_active(emulator_x, emulator_first) && "
+            "emulator_active(emulator_x + emulator_n - 1, emulator_last)%s; }; "
+            % (len(compared), len(compared), checks)
+        )
+
+    def ordered(self, before):
+        """Whether the integers of the conditions are consecutive in the row."""
+        conditions = [guard[0] for guard in self.guards if isinstance(guard, tuple)]
+        named = {v for part in conditions for v in self.analysis.names(*part)}
+        own = [g for g in self.guards if not isinstance(g, tuple)]
+        compared = [v for v in before + own if v in named and self.analysis.kinds[v] != FIXED]
+        if not self.is_falling() or not compared:
+            return "const bool emulator_is_ordered = true; "
+        values = ", ".join("static_cast<long long>(%s)" % v.name for v in compared)
+        needed = [v for v in before + own if v in compared or v in self.needed_by(compared)]
+        checks = " && ".join(
+            "emulator_last.at[%d] - emulator_first.at[%d] == blockDim.x - 1ll" % (i, i)
+            for i in range(len(compared))
+        )
+        return (
+            "struct emulator_values { long long at[%d]; }; "
+            "const auto emulator_of = [&](unsigned emulator_x) EMULATOR_INLINE { "
+            "EMULATOR_THREAD(emulator_x); %s return emulator_values{{%s}}; }; "
+            "const emulator_values emulator_first = emulator_of(0), "
+            "emulator_last = emulator_of(blockDim.x - 1); "
+            "const bool emulator_is_ordered = %s; "
+            % (len(compared), self.declarations(needed), values, checks)
+        )
+
+    def needed_by(self, variables):
+        return {n for v in variables for n in self.needed(*v.initial)}
+
+    def body(self, plain, steady, body, chunks):
+        """A lambda: the body for threads x .. x + n - 1, n being an integer or Threads<n>."""
+        text = "const auto emulator_body = [&](unsigned emulator_x, auto emulator_count) "
+        text += "EMULATOR_INLINE { EMULATOR_UNREACHABLE_IF(emulator_x > 1023); "
+        if chunks:
+            text += "constexpr int emulator_n = decltype(emulator_count)::value; "
+        else:
+            text += "const int emulator_n = emulator_count; "
+        text += "EMULATOR_THREAD(emulator_x); " + self.declarations(plain)
+        for variable in self.compared:
+            if self.analysis.kinds[variable] == CONSECUTIVE:
+                text += "const %s emulator_first_%s = %s; " % (
+                    variable.type, variable.name, variable.name)  # fmt: skip
+        self.steady = list(steady)
+        if not chunks:
+            return text + self.whole_row(body) + " }; "
+        text += self.moves(body, False)
+        for kind, piece in self.pieces(body):
+            if kind == "lanes":
+                text += self.arrays(piece) + self.lanes(piece, '_Pragma("omp simd") ')
+            elif kind == "plain":
+                text += self.inner_plain(piece)
+            elif kind == "open":
+                head = "{" if piece.kind == "block" else self.head(piece)
+                text += head + " "
+            else:
+                text += "} "
+        return text + self.moves(body, True) + " }; "
+
+    def whole_row(self, body):
+        """The statements for a row, values read ahead; or, as they are, for a single thread."""
+        as_they_are = self.lanes(body, "")
+        if not self.ahead:
+            return as_they_are
+        tokens, loads = self.kernel.tokens.all, ""
+        for i in self.ahead:
+            loads += "const auto emulator_ahead_%d = %s; " % (i, self.code(i, i + 3))
+            self.edits.append(Edit(tokens[i].start, tokens[i + 3].end, "emulator_ahead_%d" % i))
+        self.loads = loads
+        return (
+            "if constexpr (::std::is_same<decltype(emulator_count), int>::value) { %s} else { %s}"
+            % (self.lanes(body, ""), as_they_are)
+        )
+
+    def head(self, statement):
+        """`for (...) {`"""
+        tokens = self.kernel.tokens
+        close = tokens.match_forward(statement.first + 1)
+        return self.code(statement.first, close) + " {"
+
+    def inner_plain(self, statement):
+        """A declaration in the body: here for the first thread, again for each that differs."""
+        if statement.kind == "empty":
+            return ""
+        text = ""
+        for variable in statement.variables:
+            text += self.kernel.declaration(variable)
+            if self.analysis.kinds[variable] != FIXED:
+                self.steady.append(variable)
+        return text
+
+    def arrays(self, statements):
+        """Arrays for what the threads of a chunk keep across a loop's start or end."""
+        return "".join(
+            "typedef %s emulator_kind_%s%s; emulator_kind_%s emulator_some_%s[emulator_n]; "
+            % (v.type, v.name, self.kernel.dimensions(v), v.name, v.name)
+            for v in declared(statements)
+            if v in self.kept and v not in self.moved
+        )
+
+    def moves(self, body, back):
+        """Copies what lives across barriers to or from arrays of the chunk."""
+        text = ""
+        for variable in self.moved:
+            near = "emulator_some_" + variable.name
+            far = "emulator_all_%s[emulator_row + emulator_x + emulator_l]" % variable.name
+            if not back:
+                text += "emulator_type_%s %s[emulator_n]; " % (variable.name, near)
+            pair = (far, near + "[emulator_l]") if back else (near + "[emulator_l]", far)
+            if back or variable not in declared(body):
+                text += '_Pragma("omp simd") EMULATOR_LANES %s = %s; ' % pair
+        return text
+
+    def lanes(self, statements, pragma):
+        """Statements for each thread of a chunk."""
+        needed = self.needed(*self.span(statements))
+        text = ""
+        for variable in self.steady:
+            kind = self.analysis.kinds[variable]
+            if variable not in needed or (kind == ALIKE and variable in self.compared):
+                continue
+            if kind == CONSECUTIVE and variable in self.compared:
+                text += (
+                    "const {0} {1} = static_cast<{0}>(emulator_first_{1} + "
+                    "static_cast<{0}>(emulator_l)); "
+                ).format(variable.type, variable.name)
+            else:
+                text += self.kernel.declaration(variable)
+        text += self.with_kept(statements, self.loads + self.text_of(statements))
+        thread = "EMULATOR_THREAD(emulator_x + emulator_l); "
+        return "%sEMULATOR_LANES { %s%s } " % (pragma, thread, text)

@@ -1,0 +1,139 @@
+"""Gives kernels a second version that runs a whole block as loops, see include/emulator/loops.h.
+
+The second version is an overload behind the first one, on lines that say the same numbers and
+count as a system header's, so that no warning comes twice. Kernels of which anything is not
+understood have none: their threads run one after another, on fibers where they wait.
+"""
+
+import bisect
+
+from cuda_tokens import Edit
+from fission import Kernel, Refusal
+
+LOOPS, CUT, FIBERS = "loops", "loops, cut at barriers", "fibers"
+
+
+class Loops:
+    """Writes the second versions for one file of a program."""
+
+    def __init__(self, program, edits, path):
+        self.program, self.tokens, self.path = program, program.sources[path], path
+        self.edits = sorted(edits)
+        self.starts = [edit.start for edit in self.edits]
+
+    def run(self):
+        """The edits that insert all second versions."""
+        found = []
+        for group in self.program.functions.values():
+            for function in group:
+                if function.tokens is self.tokens and function.brace is not None:
+                    found += self.second(function)
+        return found
+
+    def second(self, function):
+        """The edit for one function, in a list, or none."""
+        try:
+            problem = self.program.problem(function)
+            problem = problem or self.program.name_problem(function.name)
+        except (IndexError, TypeError, AttributeError, KeyError, ValueError) as error:
+            problem = "it is not understood (%s)" % error
+        if not function.is_kernel:
+            if problem is None and self.program.knows_thread(function):
+                return [self.insert(function, self.device_version(function))]
+            return []
+        if problem is None:
+            for other in self.program.functions[function.name]:
+                problem = problem or self.program.problem(other)
+        if problem is None:
+            try:
+                return [self.insert(function, self.kernel_version(function))]
+            except Refusal as refusal:
+                problem = str(refusal)
+            except (IndexError, TypeError, AttributeError, KeyError, ValueError) as error:
+                problem = "it is not understood (%s)" % error  # fibers run anything
+        self.program.said.append((function.name, FIBERS, problem))
+        return []
+
+    def insert(self, function, text):
+        end = function.tokens.all[function.end].end
+        source, quoted = self.tokens.source, self.path.replace("\\", "\\\\").replace('"', '\\"')
+        first = source.count("\n", 0, function.tokens.all[function.first].start) + 1
+        last = source.count("\n", 0, end) + 1
+        before = '\n# %d "%s" 3\n' % (first, quoted)
+        return Edit(end, end, '%sextern "C++" { %s }\n# %d "%s"\n' % (before, text, last, quoted))
+
+    def code(self, first, last, more=()):
+        """The text of tokens first .. last, edited, with the index handed to who needs it."""
+        if first > last:
+            return ""
+        start, end = self.tokens.all[first].start, self.tokens.all[last].end
+        low, high = bisect.bisect_left(self.starts, start), bisect.bisect_left(self.starts, end)
+        edits = [edit for edit in self.edits[low:high] if edit.end <= end] + self.calls(first, last)
+        more = [edit for edit in more if start <= edit.start and edit.end <= end]
+        inside = [e for e in edits if not any(m.start <= e.start < m.end for m in more)]
+        parts, position = [], start
+        for edit in sorted(inside + more):
+            parts += [self.tokens.source[position : edit.start], edit.text]
+            position = edit.end
+        return "".join(parts) + self.tokens.source[position:end]
+
+    def calls(self, first, last):
+        """The edits that hand the thread's index to device functions."""
+        found = []
+        for i in range(first, last):
+            name = self.tokens.text(i)
+            if name in self.program.functions and self.tokens.text(i - 1) not in (".", "->"):
+                behind = self.behind_name(i)
+                if self.tokens.text(behind) == "(" and self.program.name_knows_thread(name):
+                    comma = "" if self.tokens.text(behind + 1) == ")" else ", "
+                    at = self.tokens.all[behind].end
+                    found.append(Edit(at, at, "emulator_index" + comma))
+        return found
+
+    def behind_name(self, i):
+        if self.tokens.text(i + 1) != "<":
+            return i + 1
+        depth, k = 0, i + 1
+        while self.tokens.text(k) not in ("", ";", "{"):
+            depth += (self.tokens.text(k) == "<") - (self.tokens.text(k) == ">")
+            if depth == 0:
+                return k + 1
+            k += 1
+        return i + 1
+
+    def head(self, function, first_parameter):
+        """The head of a function up to its {, with a parameter more."""
+        words = [w for w in self.pieces(function) if w not in ('"C"', "extern")]
+        parameters = self.code(function.open + 1, function.close - 1)
+        comma = ", " if parameters.strip() else ""
+        if parameters.strip() == "void":
+            parameters = comma = ""
+        return "%s %s(%s%s%s)" % (
+            " ".join(words), function.name, first_parameter, comma, parameters)  # fmt: skip
+
+    def pieces(self, function):
+        return [self.tokens.text(i) for i in range(function.first, function.name_index)]
+
+    def device_version(self, function):
+        head = self.head(function, "const ::emulator::Index emulator_index")
+        body = self.code(function.brace, function.end)
+        return "%s { EMULATOR_INDEX; %s" % (head, body[1:])
+
+    def kernel_version(self, function):
+        kernel = Kernel(self.program, function, self.code)
+        body = kernel.write()
+        head = self.head(function, "const ::emulator::BlockIndex emulator_block")
+        # The last void is what the kernel returns.
+        before, void, after = head.partition(function.name + "(")[0].rpartition("void")
+        if not void:
+            raise Refusal("its declaration")
+        kind = "::emulator::Looped<%s>" % ", ".join(kernel.types())
+        said = CUT if kernel.has_barrier else LOOPS
+        self.program.said.append((function.name, said, "in chunks" if kernel.has_lanes else ""))
+        return "%s%s%s%s { %s }" % (
+            before, kind, after, head[len(before + void + after) :], body)  # fmt: skip
+
+
+def add_loops(program, edits, path):
+    """The edits for a source of a program, given those of the other passes."""
+    return Loops(program, edits, path).run()
