@@ -1,0 +1,493 @@
+"""The reports of the checked build: words for every kind, places, merging, exit codes."""
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+KIT = Path(__file__).resolve().parent.parent
+EMULATOR = KIT / "solution" / "emulator"
+sys.path[:0] = [str(EMULATOR), str(KIT / "tests" / "suite")]
+
+import check_kernels
+import manifest
+import report
+import rewrite
+from cuda_tokens import Tokens
+from finding_words import WORDS
+from parameter_names import name_parameters
+from places import Place, Places
+
+SOURCE = """\
+#include <cuda_runtime.h>
+
+__global__ void add(int n, const float *a, float *out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = a[i] + 1;
+  out[0] = 2;
+}
+
+void run(int n, float *a, float *out) {
+  add<<<4, 256>>>(n, a, out);
+}
+"""
+KINDS = manifest.KINDS + manifest.ADVICE
+# Without a place of their own, or without a kernel.
+HOST_KINDS = (
+    "device pointer on host",
+    "copy past the end",
+    "copy in the wrong direction",
+    "double free",
+    "leak",
+    "cublas handle leaked",
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working directory, with a source."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "add.cu").write_text(SOURCE)
+    return tmp_path
+
+
+def site(line, file="add.cu"):
+    return {"file": file, "line": line}
+
+
+def finding(kind="out-of-bounds write global", **values):
+    """What the runtime writes."""
+    entry = {
+        "kind": kind,
+        "count": 4096,
+        "kernel": None if kind in HOST_KINDS else "add",
+        "launch": site(10),
+        "grid": [4, 1, 1],
+        "block": [256, 1, 1],
+        "at": site(5),
+        "block_index": [3, 0, 0],
+        "thread_index": [17, 0, 0],
+        "size": 4,
+        "write": "read" not in kind,
+        "other": None,
+        "memory": memory(),
+        "detail": None,
+        "order": 1,
+    }
+    if kind in HOST_KINDS:
+        entry.update(launch=None, grid=None, block=None, block_index=None, thread_index=None)
+    if "race" in kind or "barrier" in kind or kind == "unsynchronised access":
+        entry["other"] = other(6)
+    return {**entry, **values}
+
+
+def memory(**values):
+    entry = {"name": "out", "space": "global", "size": 4000, "offset": 4000}
+    return {**entry, "allocated": site(9), "freed": None, **values}
+
+
+def other(line, **values):
+    entry = {"at": site(line), "write": False, "block_index": [0, 0, 0], "thread_index": [1, 0, 0]}
+    return {**entry, **values}
+
+
+def trace(**values):
+    entry = {"trace": True, "at": site(5), "write": True, "size": 4, "memory": memory(offset=20)}
+    return {**entry, "value": "0000c03f", **values}
+
+
+def written(*entries):
+    """A file of findings."""
+    path = Path("found.jsonl")
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    return str(path)
+
+
+def read(*entries):
+    return report.read_report(written(*entries))
+
+
+def text(*entries, **options):
+    return report.render(read(*entries), **options)
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def test_every_kind_has_words_and_no_other():
+    assert set(WORDS) == set(KINDS)
+    for words in WORDS.values():
+        assert words.cause.endswith(".") and words.hint.endswith((".", "?"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_makes_a_whole_report(folder, kind):
+    said = text(finding(kind))
+    words = WORDS[kind]
+    assert f"1. {words.title}: add.cu:5\n" in said
+    assert words.cause in said and f"hint: {words.hint}" in said
+    assert "> " + "   5 |   out[i] = a[i] + 1;" in said
+    assert "and 4,095 more threads or times" in said
+    assert ("kernel add" in said) == (kind not in HOST_KINDS)
+    assert "{" not in said.replace("+ 1) {", "").replace("*out) {", ""), "a template is left"
+    assert "None" not in said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_does_with_nothing_known(folder, kind):
+    bare = {"kind": kind, "count": 1, "kernel": None, "at": None, "order": 0}
+    if kind == "barrier not reached":
+        bare |= {"at": site(5), "other": {"at": site(6)}}
+    if kind == "different barriers":
+        bare |= {"other": {"at": site(6)}}
+    said = text(bare)
+    assert WORDS[kind].title in said and "None" not in said
+    assert "more thread" not in said
+
+
+def test_an_overrun_is_told_with_its_values(folder):
+    said = text(finding())
+    assert (
+        "kernel add, block (3, 0, 0), thread (17, 0, 0) writes 4 bytes at `out`[1000], "
+        "0 bytes past its end: `out` has 4,000 bytes (1,000 of 4 bytes)." in said
+    )
+    assert "launched at add.cu:10 with grid (4, 1, 1), block (256, 1, 1)" in said
+    assert "`out` was allocated at add.cu:9" in said
+
+
+def test_the_distance_has_a_side(folder):
+    assert "`out`[-2], 8 bytes before its start" in text(finding(memory=memory(offset=-8)))
+    said = text(finding(memory=memory(offset=3992), size=16))
+    assert "writes 16 bytes at byte 3992 of `out`, 8 of them past its end" in said
+    assert "a buffer of 4,000 bytes in global memory" in text(finding(memory=memory(name=None)))
+
+
+def test_both_places_of_a_race_are_quoted(folder):
+    said = text(finding("race global", memory=memory(offset=0)))
+    assert (
+        "thread (17, 0, 0) writes 4 bytes at `out`[0], and block (0, 0, 0), thread (1, 0, 0)"
+        in said
+    )
+    assert "the other, block (0, 0, 0), thread (1, 0, 0), at add.cu:6" in said
+    assert ">    5 |   out[i] = a[i] + 1;" in said and ">    6 |   out[0] = 2;" in said
+
+
+def test_freed_memory_names_both_places(folder):
+    said = text(finding("use after free", memory=memory(freed=site(11))))
+    assert "was allocated at add.cu:9" in said and "was freed at add.cu:11" in said
+
+
+def test_a_quoted_line_has_two_neighbours_on_each_side(folder):
+    lines = [line for line in text(finding()).splitlines() if " | " in line or line.endswith(" |")]
+    assert [line.split("|")[0].split()[-1] for line in lines] == ["3", "4", "5", "6", "7"]
+    assert [line.lstrip().startswith(">") for line in lines] == [False, False, True, False, False]
+
+
+def test_a_missing_source_is_not_quoted(folder):
+    said = text(finding(at=site(5, "gone.cu")))
+    assert "gone.cu:5" in said and " | " not in said
+
+
+def test_details_are_told(folder):
+    said = text(finding("advice: bank conflict", detail="32 ways, 128 times"))
+    assert "(32 ways, 128 times)" in said
+
+
+def test_advice_stands_behind_the_findings_and_does_not_count(folder):
+    said = text(finding("advice: bank conflict"), finding(order=2))
+    assert said.index("Write outside") < said.index("Advice:") < said.index("Bank conflict")
+    assert said.endswith("1 finding: 1 out-of-bounds write global\n")
+    assert text(finding("advice: bank conflict")).endswith("but there is advice.\n")
+    assert text() == "Nothing wrong was found.\n"
+
+
+def test_many_findings_are_folded(folder):
+    entries = [finding(at=site(line)) for line in range(1, 31)]
+    said = text(*entries)
+    assert "20. " in said and "21. " not in said and "10 more; hint: --all shows them" in said
+    assert "30. " in text(*entries, show_all=True)
+    assert said.endswith("30 findings: 30 out-of-bounds write global\n")
+
+
+# --- merging and dropping ------------------------------------------------------------------------
+
+
+def test_findings_of_one_line_are_merged(folder):
+    found = read(finding(count=2, order=5, size=8), finding(count=3, order=4))
+    assert [(one.count, one.size) for one in found] == [(5, 4)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"kind": "use after free"}, {"kernel": "b"}, {"at": site(6)}, {"other": other(6)}],
+)
+def test_findings_that_differ_are_not_merged(folder, change):
+    assert len(read(finding(), finding(**change))) == 2
+
+
+def test_leaks_of_different_lines_are_not_merged(folder):
+    leaks = [finding("leak", at=None, memory=memory(allocated=site(line))) for line in (8, 9, 9)]
+    assert [leak.count for leak in read(*leaks)] == [4096, 8192]
+
+
+def test_one_barrier_in_two_places_of_the_code_is_dropped(folder):
+    assert read(finding("different barriers", other=other(5))) == []
+    assert len(read(finding("different barriers", other=other(6)))) == 1
+
+
+def test_a_thread_that_ended_before_the_barrier_is_dropped(folder):
+    kind = "barrier not reached"
+    assert len(read(finding(kind, other=other(6)))) == 1
+    for harmless in (None, other(5), other(4), other(9, at=site(9, "b.cu")), other(1, at=None)):
+        assert read(finding(kind, other=harmless)) == []
+
+
+def test_findings_come_in_the_order_they_happened(folder):
+    found = read(finding(order=2), finding("leak", order=1))
+    assert [one.kind for one in found] == ["leak", "out-of-bounds write global"]
+
+
+# --- traces --------------------------------------------------------------------------------------
+
+
+def test_a_trace_is_a_line_each(folder, capsys):
+    path = written(trace(), trace(write=False, value=None), finding())
+    assert report.main([path]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "add.cu:5: writes `out`[5] = 1.5 or 1069547520"
+    assert lines[1] == "add.cu:5: reads `out`[5] is unknown"
+
+
+def test_a_traced_vector_has_its_words(folder, capsys):
+    report.main([written(trace(size=8, value="000000000000f03f"))])
+    report.main([written(trace(size=16, value="0000803f" * 4))])
+    said = capsys.readouterr().out
+    assert "1 or 4607182418800017408" in said and said.count("1 or 1065353216") == 4
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def test_exit_codes(folder, capsys):
+    assert report.main([written()]) == 0
+    assert report.main([written(finding("advice: low occupancy"))]) == 0
+    assert report.main([written(finding())]) == 1
+    for arguments, code in (([], 2), (["gone.jsonl"], 3), (["--help"], 0)):
+        with pytest.raises(SystemExit) as ended:
+            report.main(arguments)
+        assert ended.value.code == code
+    assert "EMULATOR_FINDINGS=" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "3",
+        '{"kind": "x"}',
+        json.dumps(finding(memory=3)),
+        json.dumps(finding(at={"module": 1})),
+        json.dumps(finding(at=[1])),
+        json.dumps(trace(value="xy")),
+    ],
+)
+def test_broken_input_is_named_with_its_line(folder, capsys, line):
+    Path("found.jsonl").write_text(json.dumps(finding()) + "\n" + line + "\n")
+    with pytest.raises(SystemExit) as ended:
+        report.main(["found.jsonl"])
+    assert ended.value.code == 3
+    assert "found.jsonl:2: " in capsys.readouterr().err
+
+
+def test_json_for_programs(folder, capsys):
+    assert report.main(["--json", written(finding("race global"))]) == 1
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert "thread (17, 0, 0) writes" in entry.pop("text")
+    assert entry == {
+        "kind": "race global",
+        "kernel": "add",
+        "file": "add.cu",
+        "line": 5,
+        "other_line": 6,
+        "count": 4096,
+        "title": "Race in global memory",
+    }
+
+
+def check(*arguments):
+    """Runs check_kernels.py."""
+    return subprocess.run(
+        [sys.executable, EMULATOR / "check_kernels.py", *arguments], capture_output=True, text=True
+    )
+
+
+def test_a_command_is_run_and_reported(folder):
+    Path("entry.json").write_text(json.dumps(finding()))
+    script = (
+        "import os; e = os.environ; open(e['EMULATOR_FINDINGS'], 'a').write(open('entry.json')"
+        ".read() + '\\n'); print(e['DLSYS_CHECKED'], e['EMULATOR_THREAD'], e['EMULATOR_SHUFFLE'])"
+    )
+    options = ["--json", "out.json", "--thread", "0,0,0,5,0,0", "--seed", "7"]
+    done = check(*options, "--", sys.executable, "-c", script)
+    assert done.returncode == 1
+    assert done.stdout.startswith("1 0,0,0,5,0,0 7\n") and "1 finding: " in done.stdout
+    assert json.loads(Path("out.json").read_text())[0]["line"] == 5
+
+
+def test_a_command_that_fails_is_told(folder):
+    done = check("--", sys.executable, "-c", "raise SystemExit(3)")
+    assert done.returncode == 1 and "ended with exit status 3" in done.stdout
+    assert check("--", sys.executable, "-c", "").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--"], ["--thread", "1,2", "--", "true"], ["--", "no-such-command"]]
+)
+def test_usage_is_refused(folder, arguments):
+    with pytest.raises(SystemExit) as ended:
+        check_kernels.main(arguments)
+    assert ended.value.code == 2
+
+
+# --- places --------------------------------------------------------------------------------------
+
+HEADER = """\
+#pragma once
+extern "C" long here();
+inline __attribute__((always_inline)) long in_header() {
+  long offset = here();
+  asm volatile("");
+  return offset;
+}
+"""
+LIBRARY = """\
+#include <dlfcn.h>
+
+#include "here.h"
+extern "C" __attribute__((noinline)) long here() {
+  Dl_info info;
+  char *address = static_cast<char *>(__builtin_return_address(0));
+  dladdr(address, &info);
+  return address - static_cast<char *>(info.dli_fbase);
+}
+#line 100 "student.cu"
+extern "C" long plain() {
+  long offset = here();
+  asm volatile("");
+  return offset;
+}
+extern "C" long inlined() {
+  asm volatile("");
+  return in_header() + 0;
+}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ELF alone")
+@pytest.mark.parametrize("dwarf", ["-gdwarf-4", "-gdwarf-5"])
+@pytest.mark.parametrize("cxx", ["g++", "clang++"])
+def test_an_address_becomes_a_line(tmp_path, cxx, dwarf):
+    if shutil.which(cxx) is None:
+        pytest.skip(f"there is no {cxx}")
+    headers = tmp_path / "emulator" / "include"
+    headers.mkdir(parents=True)
+    (headers / "here.h").write_text(HEADER)
+    (tmp_path / "lib.cc").write_text(LIBRARY)
+    command = [cxx, dwarf, "-O1", "-fPIC", "-shared", "-Iemulator/include", "lib.cc"]
+    subprocess.run([*command, "-o", "lib.so", "-ldl"], cwd=tmp_path, check=True)
+    path = str(tmp_path / "lib.so")
+    library, places = ctypes.CDLL(path), Places()
+    student = str(tmp_path / "student.cu")
+    for function, line in ((library.plain, 101), (library.inlined, 107)):
+        assert places.find({"module": path, "place": function()}) == Place(student, line)
+    assert places.find({"module": path, "place": -1}) is None
+    assert places.find({"module": path, "place": 1}) is None
+
+
+def test_a_module_without_debug_information_has_no_places(folder):
+    (folder / "no.so").write_bytes(b"not ELF")
+    unknown = {"module": str(folder / "no.so"), "place": 16}
+    said = text(finding(at=unknown), finding(at={**unknown, "place": 32}))
+    assert said.count("place unknown") == 4 and "2 findings" in said
+
+
+def test_without_pyelftools_places_are_unknown(folder, monkeypatch):
+    monkeypatch.setattr("places.ELFFile", None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert Places().find({"module": sys.executable, "place": 4096}) is None
+
+
+# --- the checked build ---------------------------------------------------------------------------
+
+
+def names(source):
+    """What is said behind the kernels of a source."""
+    return [edit.text for edit in name_parameters(Tokens(source))]
+
+
+def test_parameter_names_stand_behind_the_kernel(folder):
+    expected = SOURCE.replace(
+        "  out[0] = 2;\n}",
+        "  out[0] = 2;\n} static const ::emulator::ParameterNames "
+        'emulator_parameters_1("add", "n,a,out");',
+    )
+    rewritten = rewrite.rewrite(SOURCE.partition("void run")[0], "add.cu", named="")
+    assert rewritten.endswith(expected.partition("void run")[0])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ("", ""),
+        ("void", ""),
+        ("int", ""),
+        ("int, float *", ","),
+        ("unsigned int n, const float *__restrict__ a", "n,a"),
+        ("const unsigned long long", ""),
+        ("const float a[], int n = 3", "a,n"),
+        ("float (*tile)[32], float (&row)[8]", "tile,row"),
+        ("std::size_t, pair<int, float> p, T::x", ",p,"),
+        ("struct S s, const T, T &&...rest", "s,,rest"),
+    ],
+)
+def test_parameters_of_every_form(parameters, said):
+    (line,) = names("__global__ void k(%s) {}" % parameters)
+    assert line.endswith(f'_1("k", "{said}");')
+
+
+def test_only_kernels_of_namespaces_are_named():
+    source = """
+    namespace a { namespace { template <typename T> __global__ void one(T *x) { if (x) {} } } }
+    extern "C" { __global__ void two(int y) {} }
+    __global__ void declared(int z);
+    struct S { static __global__ void member(int z) {} };
+    #define K(name) __global__ void name(int z) {}
+    K(of_macro)
+    __device__ int no_kernel(int z) { return z; }
+    __global__ void __launch_bounds__(256) three(int y) {}
+    """
+    said = [line.partition("emulator_parameters_")[2] for line in names(source)]
+    assert said == ['1("one", "x");', '2("two", "y");', '3("three", "y");']
+
+
+def test_headers_are_told_apart(folder):
+    (folder / "src").mkdir()
+    (folder / "src/a.cu").write_text('#include "b.cuh"\n__global__ void a(int n) {}\n')
+    (folder / "src/b.cuh").write_text("__global__ void b(int m) {}\n")
+    command = [sys.executable, EMULATOR / "rewrite.py", "--checked", "src/a.cu", "-o", "out/a.cc"]
+    subprocess.run(command, check=True)
+    assert 'emulator_parameters_1("a", "n");' in Path("out/a.cc").read_text()
+    assert 'emulator_parameters_src_b_cuh_1("b", "m");' in Path("out/b.cuh").read_text()
+
+
+def test_the_library_is_that_of_the_checked_build():
+    code = "import dlsys._base as b; print(b.find_lib_path()); b._LIB.x"
+    env = dict(os.environ, DLSYS_CHECKED="1", PYTHONPATH=str(KIT / "assignment" / "python"))
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.stdout.strip().endswith("build/checked/lib/libc_runtime_api.so")
+    assert "hint: run make checked" in done.stderr
