@@ -85,11 +85,14 @@ void check_readers(State* s, const Part& part, const Record& reader, unsigned by
 }
 
 void note_read(State* s, const Part& part, Word* word, const Record& reader, unsigned bytes) {
-  bool others = reader.segment() >= launch_first && reader.who() != s->who &&
+  bool same = reader.who() == s->who;
+  if (same && reader.flag()) return;
+  // Of bytes that lie in one word and are read by different threads only the last are known.
+  bool others = !same && reader.segment() >= launch_first && (reader.bytes() & bytes) != 0 &&
                 !is_ordered(s, reader);
-  if (reader.who() == s->who) bytes |= reader.bytes();
-  Record now(s->who, place_of(part.place), others || (reader.who() == s->who && reader.flag()),
-             others ? bytes | reader.bytes() : bytes, reader.low());
+  if (same) bytes |= reader.bytes();
+  if (others) bytes &= reader.bytes();
+  Record now(s->who, place_of(part.place), others, bytes, reader.low());
   word->read = now.bits();
 }
 
