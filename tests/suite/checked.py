@@ -19,7 +19,7 @@ sys.path.insert(0, str(emulated.emulator_kit.EMULATOR))
 import findings as checked_findings
 import report
 
-CHECK_FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=thread", "-fsanitize=bounds"]
+CHECK_FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=thread", "-fsanitize=bounds,alignment"]
 
 
 class CheckedKit(emulated.SuiteKit):

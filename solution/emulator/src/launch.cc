@@ -72,8 +72,9 @@ void launch(const LaunchSite& site, const Config& config, const CallData& data) 
     block->fail(cudaErrorNotSupported, "emulated GPU: " + block->where() + ": launches kernel " +
                                            site.name + "; a kernel cannot launch another here");
   if (sticky_error() != cudaSuccess) return;
-  Grid grid{site,           config,        data.function,       use_loops() ? data.block_function : nullptr,
-            data.call,      data.call_size, data.pointers, data.pointers_count, {false}};
+  Grid grid{site,      config,         data.function, use_loops() ? data.block_function : nullptr,
+            data.call, data.call_size, data.pointers, data.pointers_count,
+            {false}};
   cudaError_t error = report(check(config));
   if (error != cudaSuccess) {
     EMULATOR_CHECK(launch_refused(grid, cudaGetErrorString(error)));

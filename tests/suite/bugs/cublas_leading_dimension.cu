@@ -29,8 +29,8 @@ int main() {
   check(cudaMemset(c, 0, n * n * sizeof(float)));
   cublasHandle_t handle;
   std::printf("%d\n", cublasCreate(&handle));
-  cublasStatus_t status = cublasSgemm(                                              //
-      handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a, lda, b, n, &zero, c, n);  // <- bug
+  cublasStatus_t status = cublasSgemm(  // <- bug
+      handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a, lda, b, n, &zero, c, n);
   std::printf("# gemm %d\n", status);
   check(cudaMemcpy(ones.data(), c, n * n * sizeof(float), cudaMemcpyDeviceToHost));
 #ifdef FIXED

@@ -12,18 +12,18 @@ static void check(cudaError_t error) {
 }
 
 __global__ void work(int* out, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x, sum = 0;
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
 #ifdef FIXED
   bool odd = threadIdx.x / 32 % 2 == 1;
 #else
   bool odd = threadIdx.x % 2 == 1;
 #endif
-  if (odd)  // <- bug
-    for (int k = 0; k < 100; ++k) sum += k ^ i;
+  out[i] = 0;
+  if (odd)
+    for (int k = 0; k < 100; ++k) out[i] += k ^ i;  // <- bug
   else
-    for (int k = 0; k < 100; ++k) sum -= k | i;
-  out[i] = sum;
+    for (int k = 0; k < 100; ++k) out[i] -= k | i;  // <- bug
 }
 
 int main() {

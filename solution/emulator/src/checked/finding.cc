@@ -105,7 +105,8 @@ bool is_before(const uint3& a, const uint3& b) {
 
 // Whether one example comes before another, so that the same is told however blocks are spread.
 bool is_before(const Who& a, const Who& b) {
-  if (is_before(a.block, b.block) || is_before(b.block, a.block)) return is_before(a.block, b.block);
+  if (is_before(a.block, b.block) || is_before(b.block, a.block))
+    return is_before(a.block, b.block);
   return is_before(a.thread, b.thread);
 }
 
@@ -131,8 +132,7 @@ void write_findings() {
   if (!text.empty()) append(text);
 }
 
-void write_trace(const Site& at, bool write, size_t size, const Memory& memory,
-                 const void* value) {
+void write_trace(const Site& at, bool write, size_t size, const Memory& memory, const void* value) {
   std::string bytes;
   for (size_t i = 0; value != nullptr && i < size; ++i) {
     char hex[4];
