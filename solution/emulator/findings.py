@@ -184,7 +184,9 @@ def parse(path, wanted, places):
 
 def is_innocent(finding):
     """Whether a candidate turns out, by its lines, to be none."""
-    other = finding.other.at if finding.other else None
+    if finding.other is None:
+        return False  # no candidate: no thread could go on
+    other = finding.other.at
     if finding.kind == "different barriers":
         return other == finding.at  # one barrier, of which the compiler made two
     if finding.kind == "barrier not reached":
