@@ -131,16 +131,16 @@ def test_what_only_looks_like_a_launch_is_left_alone(text):
     "before, after",
     [
         ("extern __shared__ float s[];", " " * 18 + "float (&s)[] = EMULATOR_DYNAMIC_SHARED;"),
-        ("__shared__ float a[4][5];", "           float (&a)[4][5] = EMULATOR_SHARED;"),
+        ("__shared__ float a[4][5];", "           float (&a)[4][5] = EMULATOR_SHARED(a);"),
         ("__shared__ int a, b[2];",
-         "           int &a = EMULATOR_SHARED, (&b)[2] = EMULATOR_SHARED;"),
+         "           int &a = EMULATOR_SHARED(a), (&b)[2] = EMULATOR_SHARED(b);"),
         ("extern __shared__ __align__(16) T s[];",
          " " * 32 + "T (&s)[] = EMULATOR_DYNAMIC_SHARED;"),
         ("volatile __shared__ float w[64];",
-         "volatile            float (&w)[64] = EMULATOR_SHARED;"),
-        ("__shared__ X<float, 4> x;", "           X<float, 4> &x = EMULATOR_SHARED;"),
+         "volatile            float (&w)[64] = EMULATOR_SHARED(w);"),
+        ("__shared__ X<float, 4> x;", "           X<float, 4> &x = EMULATOR_SHARED(x);"),
         ("__shared__ union { int i; float f; } u;",
-         "           union { int i; float f; } &u = EMULATOR_SHARED;"),
+         "           union { int i; float f; } &u = EMULATOR_SHARED(u);"),
     ],
 )  # fmt: skip
 def test_shared_variables_become_references(before, after):

@@ -41,8 +41,9 @@ class Kit:
     program of its; each a command line as a list.
     """
 
-    def __init__(self, folder, cxx=None, libraries=None, runner=None):
+    def __init__(self, folder, cxx=None, libraries=None, runner=None, checked=False):
         self.folder = folder
+        self.checked = checked
         folder.mkdir(exist_ok=True)
         self.library = folder / "libemulator.so"
         variables = configure.emulated_variables()
@@ -50,6 +51,7 @@ class Kit:
         self.runner = RUNNER if runner is None else runner
         self.flags = ["-std=c++17", "-fPIC", "-O2", "-Wall", "-Wfatal-errors"]
         self.flags += [f"-I{EMULATOR / 'include'}", f"-I{PROGRAMS}"]
+        self.flags += ["-g", "-DEMULATOR_CHECKED"] if checked else []
         self.flags += shlex.split(variables["BLAS_INCLUDE"])
         self.libraries = shlex.split(variables["LIBS"]) if libraries is None else libraries
 
@@ -72,6 +74,7 @@ class Kit:
     def build_library(self):
         """The emulator as a library."""
         sources = sorted((EMULATOR / "src").glob("*.cc"))
+        sources += sorted((EMULATOR / "src" / "checked").glob("*.cc")) if self.checked else []
         with ThreadPoolExecutor() as pool:
             objects = list(
                 pool.map(lambda s: self.compile(s, self.folder / f"{s.stem}.o"), sources)
@@ -81,7 +84,8 @@ class Kit:
 
     def rewrite(self, source, output):
         """Runs rewrite.py as the Makefile does."""
-        return self.call(sys.executable, EMULATOR / "rewrite.py", source, "-o", output)
+        mode = ["--checked"] if self.checked else []
+        return self.call(sys.executable, EMULATOR / "rewrite.py", *mode, source, "-o", output)
 
     def compile_kernels(self, source):
         """The object file of a .cu file."""
