@@ -195,8 +195,20 @@ def test_misaligned_and_null_addresses(folder):
     assert "writes 16 bytes at byte 4 of `out`, which 16 does not divide." in said
     said = text(finding("host pointer in kernel", memory=None, detail="the address is null"))
     assert "at an address of no known buffer (the address is null)." in said
-    said = text(finding("row overrun", memory=None, size=0, detail="index 35"))
+    said = text(finding("row overrun", size=0, detail="index 35"))
     assert "uses an index that its dimension does not have (index 35)." in said
+    assert "allocated" not in said
+    unknown = memory(name=None, space="host", size=0, allocated=None)
+    said = text(finding("host pointer in kernel", memory=unknown))
+    assert "writes 4 bytes at an address in host memory." in said
+
+
+def test_what_is_known_already_is_not_told_again(folder):
+    said = text(finding("leak", at=site(9), memory=memory(name=None)))
+    assert "a buffer of 4,000 bytes in global memory was never freed." in said
+    assert "was allocated" not in said
+    said = text(finding(memory=memory(name=None), launch=None))
+    assert "the buffer was allocated at add.cu:9" in said and "launched" not in said
 
 
 def test_copies_name_their_sizes(folder):
@@ -261,6 +273,11 @@ def test_findings_that_differ_are_not_merged(folder, change):
     assert len(read(finding(), finding(**change))) == 2
 
 
+def test_a_race_told_both_ways_round_is_one(folder):
+    (race,) = read(finding("race global"), finding("race global", at=site(6), other=other(5)))
+    assert (race.at.line, race.other.at.line, race.count) == (5, 6, 8192)
+
+
 def test_leaks_of_different_lines_are_not_merged(folder):
     leaks = [finding("leak", at=None, memory=memory(allocated=site(line))) for line in (8, 9, 9)]
     assert [leak.count for leak in read(*leaks)] == [4096, 8192]
@@ -292,6 +309,16 @@ def test_a_trace_is_a_line_each(folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "add.cu:5: writes `out`[5] = 1.5 or 1069547520"
     assert lines[1] == "add.cu:5: reads `out`[5] is unknown"
+
+
+def test_lines_that_only_a_package_could_name_bring_a_hint(folder, monkeypatch, capsys):
+    monkeypatch.setattr("places.ELFFile", None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    unknown = written(finding(at={"module": "a.so", "place": 16}))
+    report.main([unknown])
+    assert "hint: python3 -m pip install pyelftools" in capsys.readouterr().out
+    report.main([written(finding())])
+    assert "pyelftools" not in capsys.readouterr().out
 
 
 def test_a_traced_vector_has_its_words(folder, capsys):

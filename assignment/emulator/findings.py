@@ -201,7 +201,10 @@ def merged(findings):
     found = {}
     for finding in sorted(findings, key=lambda finding: finding.order):
         other = finding.other.at if finding.other else None
-        key = finding.kind, finding.kernel, finding.at or finding.site, other
+        lines = finding.at or finding.site, other
+        if finding.kind.startswith("race"):
+            lines = frozenset(lines)  # whichever of the two came first
+        key = finding.kind, finding.kernel, lines
         if key in found:
             found[key].count += finding.count
         else:

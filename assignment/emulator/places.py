@@ -170,6 +170,11 @@ def ask_atos(path, address):
     return Place(match.group(1), int(match.group(2))) if match else None
 
 
+def can_read_lines():
+    """Whether there is anything that knows the lines of addresses."""
+    return ELFFile is not None or shutil.which("atos") is not None
+
+
 class Places:
     """Finds places, and reads each module once."""
 

@@ -89,6 +89,8 @@ def element_text(memory, size):
     """The element at the offset: "`out`[1000]", or "byte 4001 of `out`"."""
     if memory is None:
         return "an address of no known buffer"
+    if not memory.name and memory.size <= 0:
+        return "an address in %s" % name_text(memory)
     if memory.name and size in (1, 2, 4, 8) and memory.offset % size == 0:
         return "%s[%d]" % (name_text(memory), memory.offset // size)
     return "byte %d of %s" % (memory.offset, name_text(memory))
@@ -149,7 +151,9 @@ def why_text(finding):
         return ", past the end of its row"
     if kind == "use after free":
         return ", which was freed"
-    if kind in ("host pointer in kernel", "device pointer on host") and memory is not None:
+    if kind in ("host pointer in kernel", "device pointer on host"):
+        if memory is None or not memory.name:
+            return ""  # said already
         return ", memory of the %s" % ("host" if "kernel" in kind else "device")
     return other_text(finding) if finding.other is not None else ""
 
@@ -175,7 +179,7 @@ def sentence(finding):
     """What happened, with the values at hand."""
     if finding.kind in SENTENCES:
         text = template_text(finding)
-    elif finding.kind == "row overrun" and finding.memory is None:
+    elif finding.kind == "row overrun" and not finding.size:
         text = "%s uses an index that its dimension does not have" % who_text(finding)
     else:
         text = access_text(finding) + why_text(finding)
@@ -246,18 +250,29 @@ def launch_text(finding):
     return "launched at %s%s" % (place_text(finding.launch), shape)
 
 
+def owner_lines(finding):
+    """Where the buffer was allocated and freed, unless that is said already."""
+    memory = finding.memory
+    if memory is None or (finding.kind == "row overrun" and not finding.size):
+        return []
+    name = name_text(memory) if memory.name else "the buffer"
+    places = ("allocated", memory.allocated), ("freed", memory.freed)
+    return [
+        "%s was %s at %s" % (name, what, place_text(place))
+        for what, place in places
+        if place and place != finding.at
+    ]
+
+
 def finding_lines(finding, sources):
     """All lines about a finding, the title first."""
-    memory, words = finding.memory, WORDS[finding.kind]
+    words = WORDS[finding.kind]
     lines = ["%s: %s" % (words.title, place_text(finding.at)), sentence(finding)]
     lines += place_lines("at", finding.at, sources)
     lines += other_lines(finding, sources)
-    if finding.kernel and (finding.launch or finding.grid):
+    if finding.kernel and finding.launch:
         lines.append(launch_text(finding))
-    if memory is not None and memory.allocated:
-        lines.append("%s was allocated at %s" % (name_text(memory), place_text(memory.allocated)))
-    if memory is not None and memory.freed:
-        lines.append("%s was freed at %s" % (name_text(memory), place_text(memory.freed)))
+    lines += owner_lines(finding)
     if finding.count > 1:
         more = format(finding.count - 1, ",")
         threads = "thread or time" if finding.count == 2 else "threads or times"

@@ -22,7 +22,7 @@ import sys
 import textwrap
 
 from findings import BrokenInput, read_report, read_traces
-from places import Places
+from places import Places, can_read_lines
 from sentences import Sources, finding_lines, shown, trace_text
 
 SHOWN = 20  # findings, and pieces of advice, unless all are asked for
@@ -150,6 +150,8 @@ def show(findings, traces, show_all=False):
     for trace in traces:
         print(trace_text(trace))
     print(("\n" if traces else "") + for_output(render(findings, show_all)), end="")
+    if not can_read_lines() and any("module" in dict(finding.site) for finding in findings):
+        print("hint: python3 -m pip install pyelftools, for the lines of source")
 
 
 def main(arguments=None):
