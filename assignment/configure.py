@@ -16,6 +16,7 @@ import importlib.util
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 
 COMPUTE_CAPABILITY_MAJOR = 75  # names of cuDeviceGetAttribute
@@ -123,6 +124,17 @@ def find_cxx():
     )
 
 
+def check_flags(cxx):
+    """Options that the compiler of the checked build needs beyond -fsanitize=thread."""
+    try:
+        command = shlex.split(cxx) + ["--version"]
+        version = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
+        return ""
+    # Else clang leaves out a read that a write to the same address follows.
+    return "-mllvm -tsan-instrument-read-before-write=1" if b"clang" in version.stdout else ""
+
+
 def flag(prefix, path):
     """A compiler's option with a path in it, quoted for the shell and for make."""
     return shlex.quote(prefix + path).replace("$", "$$")
@@ -175,6 +187,7 @@ def configure(device):
         variables.update(cuda_variables(nvcc, architecture or "all-major"))
     else:
         variables["BACKEND"] = "emulated"
+        variables["CHECK_FLAGS"] = check_flags(variables["CXX"])
         variables.update(emulated_variables())
     return variables
 

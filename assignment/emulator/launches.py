@@ -104,7 +104,7 @@ def launch_edits(tokens, launch):
         raise SourceError(position, "launch of `%s`: `<<<` without `>>>`" % name)
     last = find_arguments_end(tokens, launch, close + 3, name)
     parameters, arguments, edits = null_edits(tokens, close + 3, last)
-    opening = "::emulator::emulator_kernel(EMULATOR_NAME(%s), [&](%s) { " % (name, parameters)
+    opening = "::emulator::emulator_kernel(EMULATOR_NAME(%s), [=](%s) { " % (name, parameters)
     block = whole_block(name, parameters, arguments)
     return edits + [
         Edit(begin, begin, opening),
@@ -119,7 +119,7 @@ def whole_block(name, parameters, arguments):
         return ""
     parameters = ", ".join(filter(None, ["auto emulator_block", parameters]))
     call = "%s(%s)" % (name, ", ".join(filter(None, ["emulator_block", arguments])))
-    return ", [&](%s) -> decltype(%s) { return %s; }" % (parameters, call, call)
+    return ", [=](%s) -> decltype(%s) { return %s; }" % (parameters, call, call)
 
 
 def find_arguments_end(tokens, launch, index, name):

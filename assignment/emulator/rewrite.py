@@ -7,7 +7,8 @@ Macros do most of it (include/emulator/language.h). What they cannot do is done 
 - a launch, `kernel<<<grid, block>>>(arguments)`, becomes a call, see emulator/launch.h;
 - a `__shared__` variable becomes a reference into the block's memory, see emulator/shared.h;
   a static one gets a check that it fits into the 48 KB of a block;
-- what the emulated GPU does not have is marked for the compiler to refuse, see refusals.py.
+- what the emulated GPU does not have is marked for the compiler to refuse, see refusals.py;
+- for the checked build (--checked), the names of a kernel's parameters stand behind it.
 
 Headers of the source's own folder, `#include "x.cuh"`, are treated alike and written next to the
 output, where the compiler finds them first; OUTPUT.d tells make which ones.
@@ -26,6 +27,7 @@ import tempfile
 from cuda_tokens import SourceError, Tokens
 from launches import rewrite_launches, rewrite_macro_arguments
 from loops import add_loops
+from parameter_names import name_parameters, prefix_of
 from program import Program
 from refusals import refuse_in_kernels, refuse_missing
 from shared_variables import rewrite_shared
@@ -58,15 +60,18 @@ def local_headers(source):
     return [name for name in INCLUDE.findall(source) if not re.match(r"/|(.*/)?[.][.]/", name)]
 
 
-def rewrite(source, path, program=None):
+def rewrite(source, path, program=None, named=None):
     """Plain C++ for a CUDA source; its compiler errors will name `path`.
 
     With a loops.Program, whose `sources` have this one, kernels become loops where they can.
+    With `named`, a prefix (or ""), the names of the kernels' parameters are kept.
     """
     tokens = program.sources[path] if program else Tokens(source)
     edits = [edit for rewrite_pass in PASSES for edit in rewrite_pass(tokens)]
     if program:
         edits += add_loops(program, edits, path)
+    if named is not None:
+        edits += name_parameters(tokens, named)
     quoted = path.replace("\\", "\\\\").replace('"', '\\"')
     return PROLOGUE + '#line 1 "%s"\n' % quoted + apply_edits(source, edits)
 
@@ -100,11 +105,12 @@ def sources_of(path, found):
     return found
 
 
-def rewrite_file(path, output, done, program=None):
+def rewrite_file(path, output, done, program=None, checked=False):
     """Rewrites a file and, into the same folder, its local headers; `done` gets their paths."""
     source = read(path)
     try:
-        text = rewrite(source, path, program)
+        prefix = prefix_of(path) if done else ""  # a header of the source
+        text = rewrite(source, path, program, prefix if checked else None)
     except SourceError as error:
         line = source.count("\n", 0, error.position) + 1
         raise SystemExit("%s:%d: error: %s" % (path, line, error)) from None
@@ -112,7 +118,8 @@ def rewrite_file(path, output, done, program=None):
     for name in local_headers(source):
         header = os.path.normpath(os.path.join(os.path.dirname(path), name))
         if os.path.isfile(header) and header not in done:
-            rewrite_file(header, os.path.join(os.path.dirname(output), name), done, program)
+            written = os.path.join(os.path.dirname(output), name)
+            rewrite_file(header, written, done, program, checked)
     # A header that is new to make would be built again by all that include it.
     if not os.path.exists(output) or path == done[0] or read(output) != text:
         write(output, text)
@@ -130,19 +137,23 @@ def main():
     parser.add_argument("source", help="CUDA source, as src/gpu_op.cu")
     parser.add_argument("-o", dest="output", help="the C++ file to write")
     parser.add_argument("--no-loops", action="store_true", help="call each thread on its own")
+    parser.add_argument(
+        "--checked", action="store_true", help="name kernels' parameters; --no-loops as well"
+    )
     parser.add_argument("--explain", action="store_true", help="only say how each kernel runs")
     arguments = parser.parse_args()
     if not arguments.output and not arguments.explain:
         parser.error("-o is missing")
     done = []
     try:
-        program = None if arguments.no_loops else Program(sources_of(arguments.source, {}))
+        plain = arguments.no_loops or (arguments.checked and not arguments.explain)
+        program = None if plain else Program(sources_of(arguments.source, {}))
         if arguments.explain:
             for path in program.sources:
                 rewrite(read(path), path, program)
             explain(program)
             return 0
-        rewrite_file(arguments.source, arguments.output, done, program)
+        rewrite_file(arguments.source, arguments.output, done, program, arguments.checked)
     except OSError as error:
         print("%s: error: %s" % (error.filename, error.strerror), file=sys.stderr)
         return 1

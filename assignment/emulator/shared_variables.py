@@ -91,7 +91,7 @@ def shared_edits(tokens, index):
     if not declarators:
         return []  # the compiler will complain
     is_dynamic = any(tokens.text(i) == "extern" for i in range(first, declarators[0][0]))
-    value = " = EMULATOR_DYNAMIC_SHARED" if is_dynamic else " = EMULATOR_SHARED"
+    value = " = EMULATOR_DYNAMIC_SHARED" if is_dynamic else " = EMULATOR_SHARED(%s)"
     edits = specifier_edits(tokens, first, last)
     if is_file_scope(tokens, first):
         # Each CPU thread's reference leads to its own memory.
@@ -101,7 +101,7 @@ def shared_edits(tokens, index):
         token, end = tokens.all[name], tokens.all[behind].start
         reference = "(&%s)" if tokens.text(name + 1) == "[" else "&%s"
         edits.append(Edit(token.start, token.end, reference % token.text))
-        edits.append(Edit(end, end, value))
+        edits.append(Edit(end, end, value if is_dynamic else value % token.text))
     if not is_dynamic and tokens.all[index].directive is None:
         edits.append(size_check(tokens, [name for name, _ in declarators], last))
     return edits

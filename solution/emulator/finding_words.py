@@ -79,7 +79,7 @@ WORDS = {
     "barrier not reached": Words(
         "Barrier that not all threads reach",
         "Some threads of the block wait at the barrier while others go round it, by a branch, a "
-        "`return` or a loop that ends earlier for them.",
+        "`return`, or a loop that ends earlier for them.",
         "move the `__syncthreads()` out of the branch, and let the condition cover only the work "
         "before and after it.",
     ),
@@ -113,7 +113,7 @@ WORDS = {
     "host pointer in kernel": Words(
         "Kernel uses memory of the host",
         "A pointer from `malloc`, `new`, a vector or a variable of the host was passed to the "
-        "kernel, or stands in a table or struct that was.",
+        "kernel, or stands in a table or struct that was; a null pointer was never allocated.",
         "allocate with `cudaMalloc`, copy with `cudaMemcpy`, and pass the pointer to that; look "
         "at pointers inside of structs too.",
     ),

@@ -184,7 +184,9 @@ def parse(path, wanted, places):
 
 def is_innocent(finding):
     """Whether a candidate turns out, by its lines, to be none."""
-    other = finding.other.at if finding.other else None
+    if finding.other is None:
+        return False  # no candidate: no thread could go on
+    other = finding.other.at
     if finding.kind == "different barriers":
         return other == finding.at  # one barrier, of which the compiler made two
     if finding.kind == "barrier not reached":
@@ -199,7 +201,10 @@ def merged(findings):
     found = {}
     for finding in sorted(findings, key=lambda finding: finding.order):
         other = finding.other.at if finding.other else None
-        key = finding.kind, finding.kernel, finding.at or finding.site, other
+        lines = finding.at or finding.site, other
+        if finding.kind.startswith("race"):
+            lines = frozenset(lines)  # whichever of the two came first
+        key = finding.kind, finding.kernel, lines
         if key in found:
             found[key].count += finding.count
         else:

@@ -36,8 +36,10 @@ def is_emulator_header(path):
 class Module:
     """The debug information of a library or program."""
 
-    def __init__(self, dwarf):
-        self.dwarf = dwarf
+    def __init__(self, elf):
+        self.dwarf = dwarf = elf.get_dwarf_info()
+        loaded = [s["p_vaddr"] for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
+        self.base = min(loaded, default=0)  # 0, unless its place in memory is fixed
         self.units = list(dwarf.iter_CUs())
         self.files = {}  # by unit, the paths that its line program counts
         self.inlined = {}  # by unit
@@ -70,7 +72,8 @@ class Module:
         return files[index] if 0 <= index < len(files) else ""
 
     def place(self, address):
-        """The place of an instruction, or None."""
+        """The place of an instruction, so many bytes from the start of the module, or None."""
+        address += self.base
         i = bisect.bisect_right(self.starts, address) - 1
         if i < 0 or address >= self.rows[i].end or not self.rows[i].line:
             return None
@@ -152,7 +155,7 @@ def open_module(path):
     try:
         with open(path, "rb") as file:
             elf = ELFFile(file)
-            return Module(elf.get_dwarf_info()) if elf.has_dwarf_info() else None
+            return Module(elf) if elf.has_dwarf_info() else None
     except (OSError, ELFError):
         return None
 
@@ -165,6 +168,11 @@ def ask_atos(path, address):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     match = ATOS.search(done.stdout)
     return Place(match.group(1), int(match.group(2))) if match else None
+
+
+def can_read_lines():
+    """Whether there is anything that knows the lines of addresses."""
+    return ELFFile is not None or shutil.which("atos") is not None
 
 
 class Places:

@@ -17,10 +17,12 @@ import collections
 import json
 import os
 import re
+import shutil
 import sys
+import textwrap
 
 from findings import BrokenInput, read_report, read_traces
-from places import Places
+from places import Places, can_read_lines
 from sentences import Sources, finding_lines, shown, trace_text
 
 SHOWN = 20  # findings, and pieces of advice, unless all are asked for
@@ -96,9 +98,29 @@ def as_json(findings):
     return entries
 
 
-def coloured(text):
-    """The text with colours, if it goes to a terminal that wants them."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+def wrapped(line, width):
+    """A line in several, except for source."""
+    indent = re.match(r" *", line).group()
+    if re.match(r" *>? +\d+ \|", line):
+        return line
+    return "\n".join(
+        textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
+
+
+def for_output(text):
+    """The text wrapped, and with colours if wanted, if it goes to a terminal."""
+    if not sys.stdout.isatty():
+        return text
+    width = min(100, shutil.get_terminal_size().columns)
+    text = "\n".join(wrapped(line, width) for line in text.split("\n"))
+    if os.environ.get("NO_COLOR"):
         return text
     for pattern, colour in COLOURS:
         text = pattern.sub("\033[%sm\\1\033[0m" % colour, text)
@@ -127,7 +149,9 @@ def show(findings, traces, show_all=False):
     """Prints traces, then the report."""
     for trace in traces:
         print(trace_text(trace))
-    print(("\n" if traces else "") + coloured(render(findings, show_all)), end="")
+    print(("\n" if traces else "") + for_output(render(findings, show_all)), end="")
+    if not can_read_lines() and any("module" in dict(finding.site) for finding in findings):
+        print("hint: python3 -m pip install pyelftools, for the lines of source")
 
 
 def main(arguments=None):

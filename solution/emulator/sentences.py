@@ -7,16 +7,16 @@ from finding_words import WORDS
 
 NEIGHBOURS = 2  # lines quoted on each side
 
-# What the host did, for kinds that are not a plain access; {memory} is the buffer in words.
-HOST_SENTENCES = {
-    "copy past the end": "a copy of {size} goes past the end of {memory}",
+# For kinds that are not the access of one thread; {memory} is the buffer in words.
+SENTENCES = {
+    "copy past the end": "a copy or fill of {size} goes past the end of {sized}{start}",
     "copy in the wrong direction": "a copy says another direction than its pointers have",
-    "double free": "{memory} is freed again",
-    "leak": "{memory} was never freed",
+    "double free": "{sized} is freed again",
+    "leak": "{sized} was never freed",
     "cublas handle leaked": "a cuBLAS handle was never destroyed",
-    "launch error unread": "a launch failed, and nobody read its error",
+    "launch error unread": "{launch} failed, and nobody read its error",
     "shared memory over 48 KB": "{a_block} uses more than 48 KB of shared memory",
-    "barrier not reached": "{who} waits at a barrier that another thread of its block went past",
+    "barrier not reached": "{who} waits at a barrier that {others}",
     "different barriers": "{who} waits at one barrier, and another thread of its block at another",
     "lanes missing": "{who} calls a function of the warp whose mask names lanes that are not there",
     "advice: uncoalesced access": "{lanes} access addresses far apart",
@@ -58,7 +58,14 @@ def who_text(finding):
     if not finding.kernel:
         return thread_text(finding.block_index, finding.thread_index) or "the host"
     thread = thread_text(finding.block_index, finding.thread_index)
-    return ", ".join(part for part in ("kernel " + finding.kernel, thread) if part)
+    return ", ".join(part for part in (kernel_text(finding), thread) if part)
+
+
+def kernel_text(finding):
+    """`kernel add`, or a function of cuBLAS."""
+    if not finding.kernel:
+        return "the program"
+    return ("" if finding.kernel.startswith("cublas") else "kernel ") + finding.kernel
 
 
 def name_text(memory):
@@ -72,10 +79,18 @@ def name_text(memory):
     return "a buffer of %s in %s memory" % (many(memory.size), memory.space)
 
 
+def sized_text(memory):
+    """A buffer's name and size."""
+    named = memory is not None and memory.name and memory.size > 0
+    return name_text(memory) + (" (%s)" % many(memory.size) if named else "")
+
+
 def element_text(memory, size):
     """The element at the offset: "`out`[1000]", or "byte 4001 of `out`"."""
     if memory is None:
         return "an address of no known buffer"
+    if not memory.name and memory.size <= 0:
+        return "an address in %s" % name_text(memory)
     if memory.name and size in (1, 2, 4, 8) and memory.offset % size == 0:
         return "%s[%d]" % (name_text(memory), memory.offset // size)
     return "byte %d of %s" % (memory.offset, name_text(memory))
@@ -83,7 +98,7 @@ def element_text(memory, size):
 
 def size_text(memory, size):
     """ "`out` has 4,000 bytes (1,000 of 4 bytes)"."""
-    elements = size > 1 and memory.size % size == 0
+    elements = size in (2, 4, 8, 16) and memory.size % size == 0
     inside = " (%s of %s)" % (format(memory.size // size, ","), many(size)) if elements else ""
     name = name_text(memory) if memory.name else "the buffer"
     return "%s has %s%s" % (name, many(memory.size), inside)
@@ -113,48 +128,61 @@ def access_text(finding):
 
 
 def other_text(finding):
-    """`, and block .., thread .. reads it too, without a fixed order`."""
+    """`, and block .., thread .. reads it; nothing says which comes first`."""
     other = finding.other
-    who = thread_text(other.block_index, other.thread_index) or "another thread"
-    return ", and %s %s it" % (who, "writes" if other.write else "reads")
+    what = "writes" if other.write else "reads"
+    who = thread_text(other.block_index, other.thread_index)
+    if finding.kind.startswith("race"):
+        return ", and %s %s it; nothing says which comes first" % (who or "another thread", what)
+    who = "%s of a kernel" % who if who else "a kernel or copy"
+    return ", while %s that may not be done %s it" % (who, what)
+
+
+def why_text(finding):
+    """What is wrong with the access, in a few words that follow it."""
+    kind, memory = finding.kind, finding.memory
+    if kind.startswith("out-of-bounds"):
+        return distance_text(memory, finding.size)
+    if kind.startswith("misaligned") and finding.size:
+        return ", which %d does not divide" % finding.size
+    if kind.startswith("uninitialised"):
+        return ", which nobody wrote before"
+    if kind == "row overrun":
+        return ", past the end of its row"
+    if kind == "use after free":
+        return ", which was freed"
+    if kind in ("host pointer in kernel", "device pointer on host"):
+        if memory is None or not memory.name:
+            return ""  # said already
+        return ", memory of the %s" % ("host" if "kernel" in kind else "device")
+    return other_text(finding) if finding.other is not None else ""
 
 
 def template_text(finding):
-    """The sentence of a kind that is no plain access."""
-    kernel = "kernel %s" % finding.kernel if finding.kernel else "the program"
-    return HOST_SENTENCES[finding.kind].format(
+    """The sentence of a kind that is not the access of one thread."""
+    kernel, memory = kernel_text(finding), finding.memory
+    passed = "another thread of its block went past"
+    return SENTENCES[finding.kind].format(
         who=who_text(finding),
         kernel=kernel,
         lanes="%s: lanes of one warp" % kernel,
         a_block="a block of %s" % kernel,
-        memory=name_text(finding.memory),
+        launch="the launch of %s" % kernel if finding.kernel else "a launch",
+        others=passed if finding.other else "other threads of its block never reach",
+        sized=sized_text(memory),
+        start=", from its byte %d" % memory.offset if memory and memory.offset > 0 else "",
         size=many(finding.size) if finding.size else "more bytes than there are",
     )
 
 
 def sentence(finding):
     """What happened, with the values at hand."""
-    kind, memory = finding.kind, finding.memory
-    if kind in HOST_SENTENCES:
+    if finding.kind in SENTENCES:
         text = template_text(finding)
-        if kind == "copy past the end" and memory is not None and memory.name:
-            text += ": %s" % size_text(memory, 1)
+    elif finding.kind == "row overrun" and not finding.size:
+        text = "%s uses an index that its dimension does not have" % who_text(finding)
     else:
-        text = access_text(finding)
-        if kind.startswith("out-of-bounds"):
-            text += distance_text(memory, finding.size)
-        elif kind.startswith("misaligned") and finding.size:
-            text += ", which %d does not divide" % finding.size
-        elif kind.startswith("uninitialised"):
-            text += ", which nobody wrote before"
-        elif kind == "row overrun":
-            text += ", past the end of its row"
-        elif kind == "use after free":
-            text += ", which was freed"
-        elif kind in ("host pointer in kernel", "device pointer on host"):
-            text += ", memory of the %s" % ("host" if "kernel" in kind else "device")
-        elif finding.other is not None:
-            text += other_text(finding)
+        text = access_text(finding) + why_text(finding)
     return text + (" (%s)" % finding.detail if finding.detail else "") + "."
 
 
@@ -194,6 +222,23 @@ def place_lines(label, place, sources):
     return ["%s %s" % (label, place_text(place))] + ["  " + line for line in sources.quote(place)]
 
 
+def other_lines(finding, sources):
+    """Where the other thread was, with the source unless it is quoted already."""
+    other = finding.other
+    if other is None:
+        return []
+    who = thread_text(other.block_index, other.thread_index)
+    if finding.kind == "barrier not reached":
+        label = "%s went on to" % (who or "another thread")
+    elif finding.kind == "different barriers":
+        label = "%s waits at" % (who or "another thread")
+    else:
+        label = "the other access,%s at" % (" by %s," % who if who else "")
+    if other.at is not None and other.at == finding.at:
+        return [label + " the same line"]
+    return place_lines(label, other.at, sources)
+
+
 def launch_text(finding):
     """`launched at main.cu:5 with grid (4, 1, 1), block (256, 1, 1)`."""
     shape = [
@@ -205,21 +250,29 @@ def launch_text(finding):
     return "launched at %s%s" % (place_text(finding.launch), shape)
 
 
+def owner_lines(finding):
+    """Where the buffer was allocated and freed, unless that is said already."""
+    memory = finding.memory
+    if memory is None or (finding.kind == "row overrun" and not finding.size):
+        return []
+    name = name_text(memory) if memory.name else "the buffer"
+    places = ("allocated", memory.allocated), ("freed", memory.freed)
+    return [
+        "%s was %s at %s" % (name, what, place_text(place))
+        for what, place in places
+        if place and place != finding.at
+    ]
+
+
 def finding_lines(finding, sources):
     """All lines about a finding, the title first."""
-    memory, words = finding.memory, WORDS[finding.kind]
+    words = WORDS[finding.kind]
     lines = ["%s: %s" % (words.title, place_text(finding.at)), sentence(finding)]
     lines += place_lines("at", finding.at, sources)
-    if finding.other is not None:
-        thread = thread_text(finding.other.block_index, finding.other.thread_index)
-        label = "the other%s at" % (", %s," % thread if thread else "")
-        lines += place_lines(label, finding.other.at, sources)
-    if finding.kernel and (finding.launch or finding.grid):
+    lines += other_lines(finding, sources)
+    if finding.kernel and finding.launch:
         lines.append(launch_text(finding))
-    if memory is not None and memory.allocated:
-        lines.append("%s was allocated at %s" % (name_text(memory), place_text(memory.allocated)))
-    if memory is not None and memory.freed:
-        lines.append("%s was freed at %s" % (name_text(memory), place_text(memory.freed)))
+    lines += owner_lines(finding)
     if finding.count > 1:
         more = format(finding.count - 1, ",")
         threads = "thread or time" if finding.count == 2 else "threads or times"

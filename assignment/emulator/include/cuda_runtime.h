@@ -7,19 +7,23 @@
 
 #include "cuda_emulator.h"
 #include "cuda_runtime_api.h"
+#include "emulator/site.h"
 
 // Overloads that save casts to void **.
 
 template <typename T>
-cudaError_t cudaMalloc(T** ptr, size_t size) {
+cudaError_t cudaMalloc(T** ptr, size_t size, EMULATOR_CALL_SITE) {
+  emulator::CallSite site(file, line);
   return cudaMalloc(reinterpret_cast<void**>(ptr), size);
 }
 template <typename T>
-cudaError_t cudaMallocAsync(T** ptr, size_t size, cudaStream_t stream) {
+cudaError_t cudaMallocAsync(T** ptr, size_t size, cudaStream_t stream, EMULATOR_CALL_SITE) {
+  emulator::CallSite site(file, line);
   return cudaMallocAsync(reinterpret_cast<void**>(ptr), size, stream);
 }
 template <typename T>
-cudaError_t cudaMallocPitch(T** ptr, size_t* pitch, size_t width, size_t height) {
+cudaError_t cudaMallocPitch(T** ptr, size_t* pitch, size_t width, size_t height, EMULATOR_CALL_SITE) {
+  emulator::CallSite site(file, line);
   return cudaMallocPitch(reinterpret_cast<void**>(ptr), pitch, width, height);
 }
 template <typename T>

@@ -18,6 +18,7 @@
 #include <set>
 #include <utility>
 
+#include "checked.h"
 #include "protection.h"
 
 namespace emulator {
@@ -113,6 +114,7 @@ void reserve() {
     add_free(begin, size);
     arena_end = begin + size;
     arena_begin = begin;
+    EMULATOR_CHECK(arena_reserved(begin, size));
     pthread_atfork(lock_all, unlock_all, unlock_all);
     return;
   }
@@ -146,7 +148,8 @@ uintptr_t place(Allocation* allocation) {
   }
   allocation->pages = pages;
   kept -= std::min(kept, allocation->pages_size);
-  uintptr_t start = pages + allocation->pages_size - round_up(allocation->size, kAlignment);
+  uintptr_t start =
+      pages + allocation->pages_size - checked::kPadding - round_up(allocation->size, kAlignment);
   live[start] = *allocation;
   ++allocations_made;
   bytes_live += static_cast<int64_t>(allocation->size);
@@ -161,8 +164,15 @@ void give_pages_back() {
 
 cudaError_t release(std::map<uintptr_t, Allocation>::iterator found) {
   Allocation allocation = found->second;
+  const uintptr_t found_at = found->first;
+  (void)found_at;
   live.erase(found);
   bytes_live -= static_cast<int64_t>(allocation.size);
+#ifdef EMULATOR_CHECKED
+  // Never used again, so that whoever still uses it is found.
+  checked::freed(found_at);
+  return cudaSuccess;
+#endif
   close_device_memory(reinterpret_cast<void*>(allocation.pages), allocation.pages_size);
   give_range(allocation.pages, allocation.pages_size + page_size());
   kept += allocation.pages_size;
@@ -191,10 +201,12 @@ cudaError_t arena_allocate(void** ptr, size_t size) {
   if (size == 0) return cudaSuccess;
   if (size > arena_capacity() || arena_used() > arena_capacity() - size)
     return cudaErrorMemoryAllocation;
-  Allocation allocation{0, round_up(round_up(size, kAlignment), page_size()), size};
+  Allocation allocation{
+      0, round_up(round_up(size, kAlignment), page_size()) + 2 * checked::kPadding, size};
   uintptr_t start = place(&allocation);
   if (start == 0) return cudaErrorMemoryAllocation;
   fill(allocation.pages, allocation.pages_size);
+  EMULATOR_CHECK(allocated(start, size));
   *ptr = reinterpret_cast<void*>(start);
   return cudaSuccess;
 }
@@ -238,6 +250,11 @@ bool try_locate(uintptr_t address, Place* place) {
   place->start = found->first;
   place->size = allocation.size;
   return true;
+}
+
+void for_each_allocation(const std::function<void(uintptr_t, size_t)>& function) {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const auto& entry : live) function(entry.first, entry.second.size);
 }
 
 void for_each_range(const std::function<void(void*, size_t)>& function) {

@@ -38,6 +38,8 @@ bool is_device_range(const void* ptr, size_t size);
 /*! \brief What lies at an address; false if that cannot be told now. For signal handlers. */
 bool try_locate(uintptr_t address, Place* place);
 
+/*! \brief Calls a function with every allocation, as the program knows it. */
+void for_each_allocation(const std::function<void(uintptr_t start, size_t size)>& function);
 /*! \brief Calls a function with the pages of every allocation. */
 void for_each_range(const std::function<void(void* memory, size_t size)>& function);
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "checked.h"
 #include "emulator/shared.h"
 #include "error.h"
 #include "locals.h"
@@ -99,7 +100,10 @@ void Block::go_to(int64_t block) {
 void Block::run_fibers() {
   for (; next_ < end_ && !grid_->failed; ++next_) {
     go_to(next_);
-    if (!run_block()) break;
+    EMULATOR_CHECK(block_begins(*grid_, next_, shared_, grid_->config.shared));
+    bool done = run_block();
+    EMULATOR_CHECK(block_ends());
+    if (!done) break;
   }
 }
 
@@ -118,7 +122,7 @@ void Block::run_loops() {
   if (!find_thread()) return;
   grid_->failed = true;
   if (set_sticky_error(cudaErrorIllegalAddress))
-    std::fprintf(stderr, "emulated GPU: kernel %s, block %s: %s\n", grid_->kernel,
+    std::fprintf(stderr, "emulated GPU: kernel %s, block %s: %s\n", grid_->site.name,
                  text(blockIdx).c_str(), fault_.c_str());
 }
 
@@ -177,6 +181,7 @@ void Block::run_threads() {
     Thread* thread = &threads_[started_++];
     current_ = thread;
     threadIdx = thread->index;
+    EMULATOR_CHECK(thread_runs(number(thread), fiber_->memory, Fibers::kWholeSize));
     grid_->function(grid_->call);
     finish(current_);
   }
@@ -184,6 +189,7 @@ void Block::run_threads() {
 
 void Block::finish(Thread* thread) {
   int i = number(thread);
+  EMULATOR_CHECK(thread_ends(i));
   thread->finished = true;
   warps_[i / kWarp].finished |= 1u << (i % kWarp);
   ++finished_;
@@ -233,10 +239,13 @@ void Block::resume(Thread* thread) {
   current_ = thread;
   fiber_ = thread->fiber;
   threadIdx = thread->index;
+  EMULATOR_CHECK(thread_runs(number(thread), fiber_->memory, Fibers::kWholeSize));
   if (fiber_ != from) switch_context(&from->context, &fiber_->context);
 }
 
-int Block::wait_for_block(int predicate) {
+int Block::wait_for_block(int predicate, const void* place) {
+  (void)place;  // for the checked build
+  EMULATOR_CHECK(barrier_met(number(current_), place));
   block_votes_ += predicate != 0;
   if (waiting_for_block_ + 1 + finished_ == count_) {
     release_block();
@@ -250,6 +259,7 @@ int Block::wait_for_block(int predicate) {
 }
 
 void Block::release_block() {
+  EMULATOR_CHECK(barrier_released(*this));
   waiting_for_block_ = 0;
   block_result_ = block_votes_;
   block_votes_ = 0;
@@ -265,7 +275,7 @@ void Block::fail(cudaError_t error, const std::string& message) {
 }
 
 std::string Block::where() const {
-  return std::string("kernel ") + grid_->kernel + ", block " + text(blockIdx) + ", thread " +
+  return std::string("kernel ") + grid_->site.name + ", block " + text(blockIdx) + ", thread " +
          text(threadIdx);
 }
 
@@ -284,10 +294,11 @@ const char* name_of(Wait wait) {
 }  // namespace
 
 void Block::deadlock() {
+  EMULATOR_CHECK(deadlocked(*this));
   int waiting[kWaits] = {};
   for (int i = 0; i < count_; ++i)
     if (!threads_[i].finished) ++waiting[static_cast<int>(threads_[i].wait)];
-  std::string message = std::string("emulated GPU: kernel ") + grid_->kernel + ", block " +
+  std::string message = std::string("emulated GPU: kernel ") + grid_->site.name + ", block " +
                         text(blockIdx) + ": no thread can go on. Of " + std::to_string(count_) +
                         " threads";
   for (int i = 0; i < kWaits; ++i)

@@ -27,11 +27,14 @@ const int kWarp = 32;
 
 /*! \brief A grid that is running, seen by all CPU threads that work on it. */
 struct Grid {
-  const char* kernel;
+  LaunchSite site;
   Config config;
   ThreadFunction function;
   BlockFunction block_function;  // or null
   const void* call;
+  size_t call_size;
+  const void* const* pointers;
+  size_t pointers_count;
   std::atomic<bool> failed;
 };
 
@@ -82,10 +85,11 @@ class Block {
 
   // For a running thread.
   /*! \brief A barrier of the block; returns how many threads passed something other than 0. */
-  int wait_for_block(int predicate);
+  int wait_for_block(int predicate, const void* place);
   /*! \brief An operation with the lanes of the mask; returns what the lane gets. */
   uint64_t wait_for_warp(Wait wait, unsigned mask, uint64_t value, int source,
                          uint64_t* all = nullptr);
+  int count() const { return count_; }
   int lane() const { return number(current_) % kWarp; }
   /*! \brief Waits until no other lane can come to `site`, and returns who is there. */
   unsigned wait_for_active(const void* site);

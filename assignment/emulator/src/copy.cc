@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "arena.h"
+#include "checked.h"
 #include "cuda_runtime.h"
 #include "error.h"
 #include "memory.h"
@@ -43,8 +44,10 @@ cudaError_t check(const void* to, size_t to_pitch, const void* from, size_t from
   bool to_device = infer ? in_arena(to) : (kind & 1) != 0;
   bool from_device = infer ? in_arena(from) : (kind & 2) != 0;
   if (!is_valid(to, extent.span(to_pitch), to_device) ||
-      !is_valid(from, extent.span(from_pitch), from_device))
+      !is_valid(from, extent.span(from_pitch), from_device)) {
+    EMULATOR_CHECK(refused_copy(to, extent.span(to_pitch), from, extent.span(from_pitch), kind));
     return cudaErrorInvalidValue;
+  }
   return cudaSuccess;
 }
 
@@ -56,15 +59,23 @@ cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
   for (size_t row = 0; row < extent.height; ++row)
     std::memmove(static_cast<char*>(to) + row * to_pitch,
                  static_cast<const char*>(from) + row * from_pitch, extent.width);
+  for (size_t row = 0; row < extent.height; ++row)
+    EMULATOR_CHECK(copied(static_cast<char*>(to) + row * to_pitch,
+                          static_cast<const char*>(from) + row * from_pitch, extent.width));
   return cudaSuccess;
 }
 
 cudaError_t set(void* ptr, size_t pitch, int value, const Extent& extent) {
   if (extent.empty()) return cudaSuccess;
-  if (!is_valid(ptr, extent.span(pitch), true)) return cudaErrorInvalidValue;
+  if (!is_valid(ptr, extent.span(pitch), true)) {
+    EMULATOR_CHECK(refused_copy(ptr, extent.span(pitch), nullptr, 0, cudaMemcpyHostToDevice));
+    return cudaErrorInvalidValue;
+  }
   DeviceAccess access;
   for (size_t row = 0; row < extent.height; ++row)
     std::memset(static_cast<char*>(ptr) + row * pitch, value, extent.width);
+  for (size_t row = 0; row < extent.height; ++row)
+    EMULATOR_CHECK(written(static_cast<char*>(ptr) + row * pitch, extent.width));
   return cudaSuccess;
 }
 

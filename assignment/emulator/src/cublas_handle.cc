@@ -103,11 +103,14 @@ cublasStatus_t cublasCreate(cublasHandle_t* handle) {
   std::lock_guard<std::mutex> lock(emulator::mutex);
   *handle = new cublasContext{nullptr, CUBLAS_POINTER_MODE_HOST, CUBLAS_DEFAULT_MATH};
   handles.insert(*handle);
+  EMULATOR_HOST_CALL();
+  EMULATOR_CHECK(cublas_handle_created(*handle));
   return CUBLAS_STATUS_SUCCESS;
 }
 
 // The memory is kept, so that no new handle can be taken for one that was destroyed.
 cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+  EMULATOR_CHECK(cublas_handle_destroyed(handle));
   std::lock_guard<std::mutex> lock(emulator::mutex);
   return handles.erase(handle) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 
+#include "checked.h"
 #include "cublas_v2.h"
 
 struct cublasContext {
@@ -45,13 +46,25 @@ bool is_device_matrix(const void* ptr, size_t span);
 }  // namespace emulator
 
 #define EMULATOR_CHECK_HANDLE(handle)                       \
+  EMULATOR_HOST_CALL();                                     \
   do {                                                      \
     cublasStatus_t status = emulator::check_handle(handle); \
     if (status != CUBLAS_STATUS_SUCCESS) return status;     \
   } while (0)
 
-#define EMULATOR_CHECK_OPERAND(function, operand, ptr, span) \
-  if (!emulator::is_device_matrix(ptr, span))                \
-  return emulator::illegal_address(function, operand, ptr, span)
+#ifdef EMULATOR_CHECKED
+#define EMULATOR_TELL_OPERAND(function, operand, ptr, span) \
+  emulator::checked::used_by_cublas(function, operand, ptr, span, \
+                                    emulator::is_device_matrix(ptr, span))
+#else
+#define EMULATOR_TELL_OPERAND(function, operand, ptr, span) ((void)0)
+#endif
+
+#define EMULATOR_CHECK_OPERAND(function, operand, ptr, span)         \
+  do {                                                               \
+    EMULATOR_TELL_OPERAND(function, operand, ptr, span);             \
+    if (!emulator::is_device_matrix(ptr, span))                      \
+      return emulator::illegal_address(function, operand, ptr, span); \
+  } while (0)
 
 #endif  // EMULATOR_CUBLAS_HANDLE_H_

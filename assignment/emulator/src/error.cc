@@ -89,6 +89,7 @@ void clear_errors() {
 }  // namespace emulator
 
 cudaError_t cudaPeekAtLastError() {
+  EMULATOR_CHECK(error_read());
   EMULATOR_RETURN_IF_STICKY();
   return emulator::last_error;
 }

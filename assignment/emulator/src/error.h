@@ -9,6 +9,7 @@
 #ifndef EMULATOR_ERROR_H_
 #define EMULATOR_ERROR_H_
 
+#include "checked.h"
 #include "cuda_runtime_api.h"
 
 namespace emulator {
@@ -24,6 +25,7 @@ void clear_errors();
 
 // What nearly every runtime function begins with: after a sticky error nothing works.
 #define EMULATOR_RETURN_IF_STICKY() \
+  EMULATOR_HOST_CALL();             \
   if (emulator::sticky_error() != cudaSuccess) return emulator::sticky_error()
 
 }  // namespace emulator

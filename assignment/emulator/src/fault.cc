@@ -19,6 +19,7 @@
 
 #include "arena.h"
 #include "block.h"
+#include "checked.h"
 
 namespace emulator {
 namespace {
@@ -70,7 +71,10 @@ void chain(int signal) { sigaction(signal, &previous[signal == SIGSEGV ? 0 : 1],
 
 void handle(int signal, siginfo_t* info, void*) {
   uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
-  if (Block* block = Block::running()) fail_kernel(block, address);
+  if (Block* block = Block::running()) {
+    EMULATOR_CHECK(faulted(address, nullptr, describe(address).c_str()));
+    fail_kernel(block, address);
+  }
   if (in_arena(info->si_addr)) tell_host(address);
   chain(signal);
 }

@@ -24,6 +24,9 @@ class Fibers {
  public:
   static const size_t kStackSize = 128 * 1024;
 
+  /*! \brief With its guard page, and room for the largest page there is. */
+  static const size_t kWholeSize = kStackSize + 64 * 1024;
+
   ~Fibers();
 
   /*! \brief A fiber that will call `entry`, or null if there is no memory for it. */

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "block.h"
+#include "checked.h"
 #include "cuda_emulator.h"
 #include "device.h"
 #include "error.h"
@@ -66,16 +67,20 @@ void run(Grid* grid) {
 
 }  // namespace
 
-void launch(const char* name, const Config& config, ThreadFunction function,
-            BlockFunction block_function, const void* call) {
+void launch(const LaunchSite& site, const Config& config, const CallData& data) {
   if (Block* block = Block::running())
     block->fail(cudaErrorNotSupported, "emulated GPU: " + block->where() + ": launches kernel " +
-                                           name + "; a kernel cannot launch another here");
+                                           site.name + "; a kernel cannot launch another here");
   if (sticky_error() != cudaSuccess) return;
-  if (report(check(config)) != cudaSuccess) return;
+  Grid grid{site,           config,        data.function,       use_loops() ? data.block_function : nullptr,
+            data.call,      data.call_size, data.pointers, data.pointers_count, {false}};
+  cudaError_t error = report(check(config));
+  if (error != cudaSuccess) {
+    EMULATOR_CHECK(launch_refused(grid, cudaGetErrorString(error)));
+    return;
+  }
   install_fault_handler();
-  if (!use_loops()) block_function = nullptr;
-  Grid grid{name, config, function, block_function, call, {false}};
+  EMULATOR_CHECK(launch_begins(grid));
   run(&grid);
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "arena.h"
+#include "checked.h"
 #include "error.h"
 #include "fault.h"
 #include "protection.h"
@@ -101,7 +102,10 @@ cudaError_t cudaMallocAsync(void** ptr, size_t size, cudaStream_t stream) {
 cudaError_t cudaFree(void* ptr) {
   EMULATOR_RETURN_IF_STICKY();
   // Managed memory is freed by cudaFree too.
-  return report(emulator::in_arena(ptr) ? emulator::arena_free(ptr) : emulator::free_host(ptr));
+  cudaError_t error =
+      emulator::in_arena(ptr) ? emulator::arena_free(ptr) : emulator::free_host(ptr);
+  if (error != cudaSuccess) EMULATOR_CHECK(freed_wrongly(ptr));
+  return report(error);
 }
 
 cudaError_t cudaFreeAsync(void* ptr, cudaStream_t stream) {

@@ -29,7 +29,13 @@ const size_t kAlignment = 128;
 std::mutex mutex;
 size_t used = 0;
 
-size_t total() { return kStaticSize + kSharedMemoryOptin; }
+#ifdef EMULATOR_CHECKED
+const size_t kGap = 4096;  // behind each variable, for accesses that miss it
+#else
+const size_t kGap = 0;
+#endif
+
+size_t total() { return kStaticSize + kSharedMemoryOptin + kGap; }
 
 }  // namespace
 
@@ -48,6 +54,10 @@ void use_shared(char* memory) {
   emulator_dynamic_shared = memory + kStaticSize;
 }
 
+size_t shared_total() { return total(); }
+
+size_t dynamic_shared_offset() { return kStaticSize; }
+
 size_t reserve_shared(std::atomic<size_t>* place, size_t size, size_t alignment) {
   std::lock_guard<std::mutex> lock(mutex);
   if (*place != 0) return *place;  // another CPU thread was faster
@@ -57,7 +67,7 @@ size_t reserve_shared(std::atomic<size_t>* place, size_t size, size_t alignment)
     std::fprintf(stderr, "emulated GPU: more than %zu MB of shared variables\n", kStaticSize >> 20);
     std::abort();
   }
-  used = start + size;
+  used = start + size + kGap;
   *place = start;
   return start;
 }

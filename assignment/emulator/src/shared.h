@@ -5,6 +5,8 @@
 #ifndef EMULATOR_SRC_SHARED_H_
 #define EMULATOR_SRC_SHARED_H_
 
+#include <cstddef>
+
 namespace emulator {
 
 /*! \brief Memory for the shared variables of a block. */
@@ -12,6 +14,9 @@ char* allocate_shared();
 void free_shared(char* memory);
 /*! \brief Makes the calling thread's shared variables lie there. */
 void use_shared(char* memory);
+/*! \brief Bytes of a piece, and where in it the dynamic variable lies. */
+size_t shared_total();
+size_t dynamic_shared_offset();
 
 }  // namespace emulator
 

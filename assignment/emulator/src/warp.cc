@@ -13,6 +13,7 @@
 #include <cstdlib>
 
 #include "block.h"
+#include "checked.h"
 
 namespace emulator {
 
@@ -40,6 +41,7 @@ bool Block::complete_warp(Warp* warp, unsigned mask, Wait wait) {
   Thread* first = &threads_[(warp - warps_) * kWarp];
   give_values(first, group, wait);
   warp->waiting &= ~group;
+  EMULATOR_CHECK(warp_met(static_cast<int>(warp - warps_) * kWarp, group));
   for (int lane = 0; lane < kWarp; ++lane)
     if ((group >> lane & 1) && first[lane].fiber != nullptr) ready_.push(&first[lane]);
   return true;
@@ -122,18 +124,18 @@ Block* block_or_abort(const char* function) {
 using emulator::block_or_abort;
 using emulator::Wait;
 
-void __syncthreads() { block_or_abort("__syncthreads")->wait_for_block(0); }
+void __syncthreads() { block_or_abort("__syncthreads")->wait_for_block(0, __builtin_return_address(0)); }
 
 int __syncthreads_count(int predicate) {
-  return block_or_abort("__syncthreads_count")->wait_for_block(predicate);
+  return block_or_abort("__syncthreads_count")->wait_for_block(predicate, __builtin_return_address(0));
 }
 
 int __syncthreads_or(int predicate) {
-  return block_or_abort("__syncthreads_or")->wait_for_block(predicate) != 0;
+  return block_or_abort("__syncthreads_or")->wait_for_block(predicate, __builtin_return_address(0)) != 0;
 }
 
 int __syncthreads_and(int predicate) {
-  return block_or_abort("__syncthreads_and")->wait_for_block(!predicate) == 0;
+  return block_or_abort("__syncthreads_and")->wait_for_block(!predicate, __builtin_return_address(0)) == 0;
 }
 
 void emulator_syncwarp(unsigned mask) {

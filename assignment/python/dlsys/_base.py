@@ -6,6 +6,9 @@ import os
 #: What a C function returns when its body is still a hole of the assignment.
 NOT_WRITTEN = -2
 
+#: Whether to use the build that checks every access of a kernel, and is slow.
+CHECKED = os.environ.get("DLSYS_CHECKED", "") not in ("", "0")
+
 
 class DeviceError(AssertionError):
     """The C runtime, or the device behind it, refused or failed.
@@ -25,16 +28,21 @@ class _MissingLibrary:
 
 
 def find_lib_path():
-    """Path of libc_runtime_api.so: build/lib of the folder that holds python/."""
+    """Path of libc_runtime_api.so: build/lib of the folder that holds python/.
+
+    With DLSYS_CHECKED=1 in the environment it is build/checked/lib, which `make checked` builds.
+    """
     package = os.path.dirname(os.path.abspath(os.path.expanduser(__file__)))
+    folder = os.path.join("checked", "lib") if CHECKED else "lib"
     return os.path.normpath(
-        os.path.join(package, "..", "..", "build", "lib", "libc_runtime_api.so")
+        os.path.join(package, "..", "..", "build", folder, "libc_runtime_api.so")
     )
 
 
 def _load_lib(path):
     if not os.path.exists(path):
-        return _MissingLibrary("%s does not exist; hint: run make" % path)
+        target = "make checked" if CHECKED else "make"
+        return _MissingLibrary("%s does not exist; hint: run %s" % (path, target))
     try:
         lib = ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
     except OSError as error:

@@ -26,10 +26,13 @@
 #include "cuda_runtime_api.h"
 #include "emulator/language.h"
 #include "emulator/loops.h"
+#include "emulator/parameters.h"
+#include "emulator/site.h"
 
-// The text of a kernel's name, after the macros in it.
+// The text of a kernel's name, after the macros in it, and its place.
 #define EMULATOR_TEXT(...) #__VA_ARGS__
-#define EMULATOR_NAME(...) EMULATOR_TEXT(__VA_ARGS__)
+#define EMULATOR_NAME(...) \
+  ::emulator::LaunchSite { EMULATOR_TEXT(__VA_ARGS__), __FILE__, __LINE__ }
 
 namespace emulator {
 
@@ -46,13 +49,27 @@ typedef void (*ThreadFunction)(const void* call);
 /*! \brief Runs a whole block. */
 typedef void (*BlockFunction)(const void* call, const BlockIndex& index);
 
-/*!
- * \brief Runs all threads of a grid. An error is left for cudaGetLastError.
- *
- * `block_function`, if there is one, does the same as `function` for all threads of a block.
- */
-void launch(const char* name, const Config& config, ThreadFunction function,
-            BlockFunction block_function, const void* call);
+/*! \brief A kernel with its arguments, as the runtime sees it. */
+struct CallData {
+  ThreadFunction function;
+  BlockFunction block_function;  // does the same for all threads of a block; or null
+  const void* call;
+  size_t call_size;
+  const void* const* pointers;  // the arguments that are pointers; null for the others
+  size_t pointers_count;
+};
+
+/*! \brief Runs all threads of a grid. An error is left for cudaGetLastError. */
+void launch(const LaunchSite& site, const Config& config, const CallData& data);
+
+/*! \brief An argument if it is a pointer, else null. */
+template <typename T>
+const void* pointer_of(const T& value) {
+  if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>)
+    return const_cast<const void*>(static_cast<const volatile void*>(value));
+  else
+    return nullptr;
+}
 
 /*! \brief In the place of a function that runs a block, where there is none. */
 struct NoBlocks {};
@@ -89,7 +106,7 @@ struct Call {
 /*! \brief A kernel with its configuration, waiting for the arguments. */
 template <typename Body, typename Blocks>
 struct Configured {
-  const char* name;
+  LaunchSite site;
   const Body& body;
   const Blocks& blocks;
   Config config;
@@ -99,27 +116,30 @@ struct Configured {
   void operator()(Args... args) const {
     typedef Call<Body, Blocks, Args...> ThisCall;
     const ThisCall call{body, blocks, std::tuple<Args...>(args...)};
-    launch(name, config, &ThisCall::run, ThisCall::block_function(), &call);
+    const void* const pointers[] = {pointer_of(args)..., nullptr};
+    launch(site, config,
+           {&ThisCall::run, ThisCall::block_function(), &call, sizeof call, pointers,
+            sizeof...(Args)});
   }
 };
 
 /*! \brief A kernel, waiting for its configuration. */
 template <typename Body, typename Blocks>
 struct Kernel {
-  const char* name;
+  LaunchSite site;
   Body body;
   Blocks blocks;
 
   Configured<Body, Blocks> operator()(dim3 grid, dim3 block, size_t shared = 0,
                                       cudaStream_t stream = nullptr) const {
-    return {name, body, blocks, {grid, block, shared, stream}};
+    return {site, body, blocks, {grid, block, shared, stream}};
   }
 };
 
 // Not `kernel`, which is what a macro that launches may call its argument.
 template <typename Body, typename Blocks = NoBlocks>
-Kernel<Body, Blocks> emulator_kernel(const char* name, Body body, Blocks blocks = Blocks()) {
-  return {name, body, blocks};
+Kernel<Body, Blocks> emulator_kernel(LaunchSite site, Body body, Blocks blocks = Blocks()) {
+  return {site, body, blocks};
 }
 
 }  // namespace emulator

@@ -9,7 +9,7 @@
  *
  * into references to places in it:
  *
- *   float (&tile)[32][33] = EMULATOR_SHARED;       float (&cache)[] = EMULATOR_DYNAMIC_SHARED;
+ *   float (&tile)[32][33] = EMULATOR_SHARED(tile);       float (&cache)[] = EMULATOR_DYNAMIC_SHARED;
  *
  * (thread_local variables would be simpler, but a library that is loaded late may have hardly
  * any of those that are fast.)
@@ -37,10 +37,24 @@ namespace emulator {
 /*! \brief Finds a place for a variable, the same on all CPU threads, and keeps it in `place`. */
 size_t reserve_shared(std::atomic<size_t>* place, size_t size, size_t alignment);
 
+#ifdef EMULATOR_CHECKED
+/*! \brief A variable's memory for the running block, which the checked build then watches. */
+void* checked_shared_variable(std::atomic<size_t>* place, size_t size, size_t alignment,
+                              const char* name);
+#endif
+
 /*! \brief The place of one static shared variable; before it stands the block that uses it. */
 class SharedPlace {
  public:
   constexpr SharedPlace() : place_(0) {}
+
+#ifdef EMULATOR_CHECKED
+  // Not here, where the compiler would have these accesses checked too.
+  template <typename T>
+  T& named(const char* name) {
+    return *static_cast<T*>(checked_shared_variable(&place_, sizeof(T), alignof(T), name));
+  }
+#endif
 
   template <typename T>
   operator T&() {
@@ -70,12 +84,39 @@ struct DynamicShared {
 
 }  // namespace emulator
 
+#ifdef EMULATOR_CHECKED
+
+namespace emulator {
+
+/*! \brief A place, and the name of its variable. */
+struct NamedPlace {
+  SharedPlace& place;
+  const char* name;
+
+  template <typename T>
+  operator T&() const {
+    return place.named<T>(name);
+  }
+};
+
+}  // namespace emulator
+
+#define EMULATOR_SHARED(name)                   \
+  []() -> ::emulator::NamedPlace {              \
+    static ::emulator::SharedPlace place;       \
+    return {place, #name};                      \
+  }()
+
+#else
+
 // A lambda, so that each variable, and each instance of a template's, has its own place.
-#define EMULATOR_SHARED                   \
+#define EMULATOR_SHARED(name)             \
   []() -> ::emulator::SharedPlace& {      \
     static ::emulator::SharedPlace place; \
     return place;                         \
   }()
+
+#endif
 #define EMULATOR_DYNAMIC_SHARED \
   ::emulator::DynamicShared {}
 

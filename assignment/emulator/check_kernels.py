@@ -1,0 +1,108 @@
+"""Runs a program with the checked build of the emulated GPU, and says what its kernels did wrong.
+
+    python3 emulator/check_kernels.py [options] -- COMMAND...
+
+Run `make checked` first. Examples:
+
+    python3 emulator/check_kernels.py -- python3 -m pytest -q tests/test_gpu_op.py
+    python3 emulator/check_kernels.py --seed 7 -- nosetests tests/test_executor.py
+    python3 emulator/check_kernels.py --thread 0,0,0,5,0,0 -- python3 my_experiment.py
+
+Exit codes: 0 nothing found and the command succeeded, 1 otherwise, 2 usage, 3 the findings can't
+be read.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+import report
+
+
+def options_of(arguments):
+    """(options, command) of a command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="check_kernels.py [options] -- COMMAND...",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the findings there as well")
+    parser.add_argument("--all", action="store_true", help="show more than %d" % report.SHOWN)
+    parser.add_argument("--seed", type=int, metavar="N", help="run the threads in another order")
+    parser.add_argument(
+        "--thread", metavar="BX,BY,BZ,TX,TY,TZ", help="print what this thread reads and writes"
+    )
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options, command = parser.parse_args(arguments[:end]), arguments[end + 1 :]
+    if not command:
+        parser.error("there is no command; hint: write -- before it")
+    if options.thread and not re.fullmatch(r"\d+(,\d+){5}", options.thread):
+        parser.error("--thread %s is not six numbers, as 0,0,0,5,0,0" % options.thread)
+    if shutil.which(command[0]) is None:
+        parser.error("%s: there is no such command" % command[0])
+    return options, command
+
+
+def environment(options, findings):
+    """The environment of the command."""
+    env = dict(os.environ, DLSYS_CHECKED="1", EMULATOR_FINDINGS=findings)
+    if options.thread:
+        env["EMULATOR_THREAD"] = options.thread
+    if options.seed is not None:
+        env["EMULATOR_SHUFFLE"] = str(options.seed)
+    return env
+
+
+def pass_on(child):
+    """Lets Ctrl-C end the child, whose findings are shown all the same."""
+
+    def interrupt(number, frame):
+        # A terminal sends its Ctrl-C to the child, too.
+        if number != signal.SIGINT or not sys.stdin.isatty():
+            child.send_signal(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
+
+
+def run(command, env):
+    """Runs the command to its end; returns its exit status, negative for a signal."""
+    child = subprocess.Popen(command, env=env)
+    pass_on(child)
+    return child.wait()
+
+
+def ending(command, status):
+    """A sentence about a command that failed."""
+    if status < 0:
+        return "%s was ended by signal %d" % (command[0], -status)
+    return "%s ended with exit status %d" % (command[0], status)
+
+
+def main(arguments=None):
+    """Runs what the command line says."""
+    options, command = options_of(sys.argv[1:] if arguments is None else arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "findings.jsonl")
+        open(path, "w").close()
+        status = run(command, environment(options, path))
+        sys.stdout.flush()
+        findings, traces = report.load(path)
+        print()
+        report.show(findings, traces, options.all)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(report.as_json(findings), file, indent=1)
+    if status:
+        print(ending(command, status))
+    return report.exit_code(findings) or (1 if status else 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

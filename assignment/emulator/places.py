@@ -1,0 +1,203 @@
+"""Finds the source line of a machine instruction, by the debug information that -g left.
+
+On Linux pyelftools reads it (DWARF 4 and 5), on macOS `atos`. Without them a place is None.
+"""
+
+import bisect
+import collections
+import os
+import re
+import shutil
+import subprocess
+
+try:
+    from elftools.common.exceptions import ELFError
+    from elftools.dwarf.descriptions import describe_form_class
+    from elftools.elf.elffile import ELFFile
+except ImportError:
+    ELFFile = None
+
+#: A line of a source file, counted from 1. The file's path is as debug information has it.
+Place = collections.namedtuple("Place", "file line")
+
+# Instructions start..end-1 come of a line of a unit (a compiled source).
+Row = collections.namedtuple("Row", "start end file line unit")
+# A function's body, put in place of its call: address ranges, their size, the call's place.
+Inlined = collections.namedtuple("Inlined", "size ranges place")
+
+ATOS = re.compile(r"\((.+):(\d+)\)\s*$")
+
+
+def is_emulator_header(path):
+    """Whether a file belongs to the emulated GPU, so that no student wrote it."""
+    return "/emulator/include/" in path.replace("\\", "/")
+
+
+class Module:
+    """The debug information of a library or program."""
+
+    def __init__(self, elf):
+        self.dwarf = dwarf = elf.get_dwarf_info()
+        loaded = [s["p_vaddr"] for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
+        self.base = min(loaded, default=0)  # 0, unless its place in memory is fixed
+        self.units = list(dwarf.iter_CUs())
+        self.files = {}  # by unit, the paths that its line program counts
+        self.inlined = {}  # by unit
+        self.rows = sorted(row for i in range(len(self.units)) for row in self.read_rows(i))
+        self.starts = [row.start for row in self.rows]
+
+    def read_rows(self, number):
+        """The lines of a unit."""
+        unit = self.units[number]
+        program = self.dwarf.line_program_for_CU(unit)
+        if program is None:
+            return
+        self.files[number] = paths_of(unit, program.header)
+        previous, line = None, 0
+        for entry in program.get_entries():
+            state = entry.state
+            if state is None:
+                continue
+            # Functions that the linker left out stand at address 0.
+            if previous is not None and previous.address and state.address > previous.address:
+                line = previous.line or line  # 0: no line of its own
+                file = self.path(number, previous.file)
+                yield Row(previous.address, state.address, file, line, number)
+            previous = None if state.end_sequence else state
+            line = 0 if state.end_sequence else line
+
+    def path(self, number, index):
+        """A file of a unit, or "" if there is no such."""
+        files = self.files.get(number, [])
+        return files[index] if 0 <= index < len(files) else ""
+
+    def place(self, address):
+        """The place of an instruction, so many bytes from the start of the module, or None."""
+        address += self.base
+        i = bisect.bisect_right(self.starts, address) - 1
+        if i < 0 or address >= self.rows[i].end or not self.rows[i].line:
+            return None
+        row = self.rows[i]
+        found = Place(row.file, row.line)
+        return self.call_of(row.unit, address) or found if is_emulator_header(row.file) else found
+
+    def call_of(self, number, address):
+        """Where code of the emulator's headers was called, or None."""
+        if number not in self.inlined:
+            self.inlined[number] = sorted(self.read_inlined(number))
+        for _, ranges, place in self.inlined[number]:  # the innermost first
+            inside = any(start <= address < end for start, end in ranges)
+            if inside and place.line and not is_emulator_header(place.file):
+                return place
+        return None
+
+    def read_inlined(self, number):
+        """All inlined functions of a unit."""
+        unit = self.units[number]
+        for entry in unit.iter_DIEs():
+            if entry.tag != "DW_TAG_inlined_subroutine":
+                continue
+            ranges = self.ranges(unit, entry)
+            call = [entry.attributes.get("DW_AT_call_" + what) for what in ("file", "line")]
+            if ranges and all(call):
+                place = Place(self.path(number, call[0].value), call[1].value)
+                yield Inlined(sum(end - start for start, end in ranges), ranges, place)
+
+    def ranges(self, unit, entry):
+        """The addresses of an entry, as pairs."""
+        low, high = entry.attributes.get("DW_AT_low_pc"), entry.attributes.get("DW_AT_high_pc")
+        if low and high:
+            relative = describe_form_class(high.form) == "constant"
+            return [(low.value, high.value + (low.value if relative else 0))]
+        listed, lists = entry.attributes.get("DW_AT_ranges"), self.dwarf.range_lists()
+        if listed is None or lists is None:
+            return []
+        top = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
+        return absolute(lists.get_range_list_at_offset(listed.value, unit), top.value if top else 0)
+
+
+def absolute(entries, base):
+    """Pairs of addresses from a range list."""
+    found = []
+    for entry in entries:
+        if hasattr(entry, "base_address"):
+            base = entry.base_address
+        else:
+            offset = 0 if getattr(entry, "is_absolute", False) else base
+            found.append((entry.begin_offset + offset, entry.end_offset + offset))
+    return found
+
+
+def text_of(value):
+    """A name of the debug information as str."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def paths_of(unit, header):
+    """The paths of a unit's files, so that a file's number is its index."""
+    built_in = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
+    built_in = text_of(built_in.value) if built_in else ""
+    folders = [text_of(folder) for folder in header["include_directory"]]
+    names = [(text_of(entry.name), entry.dir_index) for entry in header["file_entry"]]
+    if header["version"] < 5:  # counts from 1; 0 is where the compiler ran
+        folders, names = [built_in] + folders, [("", 0)] + names
+    paths = []
+    for name, folder in names:
+        folder = folders[folder] if folder < len(folders) else ""
+        paths.append(os.path.normpath(os.path.join(built_in, folder, name)) if name else "")
+    return paths
+
+
+def open_module(path):
+    """The debug information of a file, or None."""
+    if ELFFile is None:
+        return None
+    try:
+        with open(path, "rb") as file:
+            elf = ELFFile(file)
+            return Module(elf) if elf.has_dwarf_info() else None
+    except (OSError, ELFError):
+        return None
+
+
+def ask_atos(path, address):
+    """The place of an instruction by macOS's own tool, or None."""
+    if shutil.which("atos") is None:
+        return None
+    command = ["atos", "-fullPath", "-o", path, "-offset", hex(address)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    match = ATOS.search(done.stdout)
+    return Place(match.group(1), int(match.group(2))) if match else None
+
+
+def can_read_lines():
+    """Whether there is anything that knows the lines of addresses."""
+    return ELFFile is not None or shutil.which("atos") is not None
+
+
+class Places:
+    """Finds places, and reads each module once."""
+
+    def __init__(self):
+        self.modules = {}
+        self.found = {}
+
+    def find(self, site):
+        """The Place of a site of the findings file: {"file", "line"} or {"module", "place"}."""
+        if not site:
+            return None
+        if "file" in site:
+            return Place(site["file"], site["line"])
+        key = site["module"], site["place"]
+        if key not in self.found:
+            self.found[key] = self.look_up(*key)
+        return self.found[key]
+
+    def look_up(self, path, returns_to):
+        """The place of a call, from the address that it returns to."""
+        if returns_to <= 0:
+            return None
+        if path not in self.modules:
+            self.modules[path] = open_module(path)
+        module = self.modules[path]
+        return module.place(returns_to - 1) if module else ask_atos(path, returns_to - 1)

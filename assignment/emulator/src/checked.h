@@ -1,0 +1,82 @@
+/*!
+ * \file checked.h
+ * \brief What the runtime tells the checked build; in the fast build all of it is nothing.
+ *
+ *   EMULATOR_CHECK(freed(ptr));
+ */
+#ifndef EMULATOR_CHECKED_H_
+#define EMULATOR_CHECKED_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda_runtime_api.h"
+
+#ifdef EMULATOR_CHECKED
+#define EMULATOR_CHECK(...) ::emulator::checked::__VA_ARGS__
+// At the start of a function of the runtime: where the program called it.
+#define EMULATOR_HOST_CALL() \
+  ::emulator::checked::HostCall emulator_host_call(__builtin_return_address(0))
+#else
+#define EMULATOR_CHECK(...) ((void)0)
+#define EMULATOR_HOST_CALL() ((void)0)
+#endif
+
+namespace emulator {
+
+struct Grid;
+class Block;
+enum class Wait;
+
+namespace checked {
+
+// Around an allocation and behind it, for accesses that miss it: the run goes on.
+#ifdef EMULATOR_CHECKED
+const size_t kPadding = 64 * 1024;
+#else
+const size_t kPadding = 0;
+#endif
+
+/*! \brief While one exists, findings of the host name the place of the outermost call. */
+class HostCall {
+ public:
+  explicit HostCall(const void* place);
+  ~HostCall();
+};
+
+// Device memory.
+void arena_reserved(uintptr_t begin, size_t size);
+void allocated(uintptr_t start, size_t size);
+void freed(uintptr_t start);
+void freed_wrongly(const void* ptr);
+void copied(void* to, const void* from, size_t size);
+void written(void* ptr, size_t size);
+void refused_copy(const void* to, size_t to_span, const void* from, size_t from_span,
+                  cudaMemcpyKind kind);
+/*! \brief A matrix that cuBLAS reads, or writes, and whether it lies in device memory. */
+void used_by_cublas(const char* function, const char* operand, const void* ptr, size_t span,
+                    bool valid);
+void cublas_handle_created(const void* handle);
+void cublas_handle_destroyed(const void* handle);
+
+// Launches.
+void launch_begins(const Grid& grid);
+void launch_refused(const Grid& grid, const char* why);
+void error_read();
+
+// Blocks: from the CPU thread that runs one.
+void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic_shared);
+void block_ends();
+void thread_runs(int thread, const void* stack, size_t stack_size);
+void thread_ends(int thread);
+/*! \brief A thread arrived at a barrier of its block, called from `place`. */
+void barrier_met(int thread, const void* place);
+void barrier_released(const Block& block);
+void warp_met(int first_thread, unsigned lanes);
+void deadlocked(const Block& block);
+void faulted(uintptr_t address, const void* place, const char* text);
+
+}  // namespace checked
+}  // namespace emulator
+
+#endif  // EMULATOR_CHECKED_H_

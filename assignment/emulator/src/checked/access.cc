@@ -1,0 +1,267 @@
+/*!
+ * \file access.cc
+ * \brief Accesses that are not plainly right: who is in the way, and what is missing.
+ */
+#include "access.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "../arena.h"
+#include "../memory.h"
+#include "program.h"
+
+namespace emulator {
+namespace checked {
+namespace {
+
+const char* space_of(const Region& region, const State* s) {
+  return region.begin == s->shared.begin ? "shared" : "global";
+}
+
+std::string kind_of(const char* what, const Region& region, const State* s) {
+  return std::string(what) + " " + space_of(region, s);
+}
+
+void add(Finding finding, uintptr_t address) {
+  finding.memory = memory_at(address);
+  add_finding(finding);
+}
+
+Finding race(State* s, const Region& region, uintptr_t address, size_t size, Access access,
+             const void* place, const Record& other, bool other_write) {
+  Finding finding = finding_here(kind_of("race", region, s).c_str(), place, size,
+                                 access != Access::kRead);
+  finding.has_other = true;
+  finding.other_write = other_write;
+  finding.other_at.address = address_of_place(other.place());
+  finding.other = who_of(s, other);
+  finding.memory = memory_at(address);
+  return finding;
+}
+
+// Both write: no harm is done if the value stays as it is, which the next access will see.
+void defer(State* s, uintptr_t address, size_t size, const Finding& finding) {
+  if (s->same_value.pending) return;
+  s->pending = s->same_value.pending = true;
+  s->same_value.address = address;
+  s->same_value.size = std::min<size_t>(size, sizeof s->same_value.before);
+  std::memcpy(s->same_value.before, reinterpret_cast<void*>(address), s->same_value.size);
+  s->same_value.finding = finding;
+}
+
+struct Part {
+  const Region& region;
+  uintptr_t address;  // of the whole access
+  size_t size;
+  Access access;
+  const void* place;
+};
+
+void check_last_write(State* s, const Part& part, const Record& last, unsigned bytes) {
+  if (last.segment() < launch_first || (last.bytes() & bytes) == 0 || is_ordered(s, last)) return;
+  bool atomic = last.flag();
+  if (atomic && part.access == Access::kAtomic) return;
+  Finding finding =
+      race(s, part.region, part.address, part.size, part.access, part.place, last, true);
+  if (part.access == Access::kWrite && !atomic)
+    return defer(s, part.address, part.size, finding);
+  if (part.access == Access::kRead && atomic) {
+    // A loop around atomicCAS begins with such a read.
+    if (!is_other_block(s, last)) s->plain_reads.push_back({part.address, s->thread(), finding});
+    return;
+  }
+  add_finding(finding);
+}
+
+void check_readers(State* s, const Part& part, const Record& reader, unsigned bytes) {
+  if (part.access != Access::kWrite) return;  // atomics after a plain read: see above
+  if (reader.segment() < launch_first || (reader.bytes() & bytes) == 0) return;
+  bool others = reader.flag() && !(reader.segment() < s->interval_first &&
+                                   !is_other_block(s, reader));
+  if (is_ordered(s, reader) && !(others && reader.who() == s->who)) return;
+  add_finding(race(s, part.region, part.address, part.size, part.access, part.place, reader,
+                   false));
+}
+
+void note_read(State* s, const Part& part, Word* word, const Record& reader, unsigned bytes) {
+  bool same = reader.who() == s->who;
+  if (same && reader.flag()) return;
+  // Of bytes that lie in one word and are read by different threads only the last are known.
+  bool others = !same && reader.segment() >= launch_first && (reader.bytes() & bytes) != 0 &&
+                !is_ordered(s, reader);
+  if (same) bytes |= reader.bytes();
+  if (others) bytes &= reader.bytes();
+  Record now(s->who, place_of(part.place), others, bytes, reader.low());
+  word->read = now.bits();
+}
+
+void note_write(State* s, const Part& part, Word* word, unsigned bytes) {
+  // The bytes beside may get their values from another CPU thread at this moment.
+  uint64_t old = __atomic_load_n(&word->write, __ATOMIC_RELAXED), now;
+  do {
+    Record before(old);
+    unsigned by_me = before.who() == s->who ? before.bytes() | bytes : bytes;
+    now = Record(s->who, place_of(part.place), part.access == Access::kAtomic, by_me,
+                 before.low() | bytes)
+              .bits();
+  } while (!__atomic_compare_exchange_n(&word->write, &old, now, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+}
+
+// Whether all bytes of the access are allocated; if not, that is all there is to say of it.
+bool check_allocated(State* s, const Part& part) {
+  bool inside = true;
+  for (size_t i = 0; i < part.size; ++i)
+    if (!(part.region.word(part.address + i)->read & kAllocated)) inside = false;
+  bool partly = part.region.word(part.address + part.size - 1)->read & kPartly;
+  if (inside && partly && part.region.begin == device_region.begin)
+    inside = is_device_range(reinterpret_cast<void*>(part.address), part.size);
+  if (inside) return true;
+  Memory memory = memory_at(part.address);
+  bool write = part.access != Access::kRead;
+  std::string kind = write ? "out-of-bounds write" : "out-of-bounds read";
+  kind = kind_of(kind.c_str(), part.region, s);
+  bool was_freed = memory.freed.address != nullptr || memory.freed.file != nullptr;
+  if (was_freed && memory.offset >= 0 && memory.offset < static_cast<int64_t>(memory.size))
+    kind = "use after free";
+  Finding finding = finding_here(kind.c_str(), part.place, part.size, write);
+  finding.memory = memory;
+  s->overrun.pending = false;  // this is what became of it
+  add_finding(finding);
+  return false;
+}
+
+// A copy of a struct reads its padding too: so only what has no value at all counts.
+void check_value(State* s, const Part& part) {
+  if (part.access == Access::kWrite) return;
+  for (size_t i = 0; i < part.size; ++i)
+    if (part.region.word(part.address + i)->write >> ((part.address + i) & 3) & 1) return;
+  add(finding_here(kind_of("uninitialised read", part.region, s).c_str(), part.place, part.size,
+                   false),
+      part.address);
+}
+
+}  // namespace
+
+void access_words(State* s, const Region& region, uintptr_t address, size_t size, Access access,
+                  const void* place) {
+  Part part{region, address, size, access, place};
+  if (!check_allocated(s, part)) return;
+  check_value(s, part);
+  if (access == Access::kAtomic)
+    s->plain_reads.erase(
+        std::remove_if(s->plain_reads.begin(), s->plain_reads.end(),
+                       [&](const PlainRead& read) {
+                         return read.address == address && read.thread == s->thread();
+                       }),
+        s->plain_reads.end());
+  for (uintptr_t start = address & ~uintptr_t(3); start < address + size; start += 4) {
+    unsigned bytes = 15;
+    if (start < address) bytes &= 15u << (address - start);
+    if (start + 4 > address + size) bytes &= 15u >> (start + 4 - address - size);
+    Word* word = region.word(start);
+    Record last(word->write), reader(word->read);
+    check_last_write(s, part, last, bytes);
+    check_readers(s, part, reader, bytes);
+    if (access == Access::kRead)
+      note_read(s, part, word, reader, bytes);
+    else
+      note_write(s, part, word, bytes);
+  }
+}
+
+void access_elsewhere(State* s, uintptr_t address, size_t size, Access access,
+                      const void* place) {
+  if (address - s->stack < s->stack_size) return;
+  if (program_region.has(address)) {
+    return access_words(s, program_region, address, size, access, place);
+  }
+  if (is_own_memory(address) || is_shared_host_memory(reinterpret_cast<void*>(address))) return;
+  if (address < 4096) return;  // the access itself will tell
+  add(finding_here("host pointer in kernel", place, size, access != Access::kRead), address);
+}
+
+void access_of_host(uintptr_t address, size_t size, bool write, const void* place) {
+  if (!device_region.has(address)) return;
+  Finding finding;
+  finding.kind = "device pointer on host";
+  finding.at.address = place;
+  finding.size = size;
+  finding.write = write;
+  add(finding, address);
+  write_findings();  // the process may end here
+}
+
+void access_misaligned(State* s, uintptr_t address, size_t size, bool write, const void* place) {
+  bool shared = s->shared.has(address);
+  add(finding_here(shared ? "misaligned access shared" : "misaligned access global", place, size,
+                   write),
+      address);
+}
+
+void trace_access(uintptr_t address, size_t size, bool write, const void* place) {
+  Site at;
+  at.address = place;
+  State* s = state;
+  if (address - s->stack < s->stack_size) return;
+  bool readable = !write && (device_region.has(address) || s->shared.has(address));
+  write_trace(at, write, size, memory_at(address),
+              readable ? reinterpret_cast<void*>(address) : nullptr);
+}
+
+// An index past the end of an array: what it led to decides what it is called.
+static void settle_overrun(State* s, uintptr_t address) {
+  s->overrun.pending = false;
+  Finding& finding = s->overrun.finding;
+  if (device_region.has(address) && !(device_region.word(address)->read & kAllocated)) return;
+  if (s->shared.has(address) && !(s->shared.word(address)->read & kAllocated)) return;
+  if (address != 0) finding.memory = memory_at(address);
+  if (s->overrun.in_program) finding.kind = "out-of-bounds read constant";
+  add_finding(finding);
+}
+
+void settle(State* s, uintptr_t address) {
+  s->pending = false;
+  if (s->same_value.pending) {
+    s->same_value.pending = false;
+    const void* now = reinterpret_cast<void*>(s->same_value.address);
+    if (std::memcmp(now, s->same_value.before, s->same_value.size) != 0)
+      add_finding(s->same_value.finding);
+  }
+  if (s->overrun.pending) {
+    s->overrun.in_program = is_program_memory(address);
+    settle_overrun(s, address);
+  }
+}
+
+void settle_interval(State* s, int thread) {
+  if (s->pending) settle(s, 0);
+  if (s->plain_reads.empty()) return;
+  for (const PlainRead& read : s->plain_reads)
+    if (read.thread == thread) add_finding(read.finding);
+  s->plain_reads.erase(
+      std::remove_if(s->plain_reads.begin(), s->plain_reads.end(),
+                     [&](const PlainRead& read) { return read.thread == thread; }),
+      s->plain_reads.end());
+}
+
+Finding finding_here(const char* kind, const void* place, size_t size, bool write) {
+  Finding finding;
+  finding.kind = kind;
+  finding.at.address = place;
+  finding.size = size;
+  finding.write = write;
+  if (state == nullptr) return finding;
+  const Grid& grid = *state->grid;
+  finding.kernel = grid.site.name;
+  finding.launch.file = grid.site.file;
+  finding.launch.line = grid.site.line;
+  finding.grid = grid.config.grid;
+  finding.block = grid.config.block;
+  finding.who = who_now();
+  return finding;
+}
+
+}  // namespace checked
+}  // namespace emulator

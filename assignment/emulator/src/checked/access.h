@@ -1,0 +1,81 @@
+/*!
+ * \file access.h
+ * \brief What the compiler calls before every access of memory ends here.
+ */
+#ifndef EMULATOR_CHECKED_ACCESS_H_
+#define EMULATOR_CHECKED_ACCESS_H_
+
+#include "state.h"
+
+namespace emulator {
+namespace checked {
+
+/*! \brief How memory is accessed. */
+enum class Access { kRead, kWrite, kAtomic };
+
+/*! \brief An access of any size that lies in a region; the parts that need words. */
+void access_words(State* s, const Region& region, uintptr_t address, size_t size, Access access,
+                  const void* place);
+/*! \brief An access that lies in neither device nor shared memory. */
+void access_elsewhere(State* s, uintptr_t address, size_t size, Access access, const void* place);
+/*! \brief An access of host code. */
+void access_of_host(uintptr_t address, size_t size, bool write, const void* place);
+void access_misaligned(State* s, uintptr_t address, size_t size, bool write, const void* place);
+void trace_access(uintptr_t address, size_t size, bool write, const void* place);
+
+/*! \brief One word: true if nothing more has to be looked at. */
+template <bool write>
+inline bool is_fine(State* s, Word* word, unsigned bytes, const void* place) {
+  uint64_t written = __atomic_load_n(&word->write, __ATOMIC_RELAXED);
+  uint64_t read = __atomic_load_n(&word->read, __ATOMIC_RELAXED);
+  if ((read & 15) != kAllocated) return false;
+  Record last(written), reader(read);
+  if (last.segment() >= launch_first && last.who() != s->who) return false;
+  if (write) {
+    if (reader.segment() >= launch_first && (reader.who() != s->who || reader.flag())) return false;
+    if (bytes != 15) return false;  // the others' bytes may change at the same time
+    __atomic_store_n(&word->write, Record(s->who, place_of(place), false, 15, 15).bits(),
+                     __ATOMIC_RELAXED);
+    return true;
+  }
+  if ((written & bytes) != bytes) return false;
+  if (reader.who() == s->who) return true;
+  if (reader.flag() && reader.segment() >= s->interval_first) return true;
+  if (reader.segment() >= launch_first) return false;
+  __atomic_store_n(&word->read, Record(s->who, place_of(place), false, bytes, kAllocated).bits(),
+                   __ATOMIC_RELAXED);
+  return true;
+}
+
+/*! \brief A plain access; `aligned` if the program promises so to the compiler. */
+template <size_t size, bool write, bool aligned>
+inline void access(void* ptr, const void* place) {
+  uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
+  State* s = state;
+  if (s == nullptr) return access_of_host(address, size, write, place);
+  s->last_place = place;
+  if (s->pending) settle(s, address);
+  if (s->traced) trace_access(address, size, write, place);
+  bool on_device = device_region.has(address);
+  if (!on_device && !s->shared.has(address))
+    return access_elsewhere(s, address, size, write ? Access::kWrite : Access::kRead, place);
+  const Region& region = on_device ? device_region : s->shared;
+  if (aligned && (address & (size - 1)) != 0)
+    access_misaligned(s, address, size, write, place);
+  unsigned offset = address & 3;
+  if (size <= 4 && offset + size <= 4) {
+    unsigned bytes = ((1u << (size & 7)) - 1) << offset;
+    if (is_fine<write>(s, region.word(address), bytes, place)) return;
+  } else if (offset == 0) {
+    Word* word = region.word(address);
+    size_t i = 0;
+    while (i < size / 4 && is_fine<write>(s, word + i, 15, place)) ++i;
+    if (i == size / 4) return;
+  }
+  access_words(s, region, address, size, write ? Access::kWrite : Access::kRead, place);
+}
+
+}  // namespace checked
+}  // namespace emulator
+
+#endif  // EMULATOR_CHECKED_ACCESS_H_

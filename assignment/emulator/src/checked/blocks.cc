@@ -1,0 +1,206 @@
+/*!
+ * \file blocks.cc
+ * \brief What the runtime tells of blocks, threads and barriers.
+ */
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "../arena.h"
+#include "../checked.h"
+#include "../device.h"
+#include "../shared.h"
+#include "emulator/shared.h"
+#include "program.h"
+#include "state.h"
+
+namespace emulator {
+namespace checked {
+namespace {
+
+struct Variable {
+  size_t size;
+  std::string name;
+};
+std::mutex mutex;
+std::map<size_t, Variable> variables;  // static shared ones, by their offset
+thread_local size_t dynamic_size = 0;
+
+State* my_state(char* shared) {
+  static thread_local State* mine = new State;
+  uintptr_t begin = reinterpret_cast<uintptr_t>(shared);
+  if (mine->shared.begin != begin) mine->shared = make_region(begin, shared_total());
+  return mine;
+}
+
+// "3,0,0,17,0,0": the block and the thread to follow.
+bool is_traced(const uint3& block, const uint3& thread) {
+  static const char* const wanted = std::getenv("EMULATOR_THREAD");
+  if (wanted == nullptr) return false;
+  static unsigned v[6] = {};
+  static const int read =
+      std::sscanf(wanted, "%u,%u,%u,%u,%u,%u", v, v + 1, v + 2, v + 3, v + 4, v + 5);
+  const unsigned is[6] = {block.x, block.y, block.z, thread.x, thread.y, thread.z};
+  if (read == 2) return is[0] == v[0] && is[3] == v[1] && is[1] + is[2] + is[4] + is[5] == 0;
+  return read == 6 && std::equal(is, is + 6, v);
+}
+
+Finding barrier_finding(const char* kind, const void* place) {
+  return finding_here(kind, place, 0, false);
+}
+
+uint3 index_of(int thread, const dim3& size) {
+  unsigned i = static_cast<unsigned>(thread);
+  return {i % size.x, i / size.x % size.y, i / size.x / size.y};
+}
+
+}  // namespace
+
+bool find_shared(size_t offset, std::string* name, size_t* start, size_t* size) {
+  std::lock_guard<std::mutex> lock(mutex);
+  size_t dynamic = dynamic_shared_offset();
+  if (offset + 4096 >= dynamic && dynamic_size > 0) {
+    *name = "";
+    *start = dynamic;
+    *size = dynamic_size;
+    return true;
+  }
+  auto after = variables.upper_bound(offset);
+  if (after == variables.begin()) return false;
+  auto before = std::prev(after);
+  *name = before->second.name;
+  *start = before->first;
+  *size = before->second.size;
+  return true;
+}
+
+void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic_shared) {
+  State* s = my_state(shared);
+  s->grid = &grid;
+  s->block = static_cast<uint32_t>(number);
+  begin_interval(s);
+  std::fill(s->met, s->met + kMaxThreads, 0);
+  std::fill(s->ended, s->ended + kMaxThreads, false);
+  std::fill(s->barriers, s->barriers + kMaxThreads, nullptr);
+  std::fill(s->last_places, s->last_places + kMaxThreads, nullptr);
+  s->plain_reads.clear();
+  s->pending = s->same_value.pending = s->overrun.pending = false;
+  uintptr_t dynamic = s->shared.begin + dynamic_shared_offset();
+  if (dynamic_size > dynamic_shared)
+    set_unallocated(s->shared, dynamic, dynamic_size);
+  if (dynamic_shared > 0) set_allocated(s->shared, dynamic, dynamic_shared, false);
+  dynamic_size = dynamic_shared;
+  state = s;
+}
+
+void block_ends() { state = nullptr; }
+
+void thread_runs(int thread, const void* stack, size_t stack_size) {
+  State* s = state;
+  if (s->pending) settle(s, 0);
+  s->last_places[s->thread()] = s->last_place;
+  s->last_place = s->last_places[thread];
+  s->stack = reinterpret_cast<uintptr_t>(stack);
+  s->stack_size = stack_size;
+  s->traced = is_traced(blockIdx, threadIdx);
+  set_thread(s, thread);
+}
+
+void thread_ends(int thread) {
+  State* s = state;
+  settle_interval(s, thread);
+  s->last_places[thread] = s->last_place;
+  s->ended[thread] = true;
+}
+
+void barrier_met(int thread, const void* place) {
+  State* s = state;
+  settle_interval(s, thread);
+  s->barriers[thread] = place;
+}
+
+// All that have not ended wait, or have just come: are they at the same barrier?
+void barrier_released(const Block& block) {
+  State* s = state;
+  int first = -1;
+  for (int i = 0; i < block.count(); ++i) {
+    if (s->barriers[i] == nullptr) continue;
+    if (first < 0) first = i;
+    if (s->barriers[i] == s->barriers[first]) continue;
+    Finding finding = barrier_finding("different barriers", s->barriers[first]);
+    finding.who.thread = index_of(first, blockDim);
+    finding.has_other = true;
+    finding.other_at.address = s->barriers[i];
+    finding.other.known = true;
+    finding.other.block = blockIdx;
+    finding.other.thread = index_of(i, blockDim);
+    add_finding(finding);
+    break;
+  }
+  // Did one that ended pass by this barrier? report.py can tell by the lines.
+  for (int i = 0; first >= 0 && i < block.count(); ++i) {
+    if (!s->ended[i] || s->last_places[i] == nullptr) continue;
+    Finding finding = barrier_finding("barrier not reached", s->barriers[first]);
+    finding.who.thread = index_of(first, blockDim);
+    finding.has_other = true;
+    finding.other_at.address = s->last_places[i];
+    finding.other.known = true;
+    finding.other.block = blockIdx;
+    finding.other.thread = index_of(i, blockDim);
+    add_finding(finding);
+  }
+  std::fill(s->barriers, s->barriers + kMaxThreads, nullptr);
+  begin_interval(s);
+  set_thread(s, s->thread());
+}
+
+void deadlocked(const Block& block) {
+  State* s = state;
+  bool lanes = false;
+  const void* place = nullptr;
+  for (int i = 0; i < block.count(); ++i) {
+    if (s->ended[i]) continue;
+    if (s->barriers[i] == nullptr) lanes = true;
+    if (s->barriers[i] != nullptr) place = s->barriers[i];
+  }
+  Finding finding = barrier_finding(lanes ? "lanes missing" : "barrier not reached",
+                                    place != nullptr ? place : s->last_place);
+  finding.detail = "no thread can go on";
+  add_finding(finding);
+  write_findings();
+}
+
+void faulted(uintptr_t address, const void* place, const char* text) {
+  State* s = state;
+  if (s == nullptr || device_region.has(address)) return write_findings();
+  Finding finding = finding_here(address < 4096 ? "host pointer in kernel" : "out-of-bounds read global",
+                                 s->last_place != nullptr ? s->last_place : place, 0, false);
+  finding.detail = text;
+  if (address < 4096) finding.detail = "the address is null";
+  add_finding(finding);
+  write_findings();
+}
+
+}  // namespace checked
+
+void* checked_shared_variable(std::atomic<size_t>* place, size_t size, size_t alignment,
+                              const char* name) {
+  size_t start = place->load(std::memory_order_relaxed);
+  if (start == 0) {
+    start = reserve_shared(place, size, alignment);
+    std::lock_guard<std::mutex> lock(checked::mutex);
+    checked::variables[start] = {size, name};
+  }
+  char* memory = emulator_static_shared + start;
+  uint64_t* block = reinterpret_cast<uint64_t*>(memory) - 1;
+  if (*block != emulator_block_number) {
+    *block = emulator_block_number;
+    std::memset(memory, 0xff, size);
+    checked::set_allocated(checked::state->shared, reinterpret_cast<uintptr_t>(memory), size, false);
+  }
+  return memory;
+}
+
+}  // namespace emulator

@@ -1,0 +1,169 @@
+/*!
+ * \file hooks.cc
+ * \brief The functions that -fsanitize=thread and -fsanitize=bounds make the compiler call.
+ *
+ * Their names and arguments are those of the compilers' own runtime libraries, which are not
+ * linked.
+ */
+#include "access.h"
+
+using emulator::checked::Access;
+using emulator::checked::access;
+
+#define PLACE __builtin_return_address(0)
+
+extern "C" {
+
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+
+#define PLAIN(size)                                                                        \
+  void __tsan_read##size(void* p) { access<size, false, true>(p, PLACE); }                 \
+  void __tsan_write##size(void* p) { access<size, true, true>(p, PLACE); }                 \
+  void __tsan_unaligned_read##size(void* p) { access<size, false, false>(p, PLACE); }      \
+  void __tsan_unaligned_write##size(void* p) { access<size, true, false>(p, PLACE); }      \
+  void __tsan_volatile_read##size(void* p) { access<size, false, true>(p, PLACE); }        \
+  void __tsan_volatile_write##size(void* p) { access<size, true, true>(p, PLACE); }        \
+  void __tsan_unaligned_volatile_read##size(void* p) { access<size, false, false>(p, PLACE); } \
+  void __tsan_unaligned_volatile_write##size(void* p) { access<size, true, false>(p, PLACE); } \
+  void __tsan_read_write##size(void* p) {                                                  \
+    access<size, false, true>(p, PLACE);                                                   \
+    access<size, true, true>(p, PLACE);                                                    \
+  }                                                                                        \
+  void __tsan_unaligned_read_write##size(void* p) {                                        \
+    access<size, false, false>(p, PLACE);                                                  \
+    access<size, true, false>(p, PLACE);                                                   \
+  }
+
+PLAIN(1)
+PLAIN(2)
+PLAIN(4)
+PLAIN(8)
+PLAIN(16)
+}
+
+namespace {
+
+void access_range(void* ptr, size_t size, Access kind, const void* place) {
+  using namespace emulator::checked;
+  uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
+  State* s = state;
+  if (size == 0) return;
+  if (s == nullptr) return access_of_host(address, size, kind != Access::kRead, place);
+  s->last_place = place;
+  if (s->pending) settle(s, address);
+  if (s->traced) trace_access(address, size, kind != Access::kRead, place);
+  if (device_region.has(address)) return access_words(s, device_region, address, size, kind, place);
+  if (s->shared.has(address)) return access_words(s, s->shared, address, size, kind, place);
+  access_elsewhere(s, address, size, kind, place);
+}
+
+template <typename T>
+void access_atomic(const volatile T* p, const void* place) {
+  access_range(const_cast<T*>(p), sizeof(T), Access::kAtomic, place);
+}
+
+}  // namespace
+
+extern "C" {
+
+void __tsan_read_range(void* p, size_t size) { access_range(p, size, Access::kRead, PLACE); }
+void __tsan_write_range(void* p, size_t size) { access_range(p, size, Access::kWrite, PLACE); }
+
+void* __tsan_memcpy(void* to, const void* from, size_t size) {
+  access_range(const_cast<void*>(from), size, Access::kRead, PLACE);
+  access_range(to, size, Access::kWrite, PLACE);
+  return __builtin_memcpy(to, from, size);
+}
+void* __tsan_memmove(void* to, const void* from, size_t size) {
+  access_range(const_cast<void*>(from), size, Access::kRead, PLACE);
+  access_range(to, size, Access::kWrite, PLACE);
+  return __builtin_memmove(to, from, size);
+}
+void* __tsan_memset(void* to, int value, size_t size) {
+  access_range(to, size, Access::kWrite, PLACE);
+  return __builtin_memset(to, value, size);
+}
+
+#define ATOMIC_UPDATE(bits, T, name)                                           \
+  T __tsan_atomic##bits##_##name(volatile T* p, T value, int) {                \
+    access_atomic(p, PLACE);                                                   \
+    return __atomic_##name(p, value, __ATOMIC_SEQ_CST);                        \
+  }
+
+#define ATOMIC(bits, T)                                                                    \
+  T __tsan_atomic##bits##_load(const volatile T* p, int) {                                 \
+    access_atomic(p, PLACE);                                                               \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                           \
+  }                                                                                        \
+  void __tsan_atomic##bits##_store(volatile T* p, T value, int) {                          \
+    access_atomic(p, PLACE);                                                               \
+    __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                          \
+  }                                                                                        \
+  T __tsan_atomic##bits##_exchange(volatile T* p, T value, int) {                          \
+    access_atomic(p, PLACE);                                                               \
+    return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);                                \
+  }                                                                                        \
+  ATOMIC_UPDATE(bits, T, fetch_add)                                                        \
+  ATOMIC_UPDATE(bits, T, fetch_sub)                                                        \
+  ATOMIC_UPDATE(bits, T, fetch_and)                                                        \
+  ATOMIC_UPDATE(bits, T, fetch_or)                                                         \
+  ATOMIC_UPDATE(bits, T, fetch_xor)                                                        \
+  ATOMIC_UPDATE(bits, T, fetch_nand)                                                       \
+  int __tsan_atomic##bits##_compare_exchange_strong(volatile T* p, T* expected, T value,   \
+                                                    int, int) {                            \
+    access_atomic(p, PLACE);                                                               \
+    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST,        \
+                                       __ATOMIC_SEQ_CST);                                  \
+  }                                                                                        \
+  int __tsan_atomic##bits##_compare_exchange_weak(volatile T* p, T* expected, T value,     \
+                                                  int, int) {                              \
+    access_atomic(p, PLACE);                                                               \
+    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST,        \
+                                       __ATOMIC_SEQ_CST);                                  \
+  }                                                                                        \
+  T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T value, int,    \
+                                               int) {                                      \
+    access_atomic(p, PLACE);                                                               \
+    __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_SEQ_CST,              \
+                                __ATOMIC_SEQ_CST);                                         \
+    return expected;                                                                       \
+  }
+
+ATOMIC(8, unsigned char)
+ATOMIC(16, unsigned short)
+ATOMIC(32, unsigned)
+ATOMIC(64, unsigned long)
+
+void __tsan_atomic_thread_fence(int) {
+  if (emulator::checked::state != nullptr) emulator::checked::note_fence(emulator::checked::state);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+void __tsan_atomic_signal_fence(int) {}
+
+/*! \brief What the compiler knows of an index: where it stands, and of which array. */
+struct BoundsData {
+  const char* file;
+  uint32_t line, column;
+  const void *array, *index;
+};
+
+void __ubsan_handle_out_of_bounds(BoundsData* data, uintptr_t index) {
+  using namespace emulator::checked;
+  State* s = state;
+  if (s == nullptr) return;
+  Finding finding = finding_here("row overrun", PLACE, 0, false);
+  finding.at = Site();
+  finding.at.file = data->file;
+  finding.at.line = static_cast<int>(data->line);
+  finding.detail = "index " + std::to_string(static_cast<int64_t>(index));
+  s->overrun.finding = finding;
+  s->pending = s->overrun.pending = true;
+}
+void __ubsan_handle_out_of_bounds_abort(BoundsData* data, uintptr_t index) {
+  __ubsan_handle_out_of_bounds(data, index);
+}
+}

@@ -1,0 +1,31 @@
+/*!
+ * \file program.h
+ * \brief The program that launches: its code, its variables, and the names of things.
+ */
+#ifndef EMULATOR_CHECKED_PROGRAM_H_
+#define EMULATOR_CHECKED_PROGRAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "../block.h"
+
+namespace emulator {
+namespace checked {
+
+/*! \brief Makes the file that a kernel is from the program. */
+void use_program(const Grid& grid);
+/*! \brief Whether an address lies in a variable of the program. */
+bool is_program_memory(uintptr_t address);
+/*! \brief The same, or in what the runtime itself hands to kernels. */
+bool is_own_memory(uintptr_t address);
+/*! \brief The name of a kernel's parameter, by its position, or "". */
+std::string parameter_name(const std::string& kernel, size_t position);
+/*! \brief The shared variable that holds an offset in a block's memory. */
+bool find_shared(size_t offset, std::string* name, size_t* start, size_t* size);
+
+}  // namespace checked
+}  // namespace emulator
+
+#endif  // EMULATOR_CHECKED_PROGRAM_H_

@@ -1,0 +1,107 @@
+/*!
+ * \file state.h
+ * \brief What a CPU thread that runs blocks knows while it checks, and who is ordered with whom.
+ *
+ * Two accesses of the same word are a race if one of them writes and nothing orders them. What
+ * orders: two launches; a barrier of the block in between; an operation of the warp in between in
+ * which both took part. Across blocks nothing does but fences with atomics, see is_ordered.
+ */
+#ifndef EMULATOR_CHECKED_STATE_H_
+#define EMULATOR_CHECKED_STATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../block.h"
+#include "emulator/language.h"
+#include "finding.h"
+#include "shadow.h"
+
+namespace emulator {
+namespace checked {
+
+/*! \brief A write by another thread to the same place: no race if it leaves the same value. */
+struct SameValue {
+  bool pending = false;
+  uintptr_t address = 0;
+  size_t size = 0;
+  unsigned char before[16];
+  Finding finding;
+};
+
+/*! \brief An index past the end of an array, whose access comes next. */
+struct Overrun {
+  bool pending = false, in_program = false;
+  Finding finding;
+};
+
+/*! \brief A plain read of what others update atomically: wrong unless an atomic follows. */
+struct PlainRead {
+  uintptr_t address;
+  int thread;
+  Finding finding;
+};
+
+/*! \brief One CPU thread's. */
+struct State {
+  uint64_t who = 0;  // segment and thread, as in Record
+  uint32_t interval_first = 0;
+  uint32_t block = 0;  // its number in the grid
+  bool pending = false;
+  bool traced = false;
+  uintptr_t stack = 0;
+  size_t stack_size = 0;
+  Region shared = {0, 0, nullptr};
+  const void* last_place = nullptr;
+  const Grid* grid = nullptr;
+  uint32_t met[kMaxThreads];              // the segment of each thread's last operation of a warp
+  const void* last_places[kMaxThreads];   // where each thread was last
+  const void* barriers[kMaxThreads];      // the barrier that each waits at, or null
+  bool ended[kMaxThreads];
+  SameValue same_value;
+  Overrun overrun;
+  std::vector<PlainRead> plain_reads;
+
+  int thread() const { return static_cast<int>(who & (kMaxThreads - 1)); }
+};
+
+/*! \brief The one of this CPU thread while it runs a kernel, else null. */
+extern __thread State* state EMULATOR_FAST_TLS;
+/*! \brief Segments below are of earlier launches. */
+extern uint32_t launch_first;
+
+uint32_t next_segment();
+/*! \brief Gives the block its next segment, from here on for all of its threads. */
+void begin_interval(State* s);
+void set_thread(State* s, int thread);
+/*! \brief Whether something orders an access of this launch before what the thread does now. */
+bool is_ordered(const State* s, const Record& record);
+/*! \brief Whether the access was made by a block of this launch other than this one. */
+bool is_other_block(const State* s, const Record& record);
+void note_fence(State* s);
+void reset_order();
+
+/*! \brief Who made an access. */
+Who who_of(const State* s, const Record& record);
+Who who_now();
+/*! \brief The address of a place in the program's code. */
+const void* address_of_place(uint32_t place);
+uint32_t place_of(const void* address);
+
+/*! \brief A finding about what the running thread does. */
+Finding finding_here(const char* kind, const void* place, size_t size, bool write);
+/*! \brief What an address belongs to. */
+Memory memory_at(uintptr_t address);
+
+// The slow parts of an access.
+/*! \brief Decides what waited for the access of an address, or for none (0). */
+void settle(State* s, uintptr_t address);
+/*! \brief Reports what waits for the end of the thread's interval. */
+void settle_interval(State* s, int thread);
+
+}  // namespace checked
+}  // namespace emulator
+
+#endif  // EMULATOR_CHECKED_STATE_H_
