@@ -124,22 +124,33 @@ def find_cxx():
     )
 
 
-def vector_flags(cxx):
-    """What lets kernels use the 8 lanes of AVX2, if the CPU has them; results are the same bits.
+def kernel_flags(cxx):
+    """What kernels are compiled with, for a compiler and this CPU; results are the same bits.
 
     `make` asks at every build, so that kernels are built again for another CPU.
     """
     try:
-        with open("/proc/cpuinfo") as file:
-            has_lanes = " avx2 " in file.read()
-        if not has_lanes:
-            return ""
         done = subprocess.run(
-            [*shlex.split(cxx), "-dumpmachine"], capture_output=True, text=True, timeout=60
-        )
+            [*shlex.split(cxx), "-dM", "-E", "-x", "c++", os.devnull],
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return "-mavx2" if done.stdout.startswith("x86_64") else ""
+        return "-O3"
+    macros = {line.split()[1] for line in done.stdout.splitlines() if line.count(" ") >= 1}
+    flags = "-O3"
+    # GCC takes long for -O3, which has it sum up in memory (-floop-unroll-and-jam).
+    if "__GNUC__" in macros and "__clang__" not in macros:
+        flags = "-O2 -ftree-vectorize -fvect-cost-model=dynamic -fpeel-loops"
+    return flags + (" -mavx2" if "__x86_64__" in macros and has_avx2() else "")
+
+
+def has_avx2():
+    """Whether this CPU can compute 8 floats at once."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            return " avx2 " in file.read()
+    except OSError:
+        return False
 
 
 def flag(prefix, path):
@@ -195,7 +206,7 @@ def configure(device):
     else:
         variables["BACKEND"] = "emulated"
         variables.update(emulated_variables())
-        variables["VECTOR_FLAGS"] = vector_flags(variables["CXX"])
+        variables["KERNEL_FLAGS"] = kernel_flags(variables["CXX"])
     return variables
 
 

@@ -25,7 +25,6 @@ BIND = ["-Wl,-Bsymbolic"] if sys.platform == "linux" else []
 RUNNER = shlex.split(os.environ.get("EMULATOR_RUN", ""))
 # What the Makefile compiles kernels with.
 KERNEL_FLAGS = [
-    "-O3",
     "-ffp-contract=off",
     "-fopenmp-simd",
     "-Wno-pass-failed",
@@ -47,7 +46,7 @@ class Kit:
         self.library = folder / "libemulator.so"
         variables = configure.emulated_variables()
         self.cxx = cxx or shlex.split(configure.find_cxx())
-        self.kernel_flags = KERNEL_FLAGS + configure.vector_flags(shlex.join(self.cxx)).split()
+        self.kernel_flags = KERNEL_FLAGS + configure.kernel_flags(shlex.join(self.cxx)).split()
         self.runner = RUNNER if runner is None else runner
         self.flags = ["-std=c++17", "-fPIC", "-O2", "-Wall", "-Wfatal-errors"]
         self.flags += [f"-I{EMULATOR / 'include'}", f"-I{PROGRAMS}"]
