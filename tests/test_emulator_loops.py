@@ -3,6 +3,7 @@
 The kernels are those of tests/emulator/loops.cu, and all of solution/src/gpu_op.cu.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,9 @@ PROGRAMS = Path(__file__).resolve().parent / "emulator"
 sys.path.insert(0, str(PROGRAMS))
 
 import kit as emulator_kit  # noqa: E402
+
+from grader.rubric import load_rubric  # noqa: E402
+from grader.runner import PASS, Options, grade  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +60,7 @@ HOW = {
     "shared_tile": CUT + ": in chunks", "pointers_move": CUT + ": in chunks", "tree": CUT,
     "tree_of_while": CUT, "leaves_before_a_barrier": CUT, "whole_blocks_leave": CUT,
     "structs_and_arrays": CUT, "helpers": CUT, "of_namespace": LOOPS, "counts": CUT,
-    "parameters_change": LOOPS, "switches": LOOPS,
+    "parameters_change": LOOPS, "switches": LOOPS, "choices": LOOPS, "all_choose": LOOPS,
     "may_differ": "fibers: the condition around a barrier may differ among threads",
     "breaks_out": "fibers: break or continue in a loop with a barrier",
     "lacks_a_barrier": "fibers: threads may use what others write without a barrier between",
@@ -82,3 +86,75 @@ def test_the_kernels_of_the_assignment_become_loops():
     assert how["matrix_multiply_kernel_v1"] == "loops: in chunks"
     assert how["matrix_multiply_kernel"] == "loops, cut at barriers: in chunks"
     assert len(how) > 12
+
+
+# Every launcher of gpu_op.cu on sizes that fill no block, and the bits that it wrote.
+LAUNCHES = """
+import hashlib, sys
+sys.path[:0] = ["python"]
+import numpy as np
+from dlsys import gpu_op, ndarray
+from dlsys._base import _LIB, check_call
+
+rng = np.random.default_rng(0)
+gpu = ndarray.gpu(0)
+
+def given(*shape):
+    return ndarray.array(rng.uniform(-3, 3, shape).astype("f4"), gpu)
+
+def show(function, shape, *args):
+    out = ndarray.array(np.full(shape, 7, "f4"), gpu)
+    if isinstance(function, str):
+        check_call(getattr(_LIB, function)(*[getattr(a, "handle", a) for a in args], out.handle))
+    else:
+        function(*args, out)
+    name = function if isinstance(function, str) else function.__name__
+    print(name, shape, hashlib.sha256(out.asnumpy().tobytes()).hexdigest())
+
+for shape in ((1, 1), (3, 257), (1025, 10), (33, 31), (129, 500)):
+    a, b = given(*shape), given(*shape)
+    filled = given(*shape)
+    gpu_op.array_set(filled, 1.5)
+    print("array_set", shape, hashlib.sha256(filled.asnumpy().tobytes()).hexdigest())
+    show(gpu_op.broadcast_to, (5, *shape), a)
+    for function in (gpu_op.reduce_sum_axis_zero, "DLGpuReduceSumAxisZeroV1"):
+        show(function, shape[1:], a)
+    for function in (gpu_op.matrix_elementwise_add, gpu_op.matrix_elementwise_multiply):
+        show(function, shape, a, b)
+    show(gpu_op.matrix_elementwise_add_by_const, shape, a, 0.3)
+    show(gpu_op.matrix_elementwise_multiply_by_const, shape, a, 0.3)
+    show(gpu_op.relu, shape, a)
+    show(gpu_op.relu_gradient, shape, a, b)
+    show(gpu_op.softmax, shape, a)
+    show("DLGpuSoftmaxV1", shape, a)
+    show(gpu_op.softmax_cross_entropy, (1,), a, b)
+for m, n, k in ((1, 1, 1), (33, 65, 40), (127, 10, 100), (64, 48, 32)):
+    for ta in (False, True):
+        for tb in (False, True):
+            a = given(*((k, m) if ta else (m, k)))
+            b = given(*((n, k) if tb else (k, n)))
+            show(gpu_op.matrix_multiply, (m, n), a, ta, b, tb)
+            show("DLGpuMatrixMultiplyV1", (m, n), a, ta, b, tb)
+"""
+
+
+def test_the_kernels_of_the_assignment_write_the_same_bits(tmp_path):
+    options = Options(load_rubric("default"), "emulated", only=("build",), keep=tmp_path)
+    assert grade(emulator_kit.ROOT / "solution", options).results[0].status == PASS
+    outputs = []
+    for loops in ("0", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", LAUNCHES], cwd=tmp_path, capture_output=True, text=True,
+            timeout=120, env={**os.environ, "EMULATOR_LOOPS": loops},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        outputs.append(done.stdout)
+    assert len(outputs[0].splitlines()) == 5 * 13 + 4 * 4 * 2
+    assert outputs[0] == outputs[1]
+
+
+def test_sums_of_floats_have_the_same_bits(kit):
+    outputs = [kit.run("barriers", "print_results", EMULATOR_LOOPS=loops) for loops in "01"]
+    assert [done.returncode for done in outputs] == [0, 0]
+    assert len(outputs[0].stdout.splitlines()) == 300
+    assert outputs[0].stdout == outputs[1].stdout

@@ -21,7 +21,7 @@ import table  # noqa: E402
 
 PROGRAMS = manifest.programs()
 # How the emulated GPU may be told to run a kernel, which must make no difference.
-SETTINGS = ({}, {"EMULATOR_THREADS": "1"})
+SETTINGS = ({}, {"EMULATOR_THREADS": "1"}, {"EMULATOR_LOOPS": "0"})
 
 
 def test_the_suite_is_large_and_every_kind_has_a_bug():

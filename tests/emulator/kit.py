@@ -25,7 +25,6 @@ BIND = ["-Wl,-Bsymbolic"] if sys.platform == "linux" else []
 RUNNER = shlex.split(os.environ.get("EMULATOR_RUN", ""))
 # What the Makefile compiles kernels with.
 KERNEL_FLAGS = [
-    "-O3",
     "-ffp-contract=off",
     "-fopenmp-simd",
     "-Wno-pass-failed",
@@ -48,6 +47,7 @@ class Kit:
         self.library = folder / "libemulator.so"
         variables = configure.emulated_variables()
         self.cxx = cxx or shlex.split(configure.find_cxx())
+        self.kernel_flags = KERNEL_FLAGS + configure.kernel_flags(shlex.join(self.cxx)).split()
         self.runner = RUNNER if runner is None else runner
         self.flags = ["-std=c++17", "-fPIC", "-O2", "-Wall", "-Wfatal-errors"]
         self.flags += [f"-I{EMULATOR / 'include'}", f"-I{PROGRAMS}"]
@@ -92,7 +92,7 @@ class Kit:
         plain = self.folder / f"{source.stem}.cu.cc"
         done = self.rewrite(source, plain)
         assert done.returncode == 0, done.stderr
-        return self.compile(plain, self.folder / f"{source.stem}.cu.o", *KERNEL_FLAGS)
+        return self.compile(plain, self.folder / f"{source.stem}.cu.o", *self.kernel_flags)
 
     def build_shared(self, source):
         """A library of a .cu file."""

@@ -105,6 +105,30 @@ __global__ void convolution(const float* in, const float* filter, float* out, in
 }
 SHOW(convolution, dim3(4, 8), dim3(16, 8), in, in + 100, out, 60, 2)
 
+// Rows whose threads all enter an if, none, or some; before 0, and with limits without a sign.
+__global__ void choices(const float* in, int* numbers, float* out, int n, unsigned int m) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x - 40, j = threadIdx.x - 3;
+  float value = in[threadIdx.x];
+  if (i < n && (blockIdx.x % 5 < 3) && 1 + i + 1 < 2 * n)
+    value += in[i + 40];
+  else
+    value = 0;
+  if (j < m) {
+    numbers[i + 40] = 7;
+    value *= 2;
+  } else if (i % 2)
+    value += 1;
+  if (threadIdx.y * 2 + i < m) out[i + 40] = value;
+}
+SHOW(choices, 60, 52, in, numbers, out, 2000, 49)
+
+__global__ void all_choose(const float* in, int* numbers, float* out, unsigned int m) {
+  int j = threadIdx.x - 3;
+  if (j < m) numbers[blockIdx.x * blockDim.x + threadIdx.x] = 7;
+  out[blockIdx.x * blockDim.x + threadIdx.x] = in[threadIdx.x];
+}
+SHOW(all_choose, 6, 50, in, numbers, out, 0xffffffffu)
+
 __global__ void shared_tile(const float* a, const float* b, float* c, int m, int n, int k) {
   __shared__ float left[TILE][TILE], right[TILE][TILE + 1];
   const int tx = threadIdx.x, ty = threadIdx.y;

@@ -1,8 +1,10 @@
 """Times kernels on the emulated GPU against numpy: python3 tests/emulator/speed.py
 
 Both take turns in one process, on the same cores, and write to memory that was allocated before.
-Each figure is the median of several runs; the best of some such medians counts, since other
-programs may be at work. The ratio that a kernel should keep stands beside it.
+A turn is several runs in a row, after a pause: numpy's BLAS has threads that spin for a while
+after their work and would take a core from whoever runs next. Each figure is the median of a
+turn; the best of some turns counts, since other programs may be at work. The ratio that a kernel
+should keep stands beside it.
 """
 
 import argparse
@@ -55,14 +57,16 @@ def seconds(function):
     return time.perf_counter() - start
 
 
+def turn(function, runs):
+    """The median of several runs, after a pause and a run that does not count."""
+    time.sleep(0.1)
+    function()
+    return statistics.median(seconds(function) for _ in range(runs))
+
+
 def compare(ours, others, runs, rounds):
     """The best medians of ours and of numpy's fastest way, and the spread of our medians."""
-    medians = []
-    for function in (ours, *others):
-        function()
-    for _ in range(rounds):
-        times = [[seconds(f) for f in (ours, *others)] for _ in range(runs)]
-        medians.append([statistics.median(column) for column in zip(*times, strict=True)])
+    medians = [[turn(f, runs) for f in (ours, *others)] for _ in range(rounds)]
     mine = [row[0] for row in medians]
     return min(mine), min(min(row[1:]) for row in medians), max(mine) / min(mine)
 

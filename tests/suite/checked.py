@@ -6,6 +6,7 @@ python3 tests/suite/checked.py [NAME]    the programs whose name contains NAME
 import argparse
 import json
 import os
+import shlex
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,13 @@ sys.path.insert(0, str(emulated.emulator_kit.EMULATOR))
 import findings as checked_findings
 import report
 
-CHECK_FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=thread", "-fsanitize=bounds,alignment"]
+CHECK_FLAGS = [
+    "-O1",
+    "-g",
+    "-fno-omit-frame-pointer",
+    "-fsanitize=thread",
+    "-fsanitize=bounds,alignment",
+]
 
 
 class CheckedKit(emulated.SuiteKit):
@@ -27,9 +34,8 @@ class CheckedKit(emulated.SuiteKit):
 
     def __init__(self, folder, cxx=None):
         emulated.emulator_kit.Kit.__init__(self, folder, cxx=cxx, checked=True)
-        self.program_flags = [*CHECK_FLAGS, "-ffp-contract=off", "-w"]
-        if "clang" in self.call(*self.cxx, "--version").stdout:
-            self.program_flags += ["-mllvm", "-tsan-instrument-read-before-write=1"]
+        compiler = emulated.emulator_kit.configure.check_flags(shlex.join(self.cxx))
+        self.program_flags = [*CHECK_FLAGS, *compiler.split(), "-ffp-contract=off", "-w"]
         self.headers = folder / "headers.h"
 
     def findings(self, program, **env):
