@@ -37,6 +37,9 @@ Finding race(State* s, const Region& region, uintptr_t address, size_t size, Acc
   finding.other_write = other_write;
   finding.other_at.address = address_of_place(other.place());
   finding.other = who_of(s, other);
+  // Several threads read it; this one, whose record is kept, and others.
+  if (other.thread() == static_cast<unsigned>(s->thread()) && !is_other_block(s, other))
+    finding.other.known = false;
   finding.memory = memory_at(address);
   return finding;
 }
@@ -212,17 +215,19 @@ void watch_access(State* s, uintptr_t address, size_t size, bool write, const vo
 }
 
 // An index past the end of an array: what it led to decides what it is called.
-static void settle_overrun(State* s, uintptr_t address) {
+static void settle_overrun(State* s, uintptr_t address, bool write) {
   s->overrun.pending = false;
   Finding& finding = s->overrun.finding;
   if (device_region.has(address) && !(device_region.word(address)->read & kAllocated)) return;
   if (s->shared.has(address) && !(s->shared.word(address)->read & kAllocated)) return;
   if (address != 0) finding.memory = memory_at(address);
-  if (s->overrun.in_program) finding.kind = "out-of-bounds read constant";
+  finding.write = write;
+  if (is_program_memory(address))
+    finding.kind = write ? "out-of-bounds write global" : "out-of-bounds read constant";
   add_finding(finding);
 }
 
-void settle(State* s, uintptr_t address) {
+void settle(State* s, uintptr_t address, bool write) {
   s->pending = false;
   if (s->same_value.pending) {
     s->same_value.pending = false;
@@ -230,10 +235,7 @@ void settle(State* s, uintptr_t address) {
     if (std::memcmp(now, s->same_value.before, s->same_value.size) != 0)
       add_finding(s->same_value.finding);
   }
-  if (s->overrun.pending) {
-    s->overrun.in_program = is_program_memory(address);
-    settle_overrun(s, address);
-  }
+  if (s->overrun.pending) settle_overrun(s, address, write);
 }
 
 void settle_interval(State* s, int thread) {

@@ -54,7 +54,7 @@ inline void access(void* ptr, const void* place) {
   State* s = state;
   if (s == nullptr) return access_of_host(address, size, write, place);
   s->last_place = place;
-  if (s->pending) settle(s, address);
+  if (s->pending) settle(s, address, write);
   if (s->watched) watch_access(s, address, size, write, place);
   bool on_device = device_region.has(address);
   if (!on_device && !s->shared.has(address))

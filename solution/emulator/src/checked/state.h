@@ -33,7 +33,7 @@ struct SameValue {
 
 /*! \brief An index past the end of an array, whose access comes next. */
 struct Overrun {
-  bool pending = false, in_program = false;
+  bool pending = false;
   Finding finding;
 };
 
@@ -98,7 +98,7 @@ Memory memory_at(uintptr_t address);
 
 // The slow parts of an access.
 /*! \brief Decides what waited for the access of an address, or for none (0). */
-void settle(State* s, uintptr_t address);
+void settle(State* s, uintptr_t address, bool write = false);
 /*! \brief Reports what waits for the end of the thread's interval. */
 void settle_interval(State* s, int thread);
 
