@@ -16,6 +16,7 @@ import importlib.util
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 
 COMPUTE_CAPABILITY_MAJOR = 75  # names of cuDeviceGetAttribute
@@ -123,6 +124,35 @@ def find_cxx():
     )
 
 
+def kernel_flags(cxx):
+    """What kernels are compiled with, for a compiler and this CPU; results are the same bits.
+
+    `make` asks at every build, so that kernels are built again for another CPU.
+    """
+    try:
+        done = subprocess.run(
+            [*shlex.split(cxx), "-dM", "-E", "-x", "c++", os.devnull],
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return "-O3"
+    macros = {line.split()[1] for line in done.stdout.splitlines() if line.count(" ") >= 1}
+    flags = "-O3"
+    # GCC takes long for -O3, which has it sum up in memory (-floop-unroll-and-jam).
+    if "__GNUC__" in macros and "__clang__" not in macros:
+        flags = "-O2 -ftree-vectorize -fvect-cost-model=dynamic -fpeel-loops"
+    return flags + (" -mavx2" if "__x86_64__" in macros and has_avx2() else "")
+
+
+def has_avx2():
+    """Whether this CPU can compute 8 floats at once."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            return " avx2 " in file.read()
+    except OSError:
+        return False
+
+
 def flag(prefix, path):
     """A compiler's option with a path in it, quoted for the shell and for make."""
     return shlex.quote(prefix + path).replace("$", "$$")
@@ -176,6 +206,7 @@ def configure(device):
     else:
         variables["BACKEND"] = "emulated"
         variables.update(emulated_variables())
+        variables["KERNEL_FLAGS"] = kernel_flags(variables["CXX"])
     return variables
 
 
