@@ -61,6 +61,7 @@ HOW = {
     "tree_of_while": CUT, "leaves_before_a_barrier": CUT, "whole_blocks_leave": CUT,
     "structs_and_arrays": CUT, "helpers": CUT, "of_namespace": LOOPS, "counts": CUT,
     "parameters_change": LOOPS, "switches": LOOPS, "choices": LOOPS, "all_choose": LOOPS,
+    "recursion": "fibers: it calls depth: it calls depth: it calls itself",
     "may_differ": "fibers: the condition around a barrier may differ among threads",
     "breaks_out": "fibers: break or continue in a loop with a barrier",
     "lacks_a_barrier": "fibers: threads may use what others write without a barrier between",

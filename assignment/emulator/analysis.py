@@ -280,19 +280,26 @@ class Analysis:
 
         With `rising`, once true stays true: `i >= n || j >= m`.
         """
-        joint, other = ("|", "&") if rising else ("&", "|")
+        parts = self.joined(part, "|" if rising else "&")
+        if parts is None:
+            return not self.varies(part)
+        return all(self.falls(term, rising) for term in parts)
+
+    def joined(self, part, joint):
+        """The ranges between && (or ||) of an expression, or None if it is none of that kind."""
+        other = "&" if joint == "|" else "|"
         begin, i, parts = part[0], part[0], []
         while i <= part[1]:
             if self.text(i) in ("(", "["):
                 i = self.tokens.match_forward(i)
             elif self.text(i) in (other, "?", ","):
-                return not self.varies(part)
+                return None
             elif self.text(i) == joint and self.text(i + 1) == joint and self.adjacent(i):
                 parts.append((begin, i - 1))
                 begin = i = i + 2
                 continue
             i += 1
-        return all(self.falls(term, rising) for term in parts + [(begin, part[1])])
+        return parts + [(begin, part[1])]
 
     def falls(self, part, rising):
         """Whether `i < n`, or with `rising` `i >= n`, has its varying side on the left alone."""
@@ -300,7 +307,15 @@ class Analysis:
             return True
         if self.text(part[0]) == "(" and self.tokens.match_forward(part[0]) == part[1]:
             return self.is_falling((part[0] + 1, part[1] - 1), rising)
-        wanted = (">", ">=") if rising else ("<", "<=")
+        left = self.left_side(part, (">", ">=") if rising else ("<", "<="))
+        if left is None:
+            return False
+        if left[0] == left[1] and left[0] in self.owner:
+            return self.kinds.get(self.owner[left[0]]) == CONSECUTIVE
+        return self.text(left[0]) == "threadIdx" and left[1] == left[0] + 2
+
+    def left_side(self, part, wanted):
+        """The range before the only comparison in another, if what is behind does not vary."""
         signs, i = [], part[0]
         while i <= part[1]:
             if self.text(i) in CASTS:
@@ -311,13 +326,24 @@ class Analysis:
                 signs.append(i)
             i += 1
         if len(signs) != 1 or self.text(signs[0]) not in wanted:
-            return False
-        left, right = (part[0], signs[0] - 1), (signs[0] + 1, part[1])
-        if self.varies(right):
-            return False
-        if left[0] == left[1] and left[0] in self.owner:
-            return self.kinds.get(self.owner[left[0]]) == CONSECUTIVE
-        return self.text(left[0]) == "threadIdx" and left[1] == left[0] + 2
+            return None
+        return None if self.varies((signs[0] + 1, part[1])) else (part[0], signs[0] - 1)
+
+    def bounded(self, part):
+        """The integers i that grow by 1 along x in `i < n && j < m`; None for other conditions."""
+        parts, found = self.joined(part, "&"), []
+        for term in parts or ():
+            if not self.varies(term):
+                continue
+            if self.text(term[0]) == "(" and self.tokens.match_forward(term[0]) == term[1]:
+                inner = self.bounded((term[0] + 1, term[1] - 1))
+            else:
+                left = self.left_side(term, ("<", "<="))
+                inner = [left] if left and self.kind(left) == CONSECUTIVE else None
+            if inner is None:
+                return None
+            found += inner
+        return None if parts is None and self.varies(part) else found
 
     def touched(self, statements):
         """Names of the memory that statements use, and of that which they may write."""

@@ -17,6 +17,8 @@ class Lanes:
         self.loops = {}  # loops that chunks of threads take together, with their variables
         self.ahead = []  # tokens at which `p[i]` begins that may be read ahead
         self.edits, self.loads = [], ""  # what that changes
+        self.choices = []  # ifs whose conditions are checked for all threads of a row first
+        self.is_chosen = False  # while text is written for threads that all enter these
         self.moved = []  # variables that live across a barrier, while a chunk runs
         self.compared = []  # variables that grow by 1, or are the same, in a row or chunk
         self.kept = []  # variables that live across the start or end of such a loop
@@ -207,6 +209,16 @@ class Lanes:
                 if [text(i + 1), text(i + 3)] == ["[", "]"] and owner.get(i + 2) in consecutive:
                     if self.analysis.is_fixed(array) and "volatile" not in array.specifiers:
                         self.ahead.append(i)
+
+    def find_choices(self, body):
+        """Finds ifs with a condition like `i < n`, and nothing but expressions inside."""
+        for statement in body:
+            if statement.kind == "if" and self.analysis.is_plain(statement.condition):
+                if self.analysis.bounded(statement.condition) is None:
+                    continue
+                inner = [s for s in statement.walk() if s is not statement]
+                if all(s.kind in ("expression", "block", "if", "empty") for s in inner):
+                    self.choices.append(statement)
 
     def is_falling(self):
         """Whether the active threads of a row come first, if its integers are consecutive."""

@@ -234,14 +234,16 @@ class Program:
             if other not in seen
         )
 
-    def is_ordered(self, first, last, tokens):
+    def is_ordered(self, first, last, tokens, seen=()):
         """Whether code has a call whose order among threads shows."""
         for i in range(first, last + 1):
             word = tokens.text(i)
             if word in ORDERED:
                 return True
             for other in self.functions.get(word, []):
-                if other.brace and self.is_ordered(other.brace, other.end, other.tokens):
+                if other.brace is None or other in seen:
+                    continue
+                if self.is_ordered(other.brace, other.end, other.tokens, (*seen, other)):
                     return True
         return False
 

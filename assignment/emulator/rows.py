@@ -27,7 +27,10 @@ class Run(Lanes):
             if self.loops and self.keep(body):
                 self.kernel.has_lanes = True
                 return self.rows(body, True)
-            if all(s.kind in ("expression", "declaration", "empty") for s in body):
+            self.find_choices(body)
+            if all(
+                s.kind in ("expression", "declaration", "empty") or s in self.choices for s in body
+            ):
                 return self.rows(body, False)
         return self.one_by_one()
 
@@ -44,7 +47,9 @@ class Run(Lanes):
         edits += self.edits
         parts = []
         for statement in statements:
-            if statement.kind == "declaration" and not statement.variables[0].is_shared:
+            if self.is_chosen and statement in self.choices:
+                parts.append(self.code(statement.then.first, statement.then.last, edits))
+            elif statement.kind == "declaration" and not statement.variables[0].is_shared:
                 parts += [self.declared_text(v) for v in statement.variables]
             else:
                 parts.append(self.code(statement.first, statement.last, edits))
@@ -128,6 +133,7 @@ class Run(Lanes):
         return (
             "EMULATOR_ROWS { EMULATOR_ROW; (void)emulator_row; "
             + self.active(before, compared)
+            + self.chosen()
             + self.alike(compared)
             + self.ordered(before)
             + self.body(before + own, steady, body, chunks)
@@ -170,7 +176,9 @@ class Run(Lanes):
             array, index = self.analysis.owner[i], self.analysis.owner[i + 2]
             checks += " && ::emulator::is_readable(&%s[emulator_first[%d]], emulator_n)" % (
                 array.name, compared.index(index))  # fmt: skip
-        if not compared:
+        if self.choices:
+            checks += " && emulator_all_chosen(emulator_x, emulator_n)"
+        if not compared and not self.choices:
             return (
                 "const auto emulator_alike = [](unsigned, unsigned) EMULATOR_INLINE -> bool "
                 "{ return true; }; "
@@ -180,7 +188,42 @@ class Run(Lanes):
             "EMULATOR_INLINE -> bool { long long emulator_first[%d], emulator_last[%d]; "
             "return emulator_active(emulator_x, emulator_first) && "
             "emulator_active(emulator_x + emulator_n - 1, emulator_last)%s; }; "
-            % (len(compared), len(compared), checks)
+            % (len(compared) or 1, len(compared) or 1, checks)
+        )
+
+    def chosen(self):
+        """A lambda: whether all threads x .. x + n - 1 take the first branch of each if."""
+        if not self.choices:
+            return ""
+        conditions = [choice.condition for choice in self.choices]
+        bounded = [part for c in conditions for part in self.analysis.bounded(c)]
+        needed = {v for condition in conditions for v in self.needed(*condition)}
+        values = "".join(
+            "emulator_to[%d] = static_cast<long long>(%s); " % (i, self.code(*part))
+            for i, part in enumerate(bounded)
+        )
+        # No integer that grows by 1, from 0 or more, gets by a limit that the last one respects.
+        checks = "".join(
+            " && emulator_from[{0}] >= 0 && emulator_to[{0}] - emulator_from[{0}] == emulator_n - "
+            "1ll".format(i)
+            for i in range(len(bounded))
+        )
+        return (
+            "const auto emulator_is_chosen = [&](unsigned emulator_x, long long* emulator_to) "
+            "EMULATOR_INLINE -> bool { EMULATOR_THREAD(emulator_x); (void)emulator_to; %s%s"
+            "return %s; }; "
+            "const auto emulator_all_chosen = [&](unsigned emulator_x, unsigned emulator_n) "
+            "EMULATOR_INLINE -> bool { long long emulator_from[%d], emulator_to[%d]; "
+            "return emulator_is_chosen(emulator_x, emulator_from) && "
+            "emulator_is_chosen(emulator_x + emulator_n - 1, emulator_to)%s; }; "
+            % (
+                self.declarations(sorted(needed, key=lambda v: v.initial[0])),
+                values,
+                " && ".join("(%s)" % self.code(*condition) for condition in conditions),
+                len(bounded) or 1,
+                len(bounded) or 1,
+                checks,
+            )
         )
 
     def ordered(self, before):
@@ -240,10 +283,14 @@ class Run(Lanes):
         return text + self.moves(body, True) + " }; "
 
     def whole_row(self, body):
-        """The statements for a row, values read ahead; or, as they are, for a single thread."""
+        """The statements for a row, values read ahead; or, as they are, for a single thread.
+
+        Of an if that all threads of the row enter, only what they do there.
+        """
         as_they_are = self.lanes(body, "")
-        if not self.ahead:
+        if not self.ahead and not self.choices:
             return as_they_are
+        self.is_chosen = True
         tokens, loads = self.kernel.tokens.all, ""
         for i in self.ahead:
             loads += "const auto emulator_ahead_%d = %s; " % (i, self.code(i, i + 3))

@@ -122,6 +122,16 @@ __global__ void choices(const float* in, int* numbers, float* out, int n, unsign
 }
 SHOW(choices, 60, 52, in, numbers, out, 2000, 49)
 
+// Threads of a recursion run one by one.
+__device__ int depth(int n) { return n < 2 ? n : 1 + depth(n % 2 ? 3 * n + 1 : n / 2); }
+__global__ void recursion(int* numbers, float* out) {
+  int i = IDX, sum = 0;
+  for (int j = 0; j < 3; ++j) sum += depth(numbers[i] + j);
+  numbers[i] = sum;
+  out[i] = sum;
+}
+SHOW(recursion, 4, 100, numbers, out)
+
 __global__ void all_choose(const float* in, int* numbers, float* out, unsigned int m) {
   int j = threadIdx.x - 3;
   if (j < m) numbers[blockIdx.x * blockDim.x + threadIdx.x] = 7;

@@ -22,7 +22,8 @@ cudaError_t cudaMallocAsync(T** ptr, size_t size, cudaStream_t stream, EMULATOR_
   return cudaMallocAsync(reinterpret_cast<void**>(ptr), size, stream);
 }
 template <typename T>
-cudaError_t cudaMallocPitch(T** ptr, size_t* pitch, size_t width, size_t height, EMULATOR_CALL_SITE) {
+cudaError_t cudaMallocPitch(T** ptr, size_t* pitch, size_t width, size_t height,
+                            EMULATOR_CALL_SITE) {
   emulator::CallSite site(file, line);
   return cudaMallocPitch(reinterpret_cast<void**>(ptr), pitch, width, height);
 }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <numeric>
 
 #include "checked.h"
 #include "emulator/shared.h"
@@ -87,7 +88,39 @@ void Block::run(Grid* grid, int64_t begin, int64_t end) {
   running_block = nullptr;
 }
 
-void Block::go_to(int64_t block) {
+// Another order of blocks, and of threads, for each EMULATOR_SHUFFLE: the same for the same number.
+namespace {
+
+int64_t shuffled(int64_t place, int64_t count, unsigned seed) {
+  // place * step + start visits each once if step and count have no divisor in common.
+  const int64_t prime = 1000003 + 2 * static_cast<int64_t>(seed);
+  int64_t step = prime % count;
+  while (count > 1 && std::gcd(step, count) != 1) step = (step + 1) % count;
+  return (place * step + seed * 7919) % count;
+}
+
+}  // namespace
+
+unsigned shuffle_seed() {
+  const char* wanted = std::getenv("EMULATOR_SHUFFLE");
+  return wanted == nullptr ? 0 : static_cast<unsigned>(std::strtoul(wanted, nullptr, 10));
+}
+
+int64_t Block::block_number() const {
+  return blockIdx.x + static_cast<int64_t>(gridDim.x) *
+                          (blockIdx.y + static_cast<int64_t>(gridDim.y) * blockIdx.z);
+}
+
+int Block::thread_at(int place) const {
+  if (grid_->shuffle == 0) return place;
+  return static_cast<int>(shuffled(place, count_, grid_->shuffle));
+}
+
+void Block::go_to(int64_t number) {
+  int64_t block = number;
+  if (grid_->shuffle != 0)
+    block =
+        shuffled(number, static_cast<int64_t>(gridDim.x) * gridDim.y * gridDim.z, grid_->shuffle);
   const int64_t rest = block / gridDim.x;
   blockIdx.x = static_cast<unsigned>(block % gridDim.x);
   blockIdx.y = static_cast<unsigned>(rest % gridDim.y);
@@ -100,7 +133,7 @@ void Block::go_to(int64_t block) {
 void Block::run_fibers() {
   for (; next_ < end_ && !grid_->failed; ++next_) {
     go_to(next_);
-    EMULATOR_CHECK(block_begins(*grid_, next_, shared_, grid_->config.shared));
+    EMULATOR_CHECK(block_begins(*grid_, block_number(), shared_, grid_->config.shared));
     bool done = run_block();
     EMULATOR_CHECK(block_ends());
     if (!done) break;
@@ -178,7 +211,7 @@ void Block::run_block_functions() {
 // Runs threads that have not started, until one is done while others are ready to go on.
 void Block::run_threads() {
   while (started_ < count_ && ready_.empty()) {
-    Thread* thread = &threads_[started_++];
+    Thread* thread = &threads_[thread_at(started_++)];
     current_ = thread;
     threadIdx = thread->index;
     EMULATOR_CHECK(thread_runs(number(thread), fiber_->memory, Fibers::kWholeSize));

@@ -35,8 +35,12 @@ struct Grid {
   size_t call_size;
   const void* const* pointers;
   size_t pointers_count;
+  unsigned shuffle;  // the seed of the order of blocks and threads; 0 is the plain one
   std::atomic<bool> failed;
 };
+
+/*! \brief EMULATOR_SHUFFLE, or 0. */
+unsigned shuffle_seed();
 
 /*! \brief What a thread waits for. */
 enum class Wait { kBlock, kWarp, kBallot, kShuffle, kGather, kActive };
@@ -109,7 +113,9 @@ class Block {
 
   [[noreturn]] static void fiber_main();
   void start(Grid* grid);
-  void go_to(int64_t block);
+  void go_to(int64_t number);
+  int thread_at(int place) const;
+  int64_t block_number() const;
   void run_fibers();
   void run_loops();
   void run_block_functions();

@@ -80,6 +80,7 @@ cublasStatus_t illegal_address(const char* function, const char* operand, const 
 
 bool is_scalar(cublasHandle_t handle, const void* ptr, size_t size) {
   if (ptr == nullptr) return false;
+  EMULATOR_CHECK(written(const_cast<void*>(ptr), size));  // perhaps a result
   return handle->pointer_mode == CUBLAS_POINTER_MODE_HOST || is_device_matrix(ptr, size);
 }
 

@@ -53,17 +53,17 @@ bool is_device_matrix(const void* ptr, size_t span);
   } while (0)
 
 #ifdef EMULATOR_CHECKED
-#define EMULATOR_TELL_OPERAND(function, operand, ptr, span) \
+#define EMULATOR_TELL_OPERAND(function, operand, ptr, span)       \
   emulator::checked::used_by_cublas(function, operand, ptr, span, \
                                     emulator::is_device_matrix(ptr, span))
 #else
 #define EMULATOR_TELL_OPERAND(function, operand, ptr, span) ((void)0)
 #endif
 
-#define EMULATOR_CHECK_OPERAND(function, operand, ptr, span)         \
-  do {                                                               \
-    EMULATOR_TELL_OPERAND(function, operand, ptr, span);             \
-    if (!emulator::is_device_matrix(ptr, span))                      \
+#define EMULATOR_CHECK_OPERAND(function, operand, ptr, span)          \
+  do {                                                                \
+    EMULATOR_TELL_OPERAND(function, operand, ptr, span);              \
+    if (!emulator::is_device_matrix(ptr, span))                       \
       return emulator::illegal_address(function, operand, ptr, span); \
   } while (0)
 

@@ -2,8 +2,9 @@
  * \file cublas_matrix.cc
  * \brief cuBLAS functions of matrices, by OpenBLAS.
  *
- * C is cut into tiles of a fixed size, which the pool's threads take in turn: however many
- * threads there are, every element is computed in the same way, so results never differ.
+ * C is cut into tiles, whose size depends on that of C alone, and the pool's threads take them in
+ * turn: however many threads there are, every element is computed in the same way, so results
+ * never differ.
  */
 #include <cblas.h>
 
@@ -16,7 +17,8 @@
 namespace emulator {
 namespace {
 
-const int64_t kTileRows = 256, kTileColumns = 512;
+// Large tiles waste less time on copies of A and B; several tiles keep several cores busy.
+const int64_t kMaxTileRows = 1024, kMinTileRows = 256, kTileColumns = 512, kEnoughTiles = 8;
 
 template <typename T>
 struct Gemm {
@@ -46,21 +48,25 @@ void multiply(const Gemm<double>& g, int64_t m, int64_t n, const double* A, cons
 }
 
 template <typename T>
-void run_tile(const Gemm<T>& g, int64_t row, int64_t column) {
+void run_tile(const Gemm<T>& g, int64_t rows, int64_t row, int64_t column) {
   DeviceAccess access;
   const T* A = g.A + (g.transa == CUBLAS_OP_N ? row : row * g.lda);
   const T* B = g.B + (g.transb == CUBLAS_OP_N ? column * g.ldb : column);
-  multiply(g, std::min(kTileRows, g.m - row), std::min(kTileColumns, g.n - column), A, B,
+  multiply(g, std::min(rows, g.m - row), std::min(kTileColumns, g.n - column), A, B,
            g.C + row + column * g.ldc);
 }
 
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 template <typename T>
 void run(const Gemm<T>& g) {
-  int64_t tiles_m = (g.m + kTileRows - 1) / kTileRows;
-  int64_t tiles_n = (g.n + kTileColumns - 1) / kTileColumns;
+  int64_t rows = kMaxTileRows;
+  int64_t tiles_n = ceil_div(g.n, kTileColumns);
+  while (rows > kMinTileRows && ceil_div(g.m, rows) * tiles_n < kEnoughTiles) rows /= 2;
+  int64_t tiles_m = ceil_div(g.m, rows);
   parallel_for(tiles_m * tiles_n, 1, [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; ++tile)
-      run_tile(g, tile % tiles_m * kTileRows, tile / tiles_m * kTileColumns);
+      run_tile(g, rows, tile % tiles_m * rows, tile / tiles_m * kTileColumns);
   });
 }
 

@@ -58,7 +58,7 @@ void run(Grid* grid) {
   // Several pieces a core, so that none waits long for the last; none so small that taking it
   // costs more than running it.
   int64_t chunk = std::max(count / (pool_size() * 16), kSmallGrid / block_size / 2);
-  if (count * block_size <= kSmallGrid) chunk = count;
+  if (count * block_size <= kSmallGrid || grid->shuffle != 0) chunk = count;
   parallel_for(count, std::max<int64_t>(chunk, 1), [grid](int64_t begin, int64_t end) {
     prepare_fault_stack();
     if (!grid->failed) Block::mine()->run(grid, begin, end);
@@ -72,8 +72,11 @@ void launch(const LaunchSite& site, const Config& config, const CallData& data) 
     block->fail(cudaErrorNotSupported, "emulated GPU: " + block->where() + ": launches kernel " +
                                            site.name + "; a kernel cannot launch another here");
   if (sticky_error() != cudaSuccess) return;
-  Grid grid{site,           config,        data.function,       use_loops() ? data.block_function : nullptr,
-            data.call,      data.call_size, data.pointers, data.pointers_count, {false}};
+  const unsigned shuffle = shuffle_seed();
+  const bool loops = use_loops() && shuffle == 0;
+  Grid grid{site,      config,         data.function, loops ? data.block_function : nullptr,
+            data.call, data.call_size, data.pointers, data.pointers_count,
+            shuffle,   {false}};
   cudaError_t error = report(check(config));
   if (error != cudaSuccess) {
     EMULATOR_CHECK(launch_refused(grid, cudaGetErrorString(error)));

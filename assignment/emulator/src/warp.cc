@@ -124,18 +124,23 @@ Block* block_or_abort(const char* function) {
 using emulator::block_or_abort;
 using emulator::Wait;
 
-void __syncthreads() { block_or_abort("__syncthreads")->wait_for_block(0, __builtin_return_address(0)); }
+void __syncthreads() {
+  block_or_abort("__syncthreads")->wait_for_block(0, __builtin_return_address(0));
+}
 
 int __syncthreads_count(int predicate) {
-  return block_or_abort("__syncthreads_count")->wait_for_block(predicate, __builtin_return_address(0));
+  return block_or_abort("__syncthreads_count")
+      ->wait_for_block(predicate, __builtin_return_address(0));
 }
 
 int __syncthreads_or(int predicate) {
-  return block_or_abort("__syncthreads_or")->wait_for_block(predicate, __builtin_return_address(0)) != 0;
+  return block_or_abort("__syncthreads_or")
+             ->wait_for_block(predicate, __builtin_return_address(0)) != 0;
 }
 
 int __syncthreads_and(int predicate) {
-  return block_or_abort("__syncthreads_and")->wait_for_block(!predicate, __builtin_return_address(0)) == 0;
+  return block_or_abort("__syncthreads_and")
+             ->wait_for_block(!predicate, __builtin_return_address(0)) == 0;
 }
 
 void emulator_syncwarp(unsigned mask) {

@@ -13,7 +13,7 @@ __global__ void compute(const float* in, __nv_bfloat16* out, int n) {
   int i = threadIdx.x;
   if (i >= n) return;
   __nv_bfloat16 x = __float2bfloat16(in[i]), y = __float2bfloat16(2.5f);
-  out[i] = __hsub(__hmul(x, y), __float2bfloat16(1));
+  out[i] = __hsub(__hmul_rn(x, y), __float2bfloat16(1));
 }
 
 int main() {

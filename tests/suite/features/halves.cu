@@ -13,7 +13,7 @@ __global__ void compute(const float* in, __half* out, float* wide, int n) {
   int i = threadIdx.x;
   if (i >= n) return;
   __half x = __float2half(in[i]), y = __float2half(1.5f);
-  out[i] = __hadd(__hmul(x, y), x);
+  out[i] = __hadd(__hmul_rn(x, y), x);
   __half2 pair = __halves2half2(x, y);
   pair = __hadd2(pair, pair);
   wide[i] = __half2float(__hfma(x, y, y)) + __low2float(pair) + __high2float(pair);

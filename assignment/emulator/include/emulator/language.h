@@ -48,6 +48,13 @@ extern __thread EMULATOR_CONST dim3 blockDim EMULATOR_FAST_TLS;
 extern __thread EMULATOR_CONST dim3 gridDim EMULATOR_FAST_TLS;
 }
 
+// The checked build sees the compiler's own loads and stores, but no calls: clang calls the hooks
+// for these by itself, g++ is made to call ours.
+#if defined(EMULATOR_CHECKED) && defined(__SANITIZE_THREAD__)
+extern "C" void* memcpy(void*, const void*, size_t) noexcept __asm__("emulator_memcpy");
+extern "C" void* memset(void*, int, size_t) noexcept __asm__("emulator_memset");
+#endif
+
 constexpr int warpSize = 32;
 
 #endif  // EMULATOR_LANGUAGE_H_

@@ -4,9 +4,9 @@
  *
  * rewrite.py turns it into
  *
- *   ::emulator::emulator_kernel(EMULATOR_NAME(kernel), [&](auto... emulator_args) {
+ *   ::emulator::emulator_kernel(EMULATOR_NAME(kernel), [=](auto... emulator_args) {
  *     kernel(emulator_args...);
- *   }, [&](auto emulator_block, auto... emulator_args)
+ *   }, [=](auto emulator_block, auto... emulator_args)
  *       -> decltype(kernel(emulator_block, emulator_args...)) {
  *     return kernel(emulator_block, emulator_args...);
  *   })(grid, block, shared, stream)(arguments)
@@ -83,8 +83,8 @@ struct RunsBlocks<std::enable_if_t<std::invoke_result_t<const Blocks&, BlockInde
 /*! \brief A kernel with its arguments: what each thread, or block, calls. */
 template <typename Body, typename Blocks, typename... Args>
 struct Call {
-  const Body& body;
-  const Blocks& blocks;
+  Body body;
+  Blocks blocks;
   std::tuple<Args...> args;
 
   static void run(const void* call) {

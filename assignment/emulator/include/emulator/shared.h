@@ -9,7 +9,8 @@
  *
  * into references to places in it:
  *
- *   float (&tile)[32][33] = EMULATOR_SHARED(tile);       float (&cache)[] = EMULATOR_DYNAMIC_SHARED;
+ *   float (&tile)[32][33] = EMULATOR_SHARED(tile);       float (&cache)[] =
+ * EMULATOR_DYNAMIC_SHARED;
  *
  * (thread_local variables would be simpler, but a library that is loaded late may have hardly
  * any of those that are fast.)
@@ -101,10 +102,10 @@ struct NamedPlace {
 
 }  // namespace emulator
 
-#define EMULATOR_SHARED(name)                   \
-  []() -> ::emulator::NamedPlace {              \
-    static ::emulator::SharedPlace place;       \
-    return {place, #name};                      \
+#define EMULATOR_SHARED(name)             \
+  []() -> ::emulator::NamedPlace {        \
+    static ::emulator::SharedPlace place; \
+    return {place, #name};                \
   }()
 
 #else

@@ -26,6 +26,6 @@ struct CallSite {
 }  // namespace emulator
 
 // A function's last parameters: the file and line of its call.
-#define EMULATOR_CALL_SITE const char* file = __builtin_FILE(), int line = __builtin_LINE()
+#define EMULATOR_CALL_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 #endif  // EMULATOR_SITE_H_

@@ -9,6 +9,7 @@
 
 #include "../arena.h"
 #include "../memory.h"
+#include "advice.h"
 #include "program.h"
 
 namespace emulator {
@@ -30,12 +31,15 @@ void add(Finding finding, uintptr_t address) {
 
 Finding race(State* s, const Region& region, uintptr_t address, size_t size, Access access,
              const void* place, const Record& other, bool other_write) {
-  Finding finding = finding_here(kind_of("race", region, s).c_str(), place, size,
-                                 access != Access::kRead);
+  Finding finding =
+      finding_here(kind_of("race", region, s).c_str(), place, size, access != Access::kRead);
   finding.has_other = true;
   finding.other_write = other_write;
   finding.other_at.address = address_of_place(other.place());
   finding.other = who_of(s, other);
+  // Several threads read it; this one, whose record is kept, and others.
+  if (other.thread() == static_cast<unsigned>(s->thread()) && !is_other_block(s, other))
+    finding.other.known = false;
   finding.memory = memory_at(address);
   return finding;
 }
@@ -64,8 +68,7 @@ void check_last_write(State* s, const Part& part, const Record& last, unsigned b
   if (atomic && part.access == Access::kAtomic) return;
   Finding finding =
       race(s, part.region, part.address, part.size, part.access, part.place, last, true);
-  if (part.access == Access::kWrite && !atomic)
-    return defer(s, part.address, part.size, finding);
+  if (part.access == Access::kWrite && !atomic) return defer(s, part.address, part.size, finding);
   if (part.access == Access::kRead && atomic) {
     // A loop around atomicCAS begins with such a read.
     if (!is_other_block(s, last)) s->plain_reads.push_back({part.address, s->thread(), finding});
@@ -77,11 +80,11 @@ void check_last_write(State* s, const Part& part, const Record& last, unsigned b
 void check_readers(State* s, const Part& part, const Record& reader, unsigned bytes) {
   if (part.access != Access::kWrite) return;  // atomics after a plain read: see above
   if (reader.segment() < launch_first || (reader.bytes() & bytes) == 0) return;
-  bool others = reader.flag() && !(reader.segment() < s->interval_first &&
-                                   !is_other_block(s, reader));
+  bool others =
+      reader.flag() && !(reader.segment() < s->interval_first && !is_other_block(s, reader));
   if (is_ordered(s, reader) && !(others && reader.who() == s->who)) return;
-  add_finding(race(s, part.region, part.address, part.size, part.access, part.place, reader,
-                   false));
+  add_finding(
+      race(s, part.region, part.address, part.size, part.access, part.place, reader, false));
 }
 
 void note_read(State* s, const Part& part, Word* word, const Record& reader, unsigned bytes) {
@@ -97,6 +100,11 @@ void note_read(State* s, const Part& part, Word* word, const Record& reader, uns
 }
 
 void note_write(State* s, const Part& part, Word* word, unsigned bytes) {
+  // A plain write stays known below the atomics of its block: those of other blocks race with it.
+  Record plain(word->write);
+  if (part.access == Access::kAtomic && part.region.begin != s->shared.begin && !plain.flag() &&
+      plain.segment() >= launch_first && plain.bytes() == bytes && !is_other_block(s, plain))
+    return;
   // The bytes beside may get their values from another CPU thread at this moment.
   uint64_t old = __atomic_load_n(&word->write, __ATOMIC_RELAXED), now;
   do {
@@ -150,12 +158,12 @@ void access_words(State* s, const Region& region, uintptr_t address, size_t size
   if (!check_allocated(s, part)) return;
   check_value(s, part);
   if (access == Access::kAtomic)
-    s->plain_reads.erase(
-        std::remove_if(s->plain_reads.begin(), s->plain_reads.end(),
-                       [&](const PlainRead& read) {
-                         return read.address == address && read.thread == s->thread();
-                       }),
-        s->plain_reads.end());
+    s->plain_reads.erase(std::remove_if(s->plain_reads.begin(), s->plain_reads.end(),
+                                        [&](const PlainRead& read) {
+                                          return read.address == address &&
+                                                 read.thread == s->thread();
+                                        }),
+                         s->plain_reads.end());
   for (uintptr_t start = address & ~uintptr_t(3); start < address + size; start += 4) {
     unsigned bytes = 15;
     if (start < address) bytes &= 15u << (address - start);
@@ -171,8 +179,7 @@ void access_words(State* s, const Region& region, uintptr_t address, size_t size
   }
 }
 
-void access_elsewhere(State* s, uintptr_t address, size_t size, Access access,
-                      const void* place) {
+void access_elsewhere(State* s, uintptr_t address, size_t size, Access access, const void* place) {
   if (address - s->stack < s->stack_size) return;
   if (program_region.has(address)) {
     return access_words(s, program_region, address, size, access, place);
@@ -193,35 +200,34 @@ void access_of_host(uintptr_t address, size_t size, bool write, const void* plac
   write_findings();  // the process may end here
 }
 
-void access_misaligned(State* s, uintptr_t address, size_t size, bool write, const void* place) {
-  bool shared = s->shared.has(address);
-  add(finding_here(shared ? "misaligned access shared" : "misaligned access global", place, size,
-                   write),
-      address);
-}
-
-void trace_access(uintptr_t address, size_t size, bool write, const void* place) {
+static void trace(State* s, uintptr_t address, size_t size, bool write, const void* place) {
   Site at;
   at.address = place;
-  State* s = state;
   if (address - s->stack < s->stack_size) return;
   bool readable = !write && (device_region.has(address) || s->shared.has(address));
   write_trace(at, write, size, memory_at(address),
               readable ? reinterpret_cast<void*>(address) : nullptr);
 }
 
+void watch_access(State* s, uintptr_t address, size_t size, bool write, const void* place) {
+  if (s->traced) trace(s, address, size, write, place);
+  if (s->sampled) sample(s, address, size, place);
+}
+
 // An index past the end of an array: what it led to decides what it is called.
-static void settle_overrun(State* s, uintptr_t address) {
+static void settle_overrun(State* s, uintptr_t address, bool write) {
   s->overrun.pending = false;
   Finding& finding = s->overrun.finding;
   if (device_region.has(address) && !(device_region.word(address)->read & kAllocated)) return;
   if (s->shared.has(address) && !(s->shared.word(address)->read & kAllocated)) return;
   if (address != 0) finding.memory = memory_at(address);
-  if (s->overrun.in_program) finding.kind = "out-of-bounds read constant";
+  finding.write = write;
+  if (is_program_memory(address))
+    finding.kind = write ? "out-of-bounds write global" : "out-of-bounds read constant";
   add_finding(finding);
 }
 
-void settle(State* s, uintptr_t address) {
+void settle(State* s, uintptr_t address, bool write) {
   s->pending = false;
   if (s->same_value.pending) {
     s->same_value.pending = false;
@@ -229,10 +235,7 @@ void settle(State* s, uintptr_t address) {
     if (std::memcmp(now, s->same_value.before, s->same_value.size) != 0)
       add_finding(s->same_value.finding);
   }
-  if (s->overrun.pending) {
-    s->overrun.in_program = is_program_memory(address);
-    settle_overrun(s, address);
-  }
+  if (s->overrun.pending) settle_overrun(s, address, write);
 }
 
 void settle_interval(State* s, int thread) {
@@ -240,10 +243,9 @@ void settle_interval(State* s, int thread) {
   if (s->plain_reads.empty()) return;
   for (const PlainRead& read : s->plain_reads)
     if (read.thread == thread) add_finding(read.finding);
-  s->plain_reads.erase(
-      std::remove_if(s->plain_reads.begin(), s->plain_reads.end(),
-                     [&](const PlainRead& read) { return read.thread == thread; }),
-      s->plain_reads.end());
+  s->plain_reads.erase(std::remove_if(s->plain_reads.begin(), s->plain_reads.end(),
+                                      [&](const PlainRead& read) { return read.thread == thread; }),
+                       s->plain_reads.end());
 }
 
 Finding finding_here(const char* kind, const void* place, size_t size, bool write) {

@@ -20,8 +20,8 @@ void access_words(State* s, const Region& region, uintptr_t address, size_t size
 void access_elsewhere(State* s, uintptr_t address, size_t size, Access access, const void* place);
 /*! \brief An access of host code. */
 void access_of_host(uintptr_t address, size_t size, bool write, const void* place);
-void access_misaligned(State* s, uintptr_t address, size_t size, bool write, const void* place);
-void trace_access(uintptr_t address, size_t size, bool write, const void* place);
+/*! \brief For EMULATOR_THREAD, and for advice. */
+void watch_access(State* s, uintptr_t address, size_t size, bool write, const void* place);
 
 /*! \brief One word: true if nothing more has to be looked at. */
 template <bool write>
@@ -47,21 +47,19 @@ inline bool is_fine(State* s, Word* word, unsigned bytes, const void* place) {
   return true;
 }
 
-/*! \brief A plain access; `aligned` if the program promises so to the compiler. */
-template <size_t size, bool write, bool aligned>
+/*! \brief A plain access. */
+template <size_t size, bool write>
 inline void access(void* ptr, const void* place) {
   uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
   State* s = state;
   if (s == nullptr) return access_of_host(address, size, write, place);
   s->last_place = place;
-  if (s->pending) settle(s, address);
-  if (s->traced) trace_access(address, size, write, place);
+  if (s->pending) settle(s, address, write);
+  if (s->watched) watch_access(s, address, size, write, place);
   bool on_device = device_region.has(address);
   if (!on_device && !s->shared.has(address))
     return access_elsewhere(s, address, size, write ? Access::kWrite : Access::kRead, place);
   const Region& region = on_device ? device_region : s->shared;
-  if (aligned && (address & (size - 1)) != 0)
-    access_misaligned(s, address, size, write, place);
   unsigned offset = address & 3;
   if (size <= 4 && offset + size <= 4) {
     unsigned bytes = ((1u << (size & 7)) - 1) << offset;

@@ -12,6 +12,7 @@
 #include "../checked.h"
 #include "../device.h"
 #include "../shared.h"
+#include "advice.h"
 #include "emulator/shared.h"
 #include "program.h"
 #include "state.h"
@@ -85,17 +86,20 @@ void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic
   std::fill(s->ended, s->ended + kMaxThreads, false);
   std::fill(s->barriers, s->barriers + kMaxThreads, nullptr);
   std::fill(s->last_places, s->last_places + kMaxThreads, nullptr);
+  s->static_shared = 0;
   s->plain_reads.clear();
   s->pending = s->same_value.pending = s->overrun.pending = false;
   uintptr_t dynamic = s->shared.begin + dynamic_shared_offset();
-  if (dynamic_size > dynamic_shared)
-    set_unallocated(s->shared, dynamic, dynamic_size);
+  if (dynamic_size > dynamic_shared) set_unallocated(s->shared, dynamic, dynamic_size);
   if (dynamic_shared > 0) set_allocated(s->shared, dynamic, dynamic_shared, false);
   dynamic_size = dynamic_shared;
   state = s;
 }
 
-void block_ends() { state = nullptr; }
+void block_ends() {
+  advise(state);
+  state = nullptr;
+}
 
 void thread_runs(int thread, const void* stack, size_t stack_size) {
   State* s = state;
@@ -105,6 +109,8 @@ void thread_runs(int thread, const void* stack, size_t stack_size) {
   s->stack = reinterpret_cast<uintptr_t>(stack);
   s->stack_size = stack_size;
   s->traced = is_traced(blockIdx, threadIdx);
+  s->sampled = is_sampled(s, thread);
+  s->watched = s->traced || s->sampled;
   set_thread(s, thread);
 }
 
@@ -175,8 +181,9 @@ void deadlocked(const Block& block) {
 void faulted(uintptr_t address, const void* place, const char* text) {
   State* s = state;
   if (s == nullptr || device_region.has(address)) return write_findings();
-  Finding finding = finding_here(address < 4096 ? "host pointer in kernel" : "out-of-bounds read global",
-                                 s->last_place != nullptr ? s->last_place : place, 0, false);
+  Finding finding =
+      finding_here(address < 4096 ? "host pointer in kernel" : "out-of-bounds read global",
+                   s->last_place != nullptr ? s->last_place : place, 0, false);
   finding.detail = text;
   if (address < 4096) finding.detail = "the address is null";
   add_finding(finding);
@@ -198,7 +205,9 @@ void* checked_shared_variable(std::atomic<size_t>* place, size_t size, size_t al
   if (*block != emulator_block_number) {
     *block = emulator_block_number;
     std::memset(memory, 0xff, size);
-    checked::set_allocated(checked::state->shared, reinterpret_cast<uintptr_t>(memory), size, false);
+    checked::state->static_shared += size;
+    checked::set_allocated(checked::state->shared, reinterpret_cast<uintptr_t>(memory), size,
+                           false);
   }
   return memory;
 }

@@ -31,8 +31,11 @@ std::map<const void*, Site> handles;          // of cuBLAS
 thread_local int depth = 0;
 thread_local Site here;
 
-// A launch that was refused, until somebody asks for its error.
-thread_local Finding unread;
+// A launch that was refused, until somebody asks for its error. Used until the very end.
+Finding& unread_launch() {
+  static thread_local Finding* finding = new Finding;
+  return *finding;
+}
 
 Finding finding_of_host(const char* kind) {
   Finding finding;
@@ -78,6 +81,7 @@ Memory device_memory(uintptr_t address) {
 }
 
 void forget_unread() {
+  Finding& unread = unread_launch();
   if (unread.kind.empty()) return;
   add_finding(unread);
   unread = Finding();
@@ -141,8 +145,15 @@ void freed_wrongly(const void* ptr) {
 
 void copied(void* to, const void* from, size_t size) {
   uintptr_t target = reinterpret_cast<uintptr_t>(to), source = reinterpret_cast<uintptr_t>(from);
-  if (device_region.has(target) && device_region.has(source)) return copy_value(target, source, size);
-  if (device_region.has(target)) set_value(device_region, target, size);
+  if (device_region.has(target) && device_region.has(source))
+    return copy_value(target, source, size);
+  if (device_region.has(target)) return set_value(device_region, target, size);
+  if (!device_region.has(source) || find_value(device_region, source, size) < size) return;
+  Finding finding = finding_of_host("uninitialised read global");
+  finding.size = size;
+  finding.memory = memory_at(source);
+  finding.detail = "nothing of what is copied was ever written";
+  add_finding(finding);
 }
 
 void written(void* ptr, size_t size) {
@@ -159,7 +170,8 @@ bool check_span(const void* ptr, size_t span, bool write) {
   finding.size = span;
   finding.write = write;
   finding.memory = memory_at(address);
-  if (finding.memory.freed.address != nullptr && finding.memory.offset >= 0) finding.kind = "use after free";
+  if (finding.memory.freed.address != nullptr && finding.memory.offset >= 0)
+    finding.kind = "use after free";
   add_finding(finding);
   return false;
 }
@@ -212,6 +224,7 @@ void launch_begins(const Grid& grid) {
 
 void launch_refused(const Grid& grid, const char* why) {
   forget_unread();
+  Finding& unread = unread_launch();
   unread.kind = grid.config.shared > 48 * 1024 ? "shared memory over 48 KB" : "launch error unread";
   unread.kernel = grid.site.name;
   unread.launch.file = unread.at.file = grid.site.file;
@@ -222,7 +235,7 @@ void launch_refused(const Grid& grid, const char* why) {
   if (unread.kind != "launch error unread") forget_unread();
 }
 
-void error_read() { unread = Finding(); }
+void error_read() { unread_launch() = Finding(); }
 
 Memory memory_at(uintptr_t address) {
   if (device_region.has(address)) return device_memory(address);

@@ -83,7 +83,7 @@ std::string json(const Finding& f) {
          ", \"at\": " + json(f.at) + ", " + indices(f.who) +
          ", \"size\": " + std::to_string(f.size) + ", \"write\": " + json(f.write) +
          ", \"other\": " + other + ", \"memory\": " + json(f.memory) +
-         ", \"detail\": " + text_or_null(f.detail) + ", \"order\": " + std::to_string(order++) +
+         ", \"detail\": " + text_or_null(f.detail) + ", \"order\": " + std::to_string(f.order) +
          "}\n";
 }
 
@@ -105,7 +105,8 @@ bool is_before(const uint3& a, const uint3& b) {
 
 // Whether one example comes before another, so that the same is told however blocks are spread.
 bool is_before(const Who& a, const Who& b) {
-  if (is_before(a.block, b.block) || is_before(b.block, a.block)) return is_before(a.block, b.block);
+  if (is_before(a.block, b.block) || is_before(b.block, a.block))
+    return is_before(a.block, b.block);
   return is_before(a.thread, b.thread);
 }
 
@@ -116,11 +117,13 @@ void add_finding(const Finding& finding) {
   const void* at = finding.at.address ? finding.at.address : finding.at.file + finding.at.line;
   Key key(finding.kind, finding.kernel, at, finding.other_at.address, finding.memory.name);
   auto entry = found().insert({key, finding});
+  entry.first->second.order = entry.second ? order++ : entry.first->second.order;
   if (entry.second) return;
   Finding& first = entry.first->second;
-  int64_t count = first.count + finding.count;
+  int64_t count = first.count + finding.count, told = first.order;
   if (finding.who.known && is_before(finding.who, first.who)) first = finding;
   first.count = count;
+  first.order = told;
 }
 
 void write_findings() {
@@ -131,8 +134,7 @@ void write_findings() {
   if (!text.empty()) append(text);
 }
 
-void write_trace(const Site& at, bool write, size_t size, const Memory& memory,
-                 const void* value) {
+void write_trace(const Site& at, bool write, size_t size, const Memory& memory, const void* value) {
   std::string bytes;
   for (size_t i = 0; value != nullptr && i < size; ++i) {
     char hex[4];
@@ -143,13 +145,6 @@ void write_trace(const Site& at, bool write, size_t size, const Memory& memory,
          ", \"size\": " + std::to_string(size) + ", \"memory\": " + json(memory) +
          ", \"value\": " + text_or_null(bytes) + "}\n");
 }
-
-namespace {
-// The last word of the process.
-struct AtExit {
-  ~AtExit() { write_findings(); }
-};
-}  // namespace
 
 }  // namespace checked
 }  // namespace emulator

@@ -52,6 +52,7 @@ struct Finding {
   Memory memory;
   std::string detail;
   int64_t count = 1;
+  int64_t order = 0;  // in which findings were first made
 };
 
 /*! \brief Keeps a finding, or counts it with those of the same kind and places. */

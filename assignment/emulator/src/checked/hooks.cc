@@ -20,22 +20,22 @@ void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
-#define PLAIN(size)                                                                        \
-  void __tsan_read##size(void* p) { access<size, false, true>(p, PLACE); }                 \
-  void __tsan_write##size(void* p) { access<size, true, true>(p, PLACE); }                 \
-  void __tsan_unaligned_read##size(void* p) { access<size, false, false>(p, PLACE); }      \
-  void __tsan_unaligned_write##size(void* p) { access<size, true, false>(p, PLACE); }      \
-  void __tsan_volatile_read##size(void* p) { access<size, false, true>(p, PLACE); }        \
-  void __tsan_volatile_write##size(void* p) { access<size, true, true>(p, PLACE); }        \
-  void __tsan_unaligned_volatile_read##size(void* p) { access<size, false, false>(p, PLACE); } \
-  void __tsan_unaligned_volatile_write##size(void* p) { access<size, true, false>(p, PLACE); } \
-  void __tsan_read_write##size(void* p) {                                                  \
-    access<size, false, true>(p, PLACE);                                                   \
-    access<size, true, true>(p, PLACE);                                                    \
-  }                                                                                        \
-  void __tsan_unaligned_read_write##size(void* p) {                                        \
-    access<size, false, false>(p, PLACE);                                                  \
-    access<size, true, false>(p, PLACE);                                                   \
+#define PLAIN(size)                                                                     \
+  void __tsan_read##size(void* p) { access<size, false>(p, PLACE); }                    \
+  void __tsan_write##size(void* p) { access<size, true>(p, PLACE); }                    \
+  void __tsan_unaligned_read##size(void* p) { access<size, false>(p, PLACE); }          \
+  void __tsan_unaligned_write##size(void* p) { access<size, true>(p, PLACE); }          \
+  void __tsan_volatile_read##size(void* p) { access<size, false>(p, PLACE); }           \
+  void __tsan_volatile_write##size(void* p) { access<size, true>(p, PLACE); }           \
+  void __tsan_unaligned_volatile_read##size(void* p) { access<size, false>(p, PLACE); } \
+  void __tsan_unaligned_volatile_write##size(void* p) { access<size, true>(p, PLACE); } \
+  void __tsan_read_write##size(void* p) {                                               \
+    access<size, false>(p, PLACE);                                                      \
+    access<size, true>(p, PLACE);                                                       \
+  }                                                                                     \
+  void __tsan_unaligned_read_write##size(void* p) {                                     \
+    access<size, false>(p, PLACE);                                                      \
+    access<size, true>(p, PLACE);                                                       \
   }
 
 PLAIN(1)
@@ -54,8 +54,8 @@ void access_range(void* ptr, size_t size, Access kind, const void* place) {
   if (size == 0) return;
   if (s == nullptr) return access_of_host(address, size, kind != Access::kRead, place);
   s->last_place = place;
-  if (s->pending) settle(s, address);
-  if (s->traced) trace_access(address, size, kind != Access::kRead, place);
+  if (s->pending) settle(s, address, kind != Access::kRead);
+  if (s->watched) watch_access(s, address, size, kind != Access::kRead, place);
   if (device_region.has(address)) return access_words(s, device_region, address, size, kind, place);
   if (s->shared.has(address)) return access_words(s, s->shared, address, size, kind, place);
   access_elsewhere(s, address, size, kind, place);
@@ -88,49 +88,57 @@ void* __tsan_memset(void* to, int value, size_t size) {
   return __builtin_memset(to, value, size);
 }
 
-#define ATOMIC_UPDATE(bits, T, name)                                           \
-  T __tsan_atomic##bits##_##name(volatile T* p, T value, int) {                \
-    access_atomic(p, PLACE);                                                   \
-    return __atomic_##name(p, value, __ATOMIC_SEQ_CST);                        \
+// g++ leaves copies of a size that it does not know as calls; language.h gives them this name.
+void* emulator_memcpy(void* to, const void* from, size_t size) {
+  access_range(const_cast<void*>(from), size, Access::kRead, PLACE);
+  access_range(to, size, Access::kWrite, PLACE);
+  return __builtin_memcpy(to, from, size);
+}
+void* emulator_memset(void* to, int value, size_t size) {
+  access_range(to, size, Access::kWrite, PLACE);
+  return __builtin_memset(to, value, size);
+}
+
+#define ATOMIC_UPDATE(bits, T, name)                            \
+  T __tsan_atomic##bits##_##name(volatile T* p, T value, int) { \
+    access_atomic(p, PLACE);                                    \
+    return __atomic_##name(p, value, __ATOMIC_SEQ_CST);         \
   }
 
-#define ATOMIC(bits, T)                                                                    \
-  T __tsan_atomic##bits##_load(const volatile T* p, int) {                                 \
-    access_atomic(p, PLACE);                                                               \
-    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                           \
-  }                                                                                        \
-  void __tsan_atomic##bits##_store(volatile T* p, T value, int) {                          \
-    access_atomic(p, PLACE);                                                               \
-    __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                          \
-  }                                                                                        \
-  T __tsan_atomic##bits##_exchange(volatile T* p, T value, int) {                          \
-    access_atomic(p, PLACE);                                                               \
-    return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);                                \
-  }                                                                                        \
-  ATOMIC_UPDATE(bits, T, fetch_add)                                                        \
-  ATOMIC_UPDATE(bits, T, fetch_sub)                                                        \
-  ATOMIC_UPDATE(bits, T, fetch_and)                                                        \
-  ATOMIC_UPDATE(bits, T, fetch_or)                                                         \
-  ATOMIC_UPDATE(bits, T, fetch_xor)                                                        \
-  ATOMIC_UPDATE(bits, T, fetch_nand)                                                       \
-  int __tsan_atomic##bits##_compare_exchange_strong(volatile T* p, T* expected, T value,   \
-                                                    int, int) {                            \
-    access_atomic(p, PLACE);                                                               \
-    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST,        \
-                                       __ATOMIC_SEQ_CST);                                  \
-  }                                                                                        \
-  int __tsan_atomic##bits##_compare_exchange_weak(volatile T* p, T* expected, T value,     \
-                                                  int, int) {                              \
-    access_atomic(p, PLACE);                                                               \
-    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST,        \
-                                       __ATOMIC_SEQ_CST);                                  \
-  }                                                                                        \
-  T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T value, int,    \
-                                               int) {                                      \
-    access_atomic(p, PLACE);                                                               \
-    __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_SEQ_CST,              \
-                                __ATOMIC_SEQ_CST);                                         \
-    return expected;                                                                       \
+#define ATOMIC(bits, T)                                                                            \
+  T __tsan_atomic##bits##_load(const volatile T* p, int) {                                         \
+    access_atomic(p, PLACE);                                                                       \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                   \
+  }                                                                                                \
+  void __tsan_atomic##bits##_store(volatile T* p, T value, int) {                                  \
+    access_atomic(p, PLACE);                                                                       \
+    __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                  \
+  }                                                                                                \
+  T __tsan_atomic##bits##_exchange(volatile T* p, T value, int) {                                  \
+    access_atomic(p, PLACE);                                                                       \
+    return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);                                        \
+  }                                                                                                \
+  ATOMIC_UPDATE(bits, T, fetch_add)                                                                \
+  ATOMIC_UPDATE(bits, T, fetch_sub)                                                                \
+  ATOMIC_UPDATE(bits, T, fetch_and)                                                                \
+  ATOMIC_UPDATE(bits, T, fetch_or)                                                                 \
+  ATOMIC_UPDATE(bits, T, fetch_xor)                                                                \
+  ATOMIC_UPDATE(bits, T, fetch_nand)                                                               \
+  int __tsan_atomic##bits##_compare_exchange_strong(volatile T* p, T* expected, T value, int,      \
+                                                    int) {                                         \
+    access_atomic(p, PLACE);                                                                       \
+    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST,                \
+                                       __ATOMIC_SEQ_CST);                                          \
+  }                                                                                                \
+  int __tsan_atomic##bits##_compare_exchange_weak(volatile T* p, T* expected, T value, int, int) { \
+    access_atomic(p, PLACE);                                                                       \
+    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST,                \
+                                       __ATOMIC_SEQ_CST);                                          \
+  }                                                                                                \
+  T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T value, int, int) {     \
+    access_atomic(p, PLACE);                                                                       \
+    __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);   \
+    return expected;                                                                               \
   }
 
 ATOMIC(8, unsigned char)
@@ -163,6 +171,31 @@ void __ubsan_handle_out_of_bounds(BoundsData* data, uintptr_t index) {
   s->overrun.finding = finding;
   s->pending = s->overrun.pending = true;
 }
+/*! \brief What the compiler knows of a pointer that it uses. */
+struct AlignmentData {
+  const char* file;
+  uint32_t line, column;
+  const void* type;
+  unsigned char log_alignment, use;
+};
+
+void __ubsan_handle_type_mismatch_v1(AlignmentData* data, uintptr_t address) {
+  using namespace emulator::checked;
+  if (state == nullptr || address < 4096) return;
+  bool shared = state->shared.has(address);
+  Finding finding = finding_here(shared ? "misaligned access shared" : "misaligned access global",
+                                 PLACE, 0, false);
+  finding.at = Site();
+  finding.at.file = data->file;
+  finding.at.line = static_cast<int>(data->line);
+  finding.memory = memory_at(address);
+  finding.detail = "it must be a multiple of " + std::to_string(1 << data->log_alignment);
+  add_finding(finding);
+}
+void __ubsan_handle_type_mismatch_v1_abort(AlignmentData* data, uintptr_t address) {
+  __ubsan_handle_type_mismatch_v1(data, address);
+}
+
 void __ubsan_handle_out_of_bounds_abort(BoundsData* data, uintptr_t index) {
   __ubsan_handle_out_of_bounds(data, index);
 }

@@ -88,7 +88,8 @@ bool is_program_memory(uintptr_t address) {
 
 bool is_own_memory(uintptr_t address) {
   if (ranges.empty() || is_program_memory(address)) return true;
-  if (launched != nullptr && address - reinterpret_cast<uintptr_t>(launched->call) < launched->call_size)
+  if (launched != nullptr &&
+      address - reinterpret_cast<uintptr_t>(launched->call) < launched->call_size)
     return true;
   // threadIdx and its like
   const uintptr_t near = 4096, index = reinterpret_cast<uintptr_t>(&threadIdx);

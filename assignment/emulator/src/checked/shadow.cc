@@ -90,15 +90,9 @@ void copy_value(uintptr_t to, uintptr_t from, size_t size) {
   }
 }
 
-size_t find_no_value(const Region& region, uintptr_t begin, size_t size) {
-  for (size_t i = 0; i < size; ++i) {
-    unsigned value = region.word(begin + i)->write & 15;
-    if (value == 15 && ((begin + i) & 3) == 0) {
-      i += 3;
-    } else if (!(value >> ((begin + i) & 3) & 1)) {
-      return i;
-    }
-  }
+size_t find_value(const Region& region, uintptr_t begin, size_t size) {
+  for (size_t i = 0; i < size; ++i)
+    if (region.word(begin + i)->write >> ((begin + i) & 3) & 1) return i;
   return size;
 }
 
@@ -107,9 +101,8 @@ void forget_accesses() {
     word->write &= 15;
     word->read &= kAllocated | kPartly;
   };
-  for_each_allocation([&](uintptr_t begin, size_t size) {
-    for_each_word(device_region, begin, size, forget);
-  });
+  for_each_allocation(
+      [&](uintptr_t begin, size_t size) { for_each_word(device_region, begin, size, forget); });
   if (program_region.size > 0)
     for_each_word(program_region, program_region.begin, program_region.size, forget);
 }

@@ -50,7 +50,6 @@ class Record {
 
 const unsigned kAllocated = 1;
 const unsigned kPartly = 2;  // the allocation ends within this word
-const unsigned kEarly = 4;   // the host read it while work that had been launched was to come
 
 /*! \brief The shadow of a word. */
 struct Word {
@@ -83,8 +82,8 @@ void set_unallocated(const Region& region, uintptr_t begin, size_t size);
 void set_value(const Region& region, uintptr_t begin, size_t size);
 /*! \brief Copies which bytes have a value. */
 void copy_value(uintptr_t to, uintptr_t from, size_t size);
-/*! \brief The first byte without a value, or `size`. */
-size_t find_no_value(const Region& region, uintptr_t begin, size_t size);
+/*! \brief The first byte with a value, or `size`. */
+size_t find_value(const Region& region, uintptr_t begin, size_t size);
 /*! \brief Forgets who accessed what, in all regions that are not shared memory. */
 void forget_accesses();
 

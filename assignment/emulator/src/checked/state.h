@@ -33,7 +33,7 @@ struct SameValue {
 
 /*! \brief An index past the end of an array, whose access comes next. */
 struct Overrun {
-  bool pending = false, in_program = false;
+  bool pending = false;
   Finding finding;
 };
 
@@ -50,15 +50,16 @@ struct State {
   uint32_t interval_first = 0;
   uint32_t block = 0;  // its number in the grid
   bool pending = false;
-  bool traced = false;
+  bool watched = false, traced = false, sampled = false;
   uintptr_t stack = 0;
   size_t stack_size = 0;
   Region shared = {0, 0, nullptr};
+  size_t static_shared = 0;  // bytes that the block uses so far
   const void* last_place = nullptr;
   const Grid* grid = nullptr;
-  uint32_t met[kMaxThreads];              // the segment of each thread's last operation of a warp
-  const void* last_places[kMaxThreads];   // where each thread was last
-  const void* barriers[kMaxThreads];      // the barrier that each waits at, or null
+  uint32_t met[kMaxThreads];             // the segment of each thread's last operation of a warp
+  const void* last_places[kMaxThreads];  // where each thread was last
+  const void* barriers[kMaxThreads];     // the barrier that each waits at, or null
   bool ended[kMaxThreads];
   SameValue same_value;
   Overrun overrun;
@@ -97,7 +98,7 @@ Memory memory_at(uintptr_t address);
 
 // The slow parts of an access.
 /*! \brief Decides what waited for the access of an address, or for none (0). */
-void settle(State* s, uintptr_t address);
+void settle(State* s, uintptr_t address, bool write = false);
 /*! \brief Reports what waits for the end of the thread's interval. */
 void settle_interval(State* s, int thread);
 
