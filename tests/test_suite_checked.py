@@ -9,8 +9,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "suite"))
 
-import checked  # noqa: E402
-import manifest  # noqa: E402
+import checked
+import manifest
 
 #: Bugs that the checked build does not find yet, with the reason.
 NOT_FOUND = {
