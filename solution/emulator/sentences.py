@@ -153,6 +153,8 @@ def sentence(finding):
             text += ", which was freed"
         elif kind in ("host pointer in kernel", "device pointer on host"):
             text += ", memory of the %s" % ("host" if "kernel" in kind else "device")
+        elif kind == "unsynchronised access" and finding.other is not None:
+            text += ", which work under way %s" % ("writes" if finding.other.write else "reads")
         elif finding.other is not None:
             text += other_text(finding)
     return text + (" (%s)" % finding.detail if finding.detail else "") + "."
