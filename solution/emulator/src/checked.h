@@ -86,6 +86,8 @@ struct Rows {
 };
 void copy_submitted(const Rows& to, const Rows& from, size_t width, size_t height,
                     cudaStream_t stream, bool waits);
+/*! \brief After copied() and written(). */
+void copy_done(const Rows& to, size_t width, size_t height);
 void kernel_submitted(const Grid& grid);
 
 // Launches.

@@ -62,6 +62,8 @@ cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                  [[maybe_unused]] const Order& order = {}) {
   cudaError_t error = check(to, to_pitch, from, from_pitch, extent, kind);
   if (error != cudaSuccess || extent.empty()) return error;
+  EMULATOR_CHECK(copy_submitted({to, to_pitch}, {from, from_pitch}, extent.width, extent.height,
+                                order.stream, order.waits));
   DeviceAccess access;
   for (size_t row = 0; row < extent.height; ++row)
     std::memmove(static_cast<char*>(to) + row * to_pitch,
@@ -69,8 +71,7 @@ cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
   for (size_t row = 0; row < extent.height; ++row)
     EMULATOR_CHECK(copied(static_cast<char*>(to) + row * to_pitch,
                           static_cast<const char*>(from) + row * from_pitch, extent.width));
-  EMULATOR_CHECK(copy_submitted({to, to_pitch}, {from, from_pitch}, extent.width, extent.height,
-                                order.stream, order.waits));
+  EMULATOR_CHECK(copy_done({to, to_pitch}, extent.width, extent.height));
   return cudaSuccess;
 }
 
@@ -81,14 +82,15 @@ cudaError_t set(void* ptr, size_t pitch, int value, const Extent& extent,
     EMULATOR_CHECK(refused_copy(ptr, extent.span(pitch), nullptr, 0, cudaMemcpyHostToDevice));
     return cudaErrorInvalidValue;
   }
+  // The host waits only where the memory is its own.
+  EMULATOR_CHECK(copy_submitted({ptr, pitch}, {nullptr, 0}, extent.width, extent.height,
+                                order.stream, order.waits && !in_arena(ptr)));
   DeviceAccess access;
   for (size_t row = 0; row < extent.height; ++row)
     std::memset(static_cast<char*>(ptr) + row * pitch, value, extent.width);
   for (size_t row = 0; row < extent.height; ++row)
     EMULATOR_CHECK(written(static_cast<char*>(ptr) + row * pitch, extent.width));
-  // The host waits only where the memory is its own.
-  EMULATOR_CHECK(copy_submitted({ptr, pitch}, {nullptr, 0}, extent.width, extent.height,
-                                order.stream, order.waits && !in_arena(ptr)));
+  EMULATOR_CHECK(copy_done({ptr, pitch}, extent.width, extent.height));
   return cudaSuccess;
 }
 

@@ -44,21 +44,24 @@ struct Operation {
 const size_t kMaxOperations = 4096;
 
 std::mutex mutex;
-std::vector<Stream> streams = {{true, {}}, {true, {}}};  // the default ones, then created ones
-std::map<cudaStream_t, size_t> numbers;
-std::map<cudaEvent_t, Clock> events;
-Clock host;
-std::deque<Operation> operations;
+// Never deleted: the program's static objects may free memory at the end of the process.
+auto& streams = *new std::vector<Stream>{{true, {}}, {true, {}}};  // the default ones come first
+auto& numbers = *new std::map<cudaStream_t, size_t>;
+auto& events = *new std::map<cudaEvent_t, Clock>;
+auto& host = *new Clock;
+auto& operations = *new std::deque<Operation>;
 uint64_t last_number = 0;
 thread_local const Clock* host_function = nullptr;  // what is done while one runs
 
+thread_local uint32_t copy_segment = 0;  // of the copy under way; 0 if the host waits
+
 // The launch that runs.
 uint64_t current = 0;
-std::vector<Operation> unordered;
+auto& unordered = *new std::vector<Operation>;
 
 // Memory of the host that the device may use. A Word's halves are a number, shifted by 5, whether
 // the access was atomic, and its bytes.
-std::map<uintptr_t, Region> host_regions;
+auto& host_regions = *new std::map<uintptr_t, Region>;
 std::mutex regions_mutex;
 std::atomic<uintptr_t> lowest(UINTPTR_MAX), highest(0);
 
@@ -201,6 +204,12 @@ void note_number(Word* word, uint64_t number, unsigned bytes, Access access) {
   __atomic_store_n(half, number << 5 | atomic | bytes, __ATOMIC_RELAXED);
 }
 
+// What a copy leaves in the shadow of device memory.
+uint64_t record_of(uint32_t segment, unsigned bytes, uint64_t before) {
+  uint64_t who = static_cast<uint64_t>(segment) << kThreadBits;
+  return Record(who, kNoPlace, false, bytes, before & 15).bits();
+}
+
 /*! \brief One side of a copy: looks who is in the way, and leaves its number if there is one. */
 struct Side {
   const std::vector<Operation>& unordered;
@@ -234,10 +243,8 @@ struct Side {
       if (on_host) {
         note_number(word, mine->number, bytes, access);
         host_memory_in_use = true;
-      } else if (on_device && streams.size() > 2) {
-        uint64_t* half = write ? &word->write : &word->read;
-        uint64_t who = static_cast<uint64_t>(mine->first) << kThreadBits;
-        *half = Record(who, kNoPlace, false, bytes, *half & 15).bits();
+      } else if (on_device && !write && streams.size() > 2) {
+        word->read = record_of(mine->first, bytes, word->read);
       }
       return false;
     });
@@ -340,6 +347,7 @@ void copy_submitted(const Rows& to, const Rows& from, size_t width, size_t heigh
   if (from.ptr != nullptr) waits = waits || is_pageable(to.ptr);
   const Operation* mine =
       waits ? nullptr : &begin(number, clock, next_segment(), nullptr, site_of_host());
+  copy_segment = waits ? 0 : mine->first;
   const std::vector<Operation> others = not_done(*clock);
   Side target{others, mine, true}, source{others, mine, false};
   for (size_t row = 0; row < height; ++row) {
@@ -348,6 +356,17 @@ void copy_submitted(const Rows& to, const Rows& from, size_t width, size_t heigh
     target.use(static_cast<const char*>(to.ptr) + row * to.pitch, width);
   }
   if (waits) host_waits_for(*clock);
+}
+
+void copy_done(const Rows& to, size_t width, size_t height) {
+  uintptr_t address = reinterpret_cast<uintptr_t>(to.ptr);
+  if (copy_segment == 0 || streams.size() <= 2 || !device_region.has(address)) return;
+  for (size_t row = 0; row < height; ++row)
+    for_each_word(address + row * to.pitch, width, [](uintptr_t at, unsigned bytes) {
+      Word* word = device_region.word(at);
+      word->write = record_of(copy_segment, bytes, word->write);
+      return false;
+    });
 }
 
 void check_early_access(uintptr_t address, size_t size, bool write, const void* place) {
