@@ -152,8 +152,8 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
                               cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
-  return report(emulator::copy(to, to_pitch, from, from_pitch, {width, height}, kind,
-                               {stream, false}));
+  return report(
+      emulator::copy(to, to_pitch, from, from_pitch, {width, height}, kind, {stream, false}));
 }
 
 cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,
