@@ -155,6 +155,8 @@ def why_text(finding):
         if memory is None or not memory.name:
             return ""  # said already
         return ", memory of the %s" % ("host" if "kernel" in kind else "device")
+    if kind == "unsynchronised access" and finding.other is not None:
+        return ", which work under way %s" % ("writes" if finding.other.write else "reads")
     return other_text(finding) if finding.other is not None else ""
 
 

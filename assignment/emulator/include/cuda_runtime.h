@@ -83,9 +83,9 @@ cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned flags) {
 
 namespace emulator {
 cudaError_t copy_to_symbol(void* symbol, size_t symbol_size, const void* from, size_t size,
-                           size_t offset);
+                           size_t offset, cudaStream_t stream = nullptr, bool waits = true);
 cudaError_t copy_from_symbol(void* to, const void* symbol, size_t symbol_size, size_t size,
-                             size_t offset);
+                             size_t offset, cudaStream_t stream = nullptr, bool waits = true);
 cudaError_t symbol_address(void** ptr, const void* symbol, size_t symbol_size);
 cudaError_t check_stream(cudaStream_t stream);
 }  // namespace emulator
@@ -104,13 +104,15 @@ template <typename T>
 cudaError_t cudaMemcpyToSymbolAsync(T& symbol, const void* from, size_t size, size_t offset,
                                     cudaMemcpyKind kind, cudaStream_t stream = 0) {
   cudaError_t error = emulator::check_stream(stream);
-  return error == cudaSuccess ? cudaMemcpyToSymbol(symbol, from, size, offset, kind) : error;
+  if (error != cudaSuccess) return error;
+  return emulator::copy_to_symbol(&symbol, sizeof(T), from, size, offset, stream, false);
 }
 template <typename T>
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, size_t size, size_t offset,
                                       cudaMemcpyKind kind, cudaStream_t stream = 0) {
   cudaError_t error = emulator::check_stream(stream);
-  return error == cudaSuccess ? cudaMemcpyFromSymbol(to, symbol, size, offset, kind) : error;
+  if (error != cudaSuccess) return error;
+  return emulator::copy_from_symbol(to, &symbol, sizeof(T), size, offset, stream, false);
 }
 /*! \brief The address of a variable of the device, for copies and as an argument of kernels. */
 template <typename T>

@@ -59,6 +59,38 @@ void used_by_cublas(const char* function, const char* operand, const void* ptr, 
 void cublas_handle_created(const void* handle);
 void cublas_handle_destroyed(const void* handle);
 
+// Memory of the host that kernels may use.
+void host_memory_made(void* ptr, size_t size);
+void host_memory_dropped(void* ptr);
+
+// Streams: who waits for whom.
+void stream_created(cudaStream_t stream, bool blocking);
+void stream_waits_for_event(cudaStream_t stream, cudaEvent_t event);
+void event_recorded(cudaEvent_t event, cudaStream_t stream);
+void event_forgotten(cudaEvent_t event);
+void host_waits_for_event(cudaEvent_t event);
+void host_waits_for_stream(cudaStream_t stream);
+void host_waits_for_all();
+
+/*! \brief Around a function of the host that a stream calls. */
+class HostFunction {
+ public:
+  explicit HostFunction(cudaStream_t stream);
+  ~HostFunction();
+};
+
+/*! \brief Memory of a copy, in rows that begin some bytes apart; null for the source of a memset.
+ */
+struct Rows {
+  const void* ptr;
+  size_t pitch;
+};
+void copy_submitted(const Rows& to, const Rows& from, size_t width, size_t height,
+                    cudaStream_t stream, bool waits);
+/*! \brief After copied() and written(). */
+void copy_done(const Rows& to, size_t width, size_t height);
+void kernel_submitted(const Grid& grid);
+
 // Launches.
 void launch_begins(const Grid& grid);
 void launch_refused(const Grid& grid, const char* why);

@@ -89,6 +89,7 @@ using emulator::report;
 cudaError_t cudaDeviceSynchronize() {
   std::fflush(stdout);  // a GPU's printf appears now too
   EMULATOR_RETURN_IF_STICKY();
+  EMULATOR_CHECK(host_waits_for_all());
   return cudaSuccess;
 }
 

@@ -45,6 +45,7 @@ cudaError_t allocate_host(void** ptr, size_t size, cudaMemoryType type) {
   if (posix_memalign(ptr, 4096, size) != 0) return cudaErrorMemoryAllocation;
   std::lock_guard<std::mutex> lock(host_mutex);
   host_memory[reinterpret_cast<uintptr_t>(*ptr)] = {size, type, true};
+  EMULATOR_CHECK(host_memory_made(*ptr, size));
   return cudaSuccess;
 }
 
@@ -54,6 +55,7 @@ cudaError_t free_host(void* ptr) {
   auto found = host_memory.find(reinterpret_cast<uintptr_t>(ptr));
   if (found == host_memory.end() || !found->second.owned) return cudaErrorInvalidValue;
   host_memory.erase(found);
+  EMULATOR_CHECK(host_memory_dropped(ptr));
   std::free(ptr);
   return cudaSuccess;
 }
@@ -62,6 +64,13 @@ cudaError_t allocate(void** ptr, size_t size) {
   if (ptr == nullptr) return cudaErrorInvalidValue;
   install_fault_handler();
   return arena_allocate(ptr, size);
+}
+
+cudaError_t free_any(void* ptr) {
+  // Managed memory is freed by cudaFree too.
+  cudaError_t error = in_arena(ptr) ? arena_free(ptr) : free_host(ptr);
+  if (error != cudaSuccess) EMULATOR_CHECK(freed_wrongly(ptr));
+  return report(error);
 }
 
 }  // namespace
@@ -101,17 +110,14 @@ cudaError_t cudaMallocAsync(void** ptr, size_t size, cudaStream_t stream) {
 
 cudaError_t cudaFree(void* ptr) {
   EMULATOR_RETURN_IF_STICKY();
-  // Managed memory is freed by cudaFree too.
-  cudaError_t error =
-      emulator::in_arena(ptr) ? emulator::arena_free(ptr) : emulator::free_host(ptr);
-  if (error != cudaSuccess) EMULATOR_CHECK(freed_wrongly(ptr));
-  return report(error);
+  EMULATOR_CHECK(host_waits_for_all());
+  return emulator::free_any(ptr);
 }
 
 cudaError_t cudaFreeAsync(void* ptr, cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
-  return cudaFree(ptr);
+  return emulator::free_any(ptr);
 }
 
 // Plain memory: host code and kernels may use it alike.
@@ -130,6 +136,7 @@ cudaError_t cudaHostAlloc(void** ptr, size_t size, unsigned) {
 
 cudaError_t cudaFreeHost(void* ptr) {
   EMULATOR_RETURN_IF_STICKY();
+  EMULATOR_CHECK(host_waits_for_all());
   return report(emulator::free_host(ptr));
 }
 
@@ -140,6 +147,7 @@ cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned) {
   std::lock_guard<std::mutex> lock(emulator::host_mutex);
   if (emulator::find_host_memory(ptr) != nullptr) return report(cudaErrorInvalidValue);
   emulator::host_memory[reinterpret_cast<uintptr_t>(ptr)] = {size, cudaMemoryTypeHost, false};
+  EMULATOR_CHECK(host_memory_made(ptr, size));
   return cudaSuccess;
 }
 
@@ -151,6 +159,7 @@ cudaError_t cudaHostUnregister(void* ptr) {
       found->second.type != cudaMemoryTypeHost)
     return report(cudaErrorInvalidValue);
   emulator::host_memory.erase(found);
+  EMULATOR_CHECK(host_memory_dropped(ptr));
   return cudaSuccess;
 }
 
@@ -186,6 +195,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 }
 
 cudaError_t cudaDeviceReset() {
+  EMULATOR_CHECK(host_waits_for_all());
   emulator::arena_free_all();
   emulator::clear_errors();
   return cudaSuccess;

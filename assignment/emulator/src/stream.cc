@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 
+#include "checked.h"
 #include "error.h"
 
 struct CUstream_st {};
@@ -62,6 +63,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   std::lock_guard<std::mutex> lock(emulator::mutex);
   *stream = new CUstream_st;
   emulator::streams.insert(*stream);
+  EMULATOR_CHECK(stream_created(*stream, flags != cudaStreamNonBlocking));
   return cudaSuccess;
 }
 
@@ -81,6 +83,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   cudaError_t error = emulator::valid(emulator::is_stream(stream));
   if (error != cudaSuccess) return error;
   if (function == nullptr) return report(cudaErrorInvalidValue);
+  EMULATOR_CHECK(HostFunction in_stream(stream));
   function(data);
   return cudaSuccess;
 }
@@ -90,6 +93,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
   cudaError_t error = emulator::valid(emulator::is_stream(stream));
   if (error != cudaSuccess) return error;
   if (callback == nullptr || flags != 0) return report(cudaErrorInvalidValue);
+  EMULATOR_CHECK(HostFunction in_stream(stream));
   callback(stream, cudaSuccess, data);
   return cudaSuccess;
 }
@@ -99,13 +103,17 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return emulator::valid(emulator::is_stream(stream));
+  cudaError_t error = emulator::valid(emulator::is_stream(stream));
+  if (error == cudaSuccess) EMULATOR_CHECK(host_waits_for_stream(stream));
+  return error;
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  return emulator::valid(emulator::is_stream(stream) && emulator::is_event(event));
+  cudaError_t error = emulator::valid(emulator::is_stream(stream) && emulator::is_event(event));
+  if (error == cudaSuccess) EMULATOR_CHECK(stream_waits_for_event(stream, event));
+  return error;
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
@@ -124,11 +132,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (error != cudaSuccess) return error;
   event->when = std::chrono::steady_clock::now();
   event->recorded = true;
+  EMULATOR_CHECK(event_recorded(event, stream));
   return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return emulator::valid(emulator::is_event(event));
+  cudaError_t error = emulator::valid(emulator::is_event(event));
+  if (error == cudaSuccess) EMULATOR_CHECK(host_waits_for_event(event));
+  return error;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
@@ -139,10 +150,12 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   if (!emulator::is_event(start) || !emulator::is_event(end) || !start->timed || !end->timed ||
       !start->recorded || !end->recorded)
     return report(cudaErrorInvalidResourceHandle);
+  EMULATOR_CHECK(host_waits_for_event(end));  // a device would say that it is not ready
   *milliseconds = std::chrono::duration<float, std::milli>(end->when - start->when).count();
   return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  EMULATOR_CHECK(event_forgotten(event));
   return emulator::valid(emulator::forget(&emulator::events, event));
 }

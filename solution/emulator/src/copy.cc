@@ -26,6 +26,12 @@ struct Extent {
   size_t span(size_t pitch) const { return pitch * (height - 1) + width; }
 };
 
+// Where a copy comes in the order of things, which the checked build looks after.
+struct Order {
+  cudaStream_t stream = nullptr;
+  bool waits = true;  // whether the host does
+};
+
 // Memory of the host that the runtime gave out, managed or pinned, is the device's as well.
 bool is_valid(const void* ptr, size_t span, bool on_device) {
   if (ptr == nullptr) return false;
@@ -52,9 +58,12 @@ cudaError_t check(const void* to, size_t to_pitch, const void* from, size_t from
 }
 
 cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                 const Extent& extent, cudaMemcpyKind kind) {
+                 const Extent& extent, cudaMemcpyKind kind,
+                 [[maybe_unused]] const Order& order = {}) {
   cudaError_t error = check(to, to_pitch, from, from_pitch, extent, kind);
   if (error != cudaSuccess || extent.empty()) return error;
+  EMULATOR_CHECK(copy_submitted({to, to_pitch}, {from, from_pitch}, extent.width, extent.height,
+                                order.stream, order.waits));
   DeviceAccess access;
   for (size_t row = 0; row < extent.height; ++row)
     std::memmove(static_cast<char*>(to) + row * to_pitch,
@@ -62,37 +71,45 @@ cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
   for (size_t row = 0; row < extent.height; ++row)
     EMULATOR_CHECK(copied(static_cast<char*>(to) + row * to_pitch,
                           static_cast<const char*>(from) + row * from_pitch, extent.width));
+  EMULATOR_CHECK(copy_done({to, to_pitch}, extent.width, extent.height));
   return cudaSuccess;
 }
 
-cudaError_t set(void* ptr, size_t pitch, int value, const Extent& extent) {
+cudaError_t set(void* ptr, size_t pitch, int value, const Extent& extent,
+                [[maybe_unused]] const Order& order = {}) {
   if (extent.empty()) return cudaSuccess;
   if (!is_valid(ptr, extent.span(pitch), true)) {
     EMULATOR_CHECK(refused_copy(ptr, extent.span(pitch), nullptr, 0, cudaMemcpyHostToDevice));
     return cudaErrorInvalidValue;
   }
+  // The host waits only where the memory is its own.
+  EMULATOR_CHECK(copy_submitted({ptr, pitch}, {nullptr, 0}, extent.width, extent.height,
+                                order.stream, order.waits && !in_arena(ptr)));
   DeviceAccess access;
   for (size_t row = 0; row < extent.height; ++row)
     std::memset(static_cast<char*>(ptr) + row * pitch, value, extent.width);
   for (size_t row = 0; row < extent.height; ++row)
     EMULATOR_CHECK(written(static_cast<char*>(ptr) + row * pitch, extent.width));
+  EMULATOR_CHECK(copy_done({ptr, pitch}, extent.width, extent.height));
   return cudaSuccess;
 }
 
 }  // namespace
 
 cudaError_t copy_to_symbol(void* symbol, size_t symbol_size, const void* from, size_t size,
-                           size_t offset) {
+                           size_t offset, cudaStream_t stream, bool waits) {
   EMULATOR_RETURN_IF_STICKY();
   if (offset > symbol_size || size > symbol_size - offset) return report(cudaErrorInvalidValue);
-  return cudaMemcpy(static_cast<char*>(symbol) + offset, from, size, cudaMemcpyDefault);
+  return report(copy(static_cast<char*>(symbol) + offset, size, from, size, {size, 1},
+                     cudaMemcpyDefault, {stream, waits}));
 }
 
 cudaError_t copy_from_symbol(void* to, const void* symbol, size_t symbol_size, size_t size,
-                             size_t offset) {
+                             size_t offset, cudaStream_t stream, bool waits) {
   EMULATOR_RETURN_IF_STICKY();
   if (offset > symbol_size || size > symbol_size - offset) return report(cudaErrorInvalidValue);
-  return cudaMemcpy(to, static_cast<const char*>(symbol) + offset, size, cudaMemcpyDefault);
+  return report(copy(to, size, static_cast<const char*>(symbol) + offset, size, {size, 1},
+                     cudaMemcpyDefault, {stream, waits}));
 }
 
 cudaError_t symbol_address(void** ptr, const void* symbol, size_t symbol_size) {
@@ -121,7 +138,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyK
                             cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
-  return cudaMemcpy(to, from, size, kind);
+  return report(emulator::copy(to, size, from, size, {size, 1}, kind, {stream, false}));
 }
 
 cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
@@ -135,7 +152,8 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
                               cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
-  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+  return report(
+      emulator::copy(to, to_pitch, from, from_pitch, {width, height}, kind, {stream, false}));
 }
 
 cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,
@@ -149,7 +167,8 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
                                 size_t size, cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
-  return cudaMemcpyPeer(to, to_device, from, from_device, size);
+  if (to_device != 0 || from_device != 0) return report(cudaErrorInvalidDevice);
+  return cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, stream);
 }
 
 cudaError_t cudaMemset(void* ptr, int value, size_t size) {
@@ -160,7 +179,7 @@ cudaError_t cudaMemset(void* ptr, int value, size_t size) {
 cudaError_t cudaMemsetAsync(void* ptr, int value, size_t size, cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
-  return cudaMemset(ptr, value, size);
+  return report(emulator::set(ptr, size, value, {size, 1}, {stream, false}));
 }
 
 cudaError_t cudaMemset2D(void* ptr, size_t pitch, int value, size_t width, size_t height) {
@@ -172,5 +191,5 @@ cudaError_t cudaMemset2DAsync(void* ptr, size_t pitch, int value, size_t width, 
                               cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
-  return cudaMemset2D(ptr, pitch, value, width, height);
+  return report(emulator::set(ptr, pitch, value, {width, height}, {stream, false}));
 }

@@ -37,6 +37,7 @@ cublasStatus_t reduce(cublasHandle_t handle, const char* name, int n, const Vect
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   DeviceAccess access;
   *result = n > 0 ? function() : 0;
+  EMULATOR_CHECK(host_waits_for_stream(handle->stream));  // at least with a result on the host
   return status;
 }
 

@@ -84,6 +84,7 @@ void launch(const LaunchSite& site, const Config& config, const CallData& data) 
   }
   install_fault_handler();
   EMULATOR_CHECK(launch_begins(grid));
+  EMULATOR_CHECK(kernel_submitted(grid));
   run(&grid);
 }
 

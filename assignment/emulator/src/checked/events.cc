@@ -121,6 +121,8 @@ HostCall::~HostCall() {
   if (--depth == 0) here = Site();
 }
 
+Site site_of_host() { return here; }
+
 void arena_reserved(uintptr_t begin, size_t size) { device_region = make_region(begin, size); }
 
 void allocated(uintptr_t start, size_t size) {

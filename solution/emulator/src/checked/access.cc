@@ -11,6 +11,7 @@
 #include "../memory.h"
 #include "advice.h"
 #include "program.h"
+#include "streams.h"
 
 namespace emulator {
 namespace checked {
@@ -170,6 +171,8 @@ void access_words(State* s, const Region& region, uintptr_t address, size_t size
     if (start + 4 > address + size) bytes &= 15u >> (start + 4 - address - size);
     Word* word = region.word(start);
     Record last(word->write), reader(word->read);
+    if (unordered_first < launch_first)
+      check_other_streams(s, address, size, access, place, *word, bytes);
     check_last_write(s, part, last, bytes);
     check_readers(s, part, reader, bytes);
     if (access == Access::kRead)
@@ -184,12 +187,14 @@ void access_elsewhere(State* s, uintptr_t address, size_t size, Access access, c
   if (program_region.has(address)) {
     return access_words(s, program_region, address, size, access, place);
   }
+  if (use_host_memory(s, address, size, access, place)) return;
   if (is_own_memory(address) || is_shared_host_memory(reinterpret_cast<void*>(address))) return;
   if (address < 4096) return;  // the access itself will tell
   add(finding_here("host pointer in kernel", place, size, access != Access::kRead), address);
 }
 
 void access_of_host(uintptr_t address, size_t size, bool write, const void* place) {
+  if (host_memory_in_use) check_early_access(address, size, write, place);
   if (!device_region.has(address)) return;
   Finding finding;
   finding.kind = "device pointer on host";

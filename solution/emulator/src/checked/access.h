@@ -30,9 +30,10 @@ inline bool is_fine(State* s, Word* word, unsigned bytes, const void* place) {
   uint64_t read = __atomic_load_n(&word->read, __ATOMIC_RELAXED);
   if ((read & 15) != kAllocated) return false;
   Record last(written), reader(read);
-  if (last.segment() >= launch_first && last.who() != s->who) return false;
+  if (last.segment() >= unordered_first && last.who() != s->who) return false;
   if (write) {
-    if (reader.segment() >= launch_first && (reader.who() != s->who || reader.flag())) return false;
+    if (reader.segment() >= unordered_first && (reader.who() != s->who || reader.flag()))
+      return false;
     if (bytes != 15) return false;  // the others' bytes may change at the same time
     __atomic_store_n(&word->write, Record(s->who, place_of(place), false, 15, 15).bits(),
                      __ATOMIC_RELAXED);

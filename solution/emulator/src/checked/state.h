@@ -72,6 +72,8 @@ struct State {
 extern __thread State* state EMULATOR_FAST_TLS;
 /*! \brief Segments below are of earlier launches. */
 extern uint32_t launch_first;
+/*! \brief Segments below are of launches and copies that are done before this launch begins. */
+extern uint32_t unordered_first;
 
 uint32_t next_segment();
 /*! \brief Gives the block its next segment, from here on for all of its threads. */
@@ -93,6 +95,8 @@ uint32_t place_of(const void* address);
 
 /*! \brief A finding about what the running thread does. */
 Finding finding_here(const char* kind, const void* place, size_t size, bool write);
+/*! \brief Where the program called the runtime. */
+Site site_of_host();
 /*! \brief What an address belongs to. */
 Memory memory_at(uintptr_t address);
 
