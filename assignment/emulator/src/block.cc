@@ -214,7 +214,7 @@ void Block::run_threads() {
     Thread* thread = &threads_[thread_at(started_++)];
     current_ = thread;
     threadIdx = thread->index;
-    EMULATOR_CHECK(thread_runs(number(thread), fiber_->memory, Fibers::kWholeSize));
+    EMULATOR_CHECK(thread_runs(number(thread), fiber_->memory, Fibers::whole_size()));
     grid_->function(grid_->call);
     finish(current_);
   }
@@ -272,7 +272,7 @@ void Block::resume(Thread* thread) {
   current_ = thread;
   fiber_ = thread->fiber;
   threadIdx = thread->index;
-  EMULATOR_CHECK(thread_runs(number(thread), fiber_->memory, Fibers::kWholeSize));
+  EMULATOR_CHECK(thread_runs(number(thread), fiber_->memory, Fibers::whole_size()));
   if (fiber_ != from) switch_context(&from->context, &fiber_->context);
 }
 

@@ -14,15 +14,20 @@ size_t guard_size() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
 }  // namespace
 
+size_t Fibers::whole_size() {
+  static const size_t size = guard_size() + kStackSize;
+  return size;
+}
+
 Fibers::~Fibers() {
   for (Fiber* fiber : all_) {
-    munmap(fiber->memory, guard_size() + kStackSize);
+    munmap(fiber->memory, whole_size());
     delete fiber;
   }
 }
 
 Fiber* Fibers::make() {
-  void* memory = mmap(nullptr, guard_size() + kStackSize, PROT_READ | PROT_WRITE,
+  void* memory = mmap(nullptr, whole_size(), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   // May fail when a process has very many stacks; then this one has no guard.

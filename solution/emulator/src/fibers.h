@@ -24,8 +24,8 @@ class Fibers {
  public:
   static const size_t kStackSize = 128 * 1024;
 
-  /*! \brief With its guard page, and room for the largest page there is. */
-  static const size_t kWholeSize = kStackSize + 64 * 1024;
+  /*! rief Bytes of a stack with its guard page. */
+  static size_t whole_size();
 
   ~Fibers();
 

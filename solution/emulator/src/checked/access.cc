@@ -81,23 +81,25 @@ void check_last_write(State* s, const Part& part, const Record& last, unsigned b
 void check_readers(State* s, const Part& part, const Record& reader, unsigned bytes) {
   if (part.access != Access::kWrite) return;  // atomics after a plain read: see above
   if (reader.segment() < launch_first || (reader.bytes() & bytes) == 0) return;
-  bool others =
-      reader.flag() && !(reader.segment() < s->interval_first && !is_other_block(s, reader));
-  if (is_ordered(s, reader) && !(others && reader.who() == s->who)) return;
+  bool several = (reader.low() & kSeveral) && !has_fences();
+  bool earlier = reader.segment() < s->interval_first && !is_other_block(s, reader);
+  bool others = reader.flag() && !earlier && reader.who() == s->who;
+  if (is_ordered(s, reader) && !several && !others) return;
   add_finding(
       race(s, part.region, part.address, part.size, part.access, part.place, reader, false));
 }
 
 void note_read(State* s, const Part& part, Word* word, const Record& reader, unsigned bytes) {
-  bool same = reader.who() == s->who;
-  if (same && reader.flag()) return;
+  bool same = reader.who() == s->who, of_launch = reader.segment() >= launch_first;
+  // Nothing to add to: of this thread's block there are several readers, or of the grid's blocks.
+  if ((same && reader.flag()) || (of_launch && (reader.low() & kSeveral))) return;
   // Of bytes that lie in one word and are read by different threads only the last are known.
-  bool others = !same && reader.segment() >= launch_first && (reader.bytes() & bytes) != 0 &&
-                !is_ordered(s, reader);
+  bool others = !same && of_launch && (reader.bytes() & bytes) != 0 && !is_ordered(s, reader);
   if (same) bytes |= reader.bytes();
   if (others) bytes &= reader.bytes();
-  Record now(s->who, place_of(part.place), others, bytes, reader.low());
-  word->read = now.bits();
+  unsigned low = reader.low() & (kAllocated | kPartly);
+  if (others && bytes == 15 && is_other_block(s, reader)) low |= kSeveral;
+  word->read = Record(s->who, place_of(part.place), others, bytes, low).bits();
 }
 
 void note_write(State* s, const Part& part, Word* word, unsigned bytes) {
@@ -183,7 +185,7 @@ void access_words(State* s, const Region& region, uintptr_t address, size_t size
 }
 
 void access_elsewhere(State* s, uintptr_t address, size_t size, Access access, const void* place) {
-  if (address - s->stack < s->stack_size) return;
+  if (s->owns(address)) return;
   if (program_region.has(address)) {
     return access_words(s, program_region, address, size, access, place);
   }
@@ -208,7 +210,8 @@ void access_of_host(uintptr_t address, size_t size, bool write, const void* plac
 static void trace(State* s, uintptr_t address, size_t size, bool write, const void* place) {
   Site at;
   at.address = place;
-  if (address - s->stack < s->stack_size) return;
+  bool of_device = device_region.has(address) || s->shared.has(address);
+  if (!of_device && !program_region.has(address)) return;
   bool readable = !write && (device_region.has(address) || s->shared.has(address));
   write_trace(at, write, size, memory_at(address),
               readable ? reinterpret_cast<void*>(address) : nullptr);

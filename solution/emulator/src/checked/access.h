@@ -28,7 +28,7 @@ template <bool write>
 inline bool is_fine(State* s, Word* word, unsigned bytes, const void* place) {
   uint64_t written = __atomic_load_n(&word->write, __ATOMIC_RELAXED);
   uint64_t read = __atomic_load_n(&word->read, __ATOMIC_RELAXED);
-  if ((read & 15) != kAllocated) return false;
+  if ((read & (kAllocated | kPartly)) != kAllocated) return false;
   Record last(written), reader(read);
   if (last.segment() >= unordered_first && last.who() != s->who) return false;
   if (write) {
@@ -41,6 +41,7 @@ inline bool is_fine(State* s, Word* word, unsigned bytes, const void* place) {
   }
   if ((written & bytes) != bytes) return false;
   if (reader.who() == s->who) return true;
+  if ((read & kSeveral) && reader.segment() >= launch_first) return true;
   if (reader.flag() && reader.segment() >= s->interval_first) return true;
   if (reader.segment() >= launch_first) return false;
   __atomic_store_n(&word->read, Record(s->who, place_of(place), false, bytes, kAllocated).bits(),
@@ -58,6 +59,7 @@ inline void access(void* ptr, const void* place) {
   if (s->pending) settle(s, address, write);
   if (s->watched) watch_access(s, address, size, write, place);
   bool on_device = device_region.has(address);
+  if (!on_device && s->owns(address)) return;
   if (!on_device && !s->shared.has(address))
     return access_elsewhere(s, address, size, write ? Access::kWrite : Access::kRead, place);
   const Region& region = on_device ? device_region : s->shared;

@@ -36,17 +36,31 @@ State* my_state(char* shared) {
   return mine;
 }
 
-// "3,0,0,17,0,0": the block and the thread to follow.
-bool is_traced(const uint3& block, const uint3& thread) {
-  static const char* const wanted = std::getenv("EMULATOR_THREAD");
-  if (wanted == nullptr) return false;
-  static unsigned v[6] = {};
-  static const int read =
-      std::sscanf(wanted, "%u,%u,%u,%u,%u,%u", v, v + 1, v + 2, v + 3, v + 4, v + 5);
-  const unsigned is[6] = {block.x, block.y, block.z, thread.x, thread.y, thread.z};
-  if (read == 2) return is[0] == v[0] && is[3] == v[1] && is[1] + is[2] + is[4] + is[5] == 0;
-  return read == 6 && std::equal(is, is + 6, v);
+// The block and the thread to follow: EMULATOR_THREAD=3,0,0,17,0,0, or 3,17.
+struct Followed {
+  bool any = false;
+  uint3 block = {0, 0, 0}, thread = {0, 0, 0};
+
+  Followed() {
+    const char* wanted = std::getenv("EMULATOR_THREAD");
+    unsigned v[6];
+    int read = wanted == nullptr
+                   ? 0
+                   : std::sscanf(wanted, "%u,%u,%u,%u,%u,%u", v, v + 1, v + 2, v + 3, v + 4, v + 5);
+    any = read == 2 || read == 6;
+    if (read == 2) block.x = v[0], thread.x = v[1];
+    if (read == 6) block = {v[0], v[1], v[2]}, thread = {v[3], v[4], v[5]};
+  }
+};
+
+const Followed& followed() {
+  static const Followed it;
+  return it;
 }
+
+bool is_same(const uint3& a, const uint3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
+
+bool is_followed(const uint3& block) { return followed().any && is_same(block, followed().block); }
 
 Finding barrier_finding(const char* kind, const void* place) {
   return finding_here(kind, place, 0, false);
@@ -80,6 +94,10 @@ bool find_shared(size_t offset, std::string* name, size_t* start, size_t* size) 
 void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic_shared) {
   State* s = my_state(shared);
   s->grid = &grid;
+  s->call = reinterpret_cast<uintptr_t>(grid.call);
+  s->call_size = grid.call_size;
+  s->indices = reinterpret_cast<uintptr_t>(&threadIdx) - kNear / 2;
+  s->follows = is_followed(blockIdx);
   s->block = static_cast<uint32_t>(number);
   begin_interval(s);
   std::fill(s->met, s->met + kMaxThreads, 0);
@@ -108,7 +126,7 @@ void thread_runs(int thread, const void* stack, size_t stack_size) {
   s->last_place = s->last_places[thread];
   s->stack = reinterpret_cast<uintptr_t>(stack);
   s->stack_size = stack_size;
-  s->traced = is_traced(blockIdx, threadIdx);
+  s->traced = s->follows && is_same(threadIdx, followed().thread);
   s->sampled = is_sampled(s, thread);
   s->watched = s->traced || s->sampled;
   set_thread(s, thread);

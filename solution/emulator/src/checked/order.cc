@@ -88,6 +88,8 @@ void note_fence(State* s) {
   any_fence = true;
 }
 
+bool has_fences() { return any_fence; }
+
 namespace {
 
 uint3 spread(uint64_t number, const dim3& size) {

@@ -19,6 +19,10 @@
 
 namespace emulator {
 namespace checked {
+
+// Where the program's file was loaded.
+uintptr_t code_begin = 0;
+
 namespace {
 
 struct Range {
@@ -26,7 +30,6 @@ struct Range {
   bool writable;
 };
 
-uintptr_t code = 0;  // where the program's file was loaded
 std::vector<Range> ranges;
 const Grid* launched = nullptr;
 
@@ -39,7 +42,7 @@ int add_ranges(dl_phdr_info* info, size_t, void*) {
     if (header.p_type != PT_LOAD) continue;
     uintptr_t begin = info->dlpi_addr + header.p_vaddr;
     all.push_back({begin, begin + header.p_memsz, (header.p_flags & PF_W) != 0});
-    is_it = is_it || (code >= begin && code < all.back().end);
+    is_it = is_it || (code_begin >= begin && code_begin < all.back().end);
   }
   if (is_it) ranges = all;
   return is_it;
@@ -69,8 +72,8 @@ void use_program(const Grid& grid) {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(grid.function), &info) == 0) return;
   uintptr_t base = reinterpret_cast<uintptr_t>(info.dli_fbase);
-  if (base == code) return;
-  code = base;
+  if (base == code_begin) return;
+  code_begin = base;
   find_ranges();
   drop_region(&program_region);
   for (const Range& range : ranges)
@@ -97,12 +100,7 @@ bool is_own_memory(uintptr_t address) {
 }
 
 const void* address_of_place(uint32_t place) {
-  return place == kNoPlace ? nullptr : reinterpret_cast<void*>(code + place);
-}
-
-uint32_t place_of(const void* address) {
-  uintptr_t place = reinterpret_cast<uintptr_t>(address) - code;
-  return place < kNoPlace ? static_cast<uint32_t>(place) : kNoPlace;
+  return place == kNoPlace ? nullptr : reinterpret_cast<void*>(code_begin + place);
 }
 
 std::string parameter_name(const std::string& kernel, size_t position) {

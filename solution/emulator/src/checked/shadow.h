@@ -41,7 +41,7 @@ class Record {
   /*! \brief Of a write: it was atomic. Of a read: other threads read too. */
   bool flag() const { return bits_ >> 8 & 1; }
   unsigned bytes() const { return bits_ >> 4 & 15; }
-  /*! \brief Of a write: the bytes that hold a value. Of a read: kAllocated, kPartly. */
+  /*! \brief Of a write: the bytes that hold a value. Of a read: kAllocated, kPartly, kSeveral. */
   unsigned low() const { return bits_ & 15; }
 
  private:
@@ -49,12 +49,16 @@ class Record {
 };
 
 const unsigned kAllocated = 1;
-const unsigned kPartly = 2;  // the allocation ends within this word
+const unsigned kPartly = 2;   // the allocation ends within this word
+const unsigned kSeveral = 4;  // several blocks of the launch read it
 
 /*! \brief The shadow of a word. */
 struct Word {
   uint64_t write, read;
 };
+
+// Found without a table of addresses: the hooks read these at each access.
+#define EMULATOR_HIDDEN __attribute__((visibility("hidden")))
 
 /*! \brief A range of addresses with a shadow. */
 struct Region {
@@ -71,7 +75,7 @@ Region make_region(uintptr_t begin, size_t size);
 void drop_region(Region* region);
 
 /*! \brief Device memory. */
-extern Region device_region;
+extern Region device_region EMULATOR_HIDDEN;
 /*! \brief The variables of the program that launches. */
 extern Region program_region;
 

@@ -44,15 +44,21 @@ struct PlainRead {
   Finding finding;
 };
 
+/*! \brief threadIdx and its like lie within so many bytes. */
+const size_t kNear = 1024;
+
 /*! \brief One CPU thread's. */
 struct State {
   uint64_t who = 0;  // segment and thread, as in Record
   uint32_t interval_first = 0;
   uint32_t block = 0;  // its number in the grid
   bool pending = false;
-  bool watched = false, traced = false, sampled = false;
+  bool follows = false, watched = false, traced = false, sampled = false;
   uintptr_t stack = 0;
   size_t stack_size = 0;
+  uintptr_t call = 0;  // the arguments of the launch
+  size_t call_size = 0;
+  uintptr_t indices = 0;  // somewhat below threadIdx and its like
   Region shared = {0, 0, nullptr};
   size_t static_shared = 0;  // bytes that the block uses so far
   const void* last_place = nullptr;
@@ -65,15 +71,19 @@ struct State {
   Overrun overrun;
   std::vector<PlainRead> plain_reads;
 
+  /*! \brief Whether an address is in what the kernel has of its own, or is handed. */
+  bool owns(uintptr_t address) const {
+    return address - stack < stack_size || address - call < call_size || address - indices < kNear;
+  }
   int thread() const { return static_cast<int>(who & (kMaxThreads - 1)); }
 };
 
 /*! \brief The one of this CPU thread while it runs a kernel, else null. */
 extern __thread State* state EMULATOR_FAST_TLS;
 /*! \brief Segments below are of earlier launches. */
-extern uint32_t launch_first;
+extern uint32_t launch_first EMULATOR_HIDDEN;
 /*! \brief Segments below are of launches and copies that are done before this launch begins. */
-extern uint32_t unordered_first;
+extern uint32_t unordered_first EMULATOR_HIDDEN;
 
 uint32_t next_segment();
 /*! \brief Gives the block its next segment, from here on for all of its threads. */
@@ -84,6 +94,8 @@ bool is_ordered(const State* s, const Record& record);
 /*! \brief Whether the access was made by a block of this launch other than this one. */
 bool is_other_block(const State* s, const Record& record);
 void note_fence(State* s);
+/*! \brief Whether any block of this launch used a fence. */
+bool has_fences();
 void reset_order();
 
 /*! \brief Who made an access. */
@@ -91,7 +103,11 @@ Who who_of(const State* s, const Record& record);
 Who who_now();
 /*! \brief The address of a place in the program's code. */
 const void* address_of_place(uint32_t place);
-uint32_t place_of(const void* address);
+extern uintptr_t code_begin EMULATOR_HIDDEN;
+inline uint32_t place_of(const void* address) {
+  uintptr_t place = reinterpret_cast<uintptr_t>(address) - code_begin;
+  return place < kNoPlace ? static_cast<uint32_t>(place) : kNoPlace;
+}
 
 /*! \brief A finding about what the running thread does. */
 Finding finding_here(const char* kind, const void* place, size_t size, bool write);
