@@ -48,11 +48,15 @@ extern __thread EMULATOR_CONST dim3 blockDim EMULATOR_FAST_TLS;
 extern __thread EMULATOR_CONST dim3 gridDim EMULATOR_FAST_TLS;
 }
 
-// The checked build sees the compiler's own loads and stores, but no calls: clang calls the hooks
-// for these by itself, g++ is made to call ours.
+// The checked build sees the compiler's own loads and stores, but no calls: they are made to call
+// the hooks. clang makes such calls of its own, so there the assembler gives them the name.
 #if defined(EMULATOR_CHECKED) && defined(__SANITIZE_THREAD__)
 extern "C" void* memcpy(void*, const void*, size_t) noexcept __asm__("emulator_memcpy");
 extern "C" void* memset(void*, int, size_t) noexcept __asm__("emulator_memset");
+#elif defined(EMULATOR_CHECKED) && defined(__has_feature) && defined(__linux__)
+#if __has_feature(thread_sanitizer)
+asm(".set memcpy, emulator_memcpy\n.set memset, emulator_memset");
+#endif
 #endif
 
 constexpr int warpSize = 32;
