@@ -32,6 +32,15 @@ KERNEL_FLAGS = [
     "cuda_runtime.h",
 ]
 
+# And those of kernels in the checked build.
+CHECK_FLAGS = [
+    "-O1",
+    "-g",
+    "-fno-omit-frame-pointer",
+    "-fsanitize=thread",
+    "-fsanitize=bounds,alignment",
+]
+
 
 class Kit:
     """The emulator's library and the test programs, built in a folder.
@@ -47,7 +56,9 @@ class Kit:
         self.library = folder / "libemulator.so"
         variables = configure.emulated_variables()
         self.cxx = cxx or shlex.split(configure.find_cxx())
-        self.kernel_flags = KERNEL_FLAGS + configure.kernel_flags(shlex.join(self.cxx)).split()
+        of_cxx = configure.check_flags if checked else configure.kernel_flags
+        self.kernel_flags = KERNEL_FLAGS + (CHECK_FLAGS if checked else [])
+        self.kernel_flags += of_cxx(shlex.join(self.cxx)).split()
         self.runner = RUNNER if runner is None else runner
         self.flags = ["-std=c++17", "-fPIC", "-O2", "-Wall", "-Wfatal-errors"]
         self.flags += [f"-I{EMULATOR / 'include'}", f"-I{PROGRAMS}"]

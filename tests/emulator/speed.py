@@ -4,7 +4,7 @@ Both take turns in one process, on the same cores, and write to memory that was 
 A turn is several runs in a row, after a pause: numpy's BLAS has threads that spin for a while
 after their work and would take a core from whoever runs next. Each figure is the median of a
 turn; the best of some turns counts, since other programs may be at work. The ratio that a kernel
-should keep stands beside it.
+should keep stands beside it. A second table compares the checked build with the fast one.
 """
 
 import argparse
@@ -23,8 +23,8 @@ HERE = Path(__file__).resolve().parent
 class Library:
     """speed.cu as a library."""
 
-    def __init__(self, folder):
-        kit = emulator_kit.Kit(folder)
+    def __init__(self, folder, checked=False):
+        kit = emulator_kit.Kit(folder, checked=checked)
         kit.build_library()
         start = time.perf_counter()
         self.path = kit.build_shared(HERE / "speed.cu")
@@ -125,8 +125,25 @@ def softmax(library, rng):
            dout, out)  # fmt: skip
 
 
+CHECKED_TARGETS = {"add": 50, "naive": 20, "flat": 20}
+
+
+def checked(fast, slow, rng, rounds):
+    """Prints how much longer the checked build takes."""
+    print(f"{'':28}{'checked':>10}{'fast':>10}{'ratio':>8}{'target':>8}{'spread':>8}")
+    groups = [[*group(fast, rng)] for group in (elementwise, products)]
+    for group, twins in zip(groups, (elementwise, products), strict=True):
+        for (name, _, ours, *_), (_, _, theirs, *_) in zip(group, twins(slow, rng), strict=True):
+            target = CHECKED_TARGETS.get(name.split()[0])
+            if target is None:
+                continue
+            slower, faster, spread = compare(theirs, [ours], 1, rounds)
+            print(f"{name:28}{slower * 1e3:>7.0f} ms{faster * 1e3:>7.2f} ms{slower / faster:>8.1f}"
+                  f"{target:>8}{spread:>8.2f}{'' if slower <= target * faster else '  too slow'}")  # fmt: skip
+
+
 def main():
-    """Prints the table."""
+    """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=9, help="runs of which the median is taken")
     parser.add_argument("--rounds", type=int, default=5, help="medians of which the best counts")
@@ -147,6 +164,8 @@ def main():
                 verdict = "" if ratio <= target else "  too slow"
                 print(f"{name:28}{mine * 1e3:>7.2f} ms{numpys * 1e3:>7.2f} ms{ratio:>8.2f}"
                       f"{target:>8}{spread:>8.2f}{verdict}")  # fmt: skip
+        with tempfile.TemporaryDirectory() as other:
+            checked(library, Library(Path(other), checked=True), rng, arguments.rounds)
 
 
 if __name__ == "__main__":

@@ -20,22 +20,15 @@ sys.path.insert(0, str(emulated.emulator_kit.EMULATOR))
 import findings as checked_findings
 import report
 
-CHECK_FLAGS = [
-    "-O1",
-    "-g",
-    "-fno-omit-frame-pointer",
-    "-fsanitize=thread",
-    "-fsanitize=bounds,alignment",
-]
-
 
 class CheckedKit(emulated.SuiteKit):
     """The checked build of the emulator, and of the suite's programs."""
 
     def __init__(self, folder, cxx=None):
         emulated.emulator_kit.Kit.__init__(self, folder, cxx=cxx, checked=True)
-        compiler = emulated.emulator_kit.configure.check_flags(shlex.join(self.cxx))
-        self.program_flags = [*CHECK_FLAGS, *compiler.split(), "-ffp-contract=off", "-w"]
+        of_cxx = emulated.emulator_kit.configure.check_flags(shlex.join(self.cxx)).split()
+        checks = emulated.emulator_kit.CHECK_FLAGS
+        self.program_flags = [*checks, *of_cxx, "-ffp-contract=off", "-w"]
         self.headers = folder / "headers.h"
 
     def findings(self, program, **env):

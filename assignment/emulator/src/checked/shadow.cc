@@ -47,6 +47,10 @@ Region make_region(uintptr_t begin, size_t size) {
     std::fprintf(stderr, "emulated GPU: no address space to check %zu bytes of memory\n", size);
     std::abort();
   }
+#ifdef MADV_HUGEPAGE
+  // A kernel that walks down the columns of a matrix would else miss the TLB at each access.
+  madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
   return {begin, size, static_cast<Word*>(memory)};
 }
 
