@@ -77,6 +77,12 @@ int DLDeviceCheck(const char* what) {
   API_END();
 }
 
+int DLDeviceSynchronize(const char* what) {
+  API_BEGIN();
+  GetDeviceAPI(kGPU)->Synchronize(what);
+  API_END();
+}
+
 int DLArrayAlloc(const index_t* shape, index_t ndim_wide, DLContext ctx, DLArrayHandle* out) {
   API_BEGIN();
   *out = nullptr;

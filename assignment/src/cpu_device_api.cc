@@ -29,5 +29,7 @@ void CPUDeviceAPI::CopyDataFromTo(const void* from, void* to, size_t size, DLCon
 
 void CPUDeviceAPI::Check(const char*) {}
 
+void CPUDeviceAPI::Synchronize(const char*) {}
+
 }  // namespace runtime
 }  // namespace dlsys

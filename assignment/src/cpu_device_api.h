@@ -17,6 +17,7 @@ class CPUDeviceAPI : public DeviceAPI {
   void CopyDataFromTo(const void* from, void* to, size_t size, DLContext ctx_from, DLContext ctx_to,
                       DLStreamHandle stream) final;
   void Check(const char* what) final;
+  void Synchronize(const char* what) final;
 };
 
 }  // namespace runtime

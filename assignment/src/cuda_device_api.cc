@@ -59,6 +59,11 @@ void CUDADeviceAPI::CopyDataFromTo(const void* from, void* to, size_t size, DLCo
 
 void CUDADeviceAPI::Check(const char* what) { ThrowOnError(cudaGetLastError(), what); }
 
+void CUDADeviceAPI::Synchronize(const char* what) {
+  ThrowOnError(cudaDeviceSynchronize(), what);
+  Check(what);
+}
+
 }  // namespace runtime
 }  // namespace dlsys
 

@@ -34,6 +34,12 @@ DLSYS_EXTERN_C {
   int DLDeviceCheck(const char* what);
 
   /*!
+   * \brief Waits for every stream of the device, then does as DLDeviceCheck.
+   * \param what named in the message.
+   */
+  int DLDeviceSynchronize(const char* what);
+
+  /*!
    * \brief Allocates an array, not initialised.
    * \param ndim callers may pass 32 bits: only those are read.
    */

@@ -27,6 +27,9 @@ class DeviceAPI {
 
   /*! \brief Throws if an earlier operation failed, and clears that error. */
   virtual void Check(const char* what) = 0;
+
+  /*! \brief Waits until the device is done with everything, then does as Check. */
+  virtual void Synchronize(const char* what) = 0;
 };
 
 /*! \brief The device API of a kind of device. */
