@@ -22,9 +22,12 @@ KIT = Path(__file__).resolve().parent.parent
 PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
     "rubric", "release", "archive", "submission", "build", "sandbox", "worker", "pipe", "remote",
-    "checks", "runner", "report", "bench", "cli", "__main__",
+    "checks", "runner", "replay", "report", "bench", "cli", "__main__",
 ]  # fmt: skip
-CHECKS_ORDER = ["compare", "context", "gradients", "executor", "kernels", "mnist", "__init__"]
+CHECKS_ORDER = [
+    "compare", "calls", "device", "context", "trial", "gradients", "executor", "kernels", "mnist",
+    "__init__",
+]  # fmt: skip
 
 
 def imports(path, package):

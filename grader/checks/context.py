@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from grader.checks.compare import Array, Failure, verify
+from grader.checks.calls import Call
+from grader.checks.compare import Array, Failure
+from grader.checks.device import Device
 from grader.remote import Opaque, Proxy, Remote, StudentError
 from grader.rubric import Rubric
 from grader.sandbox import Limits
@@ -30,15 +32,26 @@ class Session:
 
     Attributes:
         remote: the child.
+        note: is told of every call before it is made, by a function that writes it down.
         ad, nd, gpu_op, gradcheck: proxies of the modules of dlsys.
     """
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: Remote, note: Callable[[Callable[[], Call]], None]) -> None:
         self.remote = remote
+        self.note = note
         self.nd = remote.import_("dlsys.ndarray")
         self.gpu_op = remote.import_("dlsys.gpu_op")
         self.gradcheck: Proxy | None = None
         self.ad: Proxy | None = None
+        self._device: Device | None = None
+
+    @property
+    def device(self) -> Device:
+        """The device. First asked for before `autodiff`, so that no Python of the student's
+        has run yet."""
+        if self._device is None:
+            self._device = Device(self.remote)
+        return self._device
 
     def autodiff(self) -> Any:
         """The student's module dlsys.autodiff."""
@@ -62,56 +75,6 @@ class Session:
         if not isinstance(values, list) or len(values) != len(nodes):
             raise Failure("the values of the graph did not arrive")
         return values
-
-    def kernel(
-        self,
-        name: str,
-        *args: Any,
-        out: tuple[int, ...] | None = None,
-        overwrites: int | None = None,
-    ) -> tuple[Array, str]:
-        """Calls gpu_op.<name>(*args, output) and fetches the output.
-
-        The output holds NaN before the call. Inputs must be unchanged after it.
-
-        Args:
-            args: arrays, which are uploaded, and plain values.
-            out: shape of the output.
-            overwrites: index of the argument that is the output too, instead of `out`.
-
-        Returns:
-            (output, text of the call).
-
-        Raises:
-            Failure: an input has changed.
-        """
-        names = [shape_text(arg) for arg in args]
-        target = f"over argument {overwrites}" if overwrites is not None else f"out {out}"
-        call = f"gpu_op.{name}({', '.join(names)}; {target})"
-        with self.remote.doing(call):
-            sent = [self.upload(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
-            if overwrites is None:
-                output = self.upload(np.full(out or (), np.nan, np.float32))
-                getattr(self.gpu_op, name)(*sent, output)
-            else:
-                output = sent[overwrites]
-                getattr(self.gpu_op, name)(*sent, output)
-            kept = [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and i != overwrites]
-            got, *after = self.remote.fetch_all(
-                [output.asnumpy(), *[sent[i].asnumpy() for i in kept]]
-            )
-        for index, values in zip(kept, after, strict=True):
-            verify(values, args[index], 0, f"input {index} of {call} must not change")
-        return got, call
-
-    def allocations(self) -> tuple[int, int]:
-        """How often device memory was allocated: (by arrays, by any cudaMalloc)."""
-        ctypes = self.remote.import_("ctypes")
-        counts = [ctypes.c_int64(), ctypes.c_int64()]
-        library = self.remote.import_("dlsys._base")._LIB
-        library.DLGetAllocationCounts(*[ctypes.byref(count) for count in counts])
-        arrays, raw = self.integers([count.value for count in counts])
-        return arrays, raw
 
     def integers(self, proxies: list[Any]) -> list[int]:
         """Fetched ints.
@@ -157,6 +120,7 @@ class Context:
         data: folder of MNIST, or None to search for it.
         env: environment of the children.
         facts: what the check measured, for the report.
+        call: writes down the last call that was made, if the check keeps its calls.
     """
 
     tree: Path
@@ -168,6 +132,7 @@ class Context:
     data: Path | None = None
     env: dict[str, str] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    call: Callable[[], Call] | None = None
 
     def __post_init__(self) -> None:
         digest = hashlib.sha256(f"{self.seed}/{self.check}".encode()).digest()
@@ -182,13 +147,20 @@ class Context:
         """Fresh random float32 values."""
         return self.random.uniform(low, high, shape).astype(np.float32)
 
+    def sizes(self, *largest: int) -> tuple[int, ...]:
+        """Fresh random sizes from 2 to the largest of each: nobody can have them in a list."""
+        return tuple(int(self.random.integers(2, most + 1)) for most in largest)
+
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
         """The submission in a new child process."""
         limits = Limits(wall=self.seconds, cpu=None)  # BLAS may keep many cores busy
         paths = [str(self.tree / "python")]
         with Remote(sys.executable, paths, self.tree, limits, self.env) as remote:
-            yield Session(remote)
+            yield Session(remote, self._note)
+
+    def _note(self, call: Callable[[], Call]) -> None:
+        self.call = call
 
 
 def expect_error(session: Session, value: Any, what: str) -> None:

@@ -132,13 +132,13 @@ def _check_replanning(session: Session, ctx: Context) -> None:
         a, b = ctx.uniform(shape), ctx.uniform(shape)
         feeds = {x: session.upload(a), y: session.upload(b)}
         for attempt in ("first", "second"):
-            before = session.allocations()[0]
+            before = session.device.allocations()[0]
             with session.remote.doing(f"relu(x * 2 + y), {attempt} run with {shape}"):
                 results = executor.run(feeds)
                 got = session.remote.fetch_all([results[i].asnumpy() for i in range(2)])
             for values, want in zip(got, _expected(a, b), strict=True):
                 verify(values, want, 16 * ROUND, f"relu(x * 2 + y), {attempt} run with {shape}")
-            grown = session.allocations()[0] - before
+            grown = session.device.allocations()[0] - before
             if attempt == "second" and grown:
                 raise Failure(f"a second run with shapes {shape} allocates {grown} arrays")
 

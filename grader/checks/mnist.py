@@ -203,13 +203,13 @@ def _trainer(ctx: Context, model: str, how: Recipe, on_gpu: bool) -> Iterator[Tr
 def _train(ctx: Context, trainer: Trainer, model: str, where: str) -> None:
     """Trains; raises unless the loss falls and the accuracy is in its band."""
     how, losses, seconds = trainer.how, [], []
-    halfway = trainer.session.allocations() if trainer.on_gpu else (0, 0)
+    halfway = trainer.session.device.allocations() if trainer.on_gpu else (0, 0)
     for number in range(how.epochs):
         loss, duration = trainer.epoch(number)
         losses.append(loss)
         seconds.append(duration)
         if trainer.on_gpu and number == how.epochs // 2 - 1:
-            halfway = trainer.session.allocations()
+            halfway = trainer.session.device.allocations()
     if trainer.on_gpu:
         _check_allocations(ctx, trainer, model, halfway)
     accuracy = trainer.accuracy()
@@ -230,7 +230,7 @@ def _train(ctx: Context, trainer: Trainer, model: str, where: str) -> None:
 
 def _check_allocations(ctx: Context, trainer: Trainer, model: str, before: tuple[int, int]) -> None:
     """The second half of the epochs may not allocate what the first half did not need."""
-    arrays, raw = (a - b for a, b in zip(trainer.session.allocations(), before, strict=True))
+    arrays, raw = (a - b for a, b in zip(trainer.session.device.allocations(), before, strict=True))
     ctx.facts[f"{model}_allocations_in_second_half"] = {"arrays": arrays, "cuda_malloc": raw}
     if arrays > 0 or (raw > 0 and ctx.thorough):
         raise Failure(

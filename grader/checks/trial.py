@@ -1,0 +1,273 @@
+"""Puts a kernel on trial: several calls on the same arrays, each with values of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grader.checks.calls import Call, comma
+from grader.checks.compare import Array, Failure, verify
+from grader.checks.context import Context, Session, shape_text
+from grader.checks.device import Guarded
+from grader.remote import ChildError, Proxy
+
+#: Arrays of at most so many floats are called with more often, and are read once more at the end.
+_SMALL = 1 << 18
+_LATE = (
+    "these values become right only after the call has returned: all work belongs on the "
+    "default stream, and none of it into a thread"
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel on arrays of certain shapes.
+
+    Attributes:
+        kernel: name in gpu_op.
+        draw: fresh arguments: float32 arrays, and plain values. The same array twice is passed
+            as the same array.
+        judge: (expected output, bound of the error) for such arguments.
+        out: shape of the output, which follows the arguments.
+        overwrites: index of the argument that is the output too, instead of `out`.
+        in_place: whether that argument is passed once, not once more as the output.
+    """
+
+    kernel: str
+    draw: Callable[[], list[Any]]
+    judge: Callable[..., tuple[Any, Any]]
+    out: tuple[int, ...] | None = None
+    overwrites: int | None = None
+    in_place: bool = False
+
+
+def run(ctx: Context, cases: Iterable[Case]) -> None:
+    """Every case in one child; in the end, what was written must still stand there.
+
+    Raises:
+        Failure: an output, an input, a guard zone or the error state is wrong.
+    """
+    with ctx.session() as session:
+        trials = []
+        for case in cases:
+            trial = _Trial(ctx, session, case)
+            trial.run()
+            if trial.is_small:
+                trials.append(trial)
+        time.sleep(0.03)
+        session.device.settle("waiting for the device")
+        memories = session.remote.fetch_all([trial.output.memory.asnumpy() for trial in trials])
+        for trial, memory in zip(trials, memories, strict=True):
+            trial.require_unchanged(memory)
+
+
+class _Trial:
+    """The arrays of one case in the child, and what was called with them.
+
+    An array goes by a letter, the same letter for the same array.
+    """
+
+    def __init__(self, ctx: Context, session: Session, case: Case) -> None:
+        self.ctx, self.session, self.case, self.random = ctx, session, case, ctx.random
+        self.args = case.draw()
+        letters: dict[int, str] = {}
+        for arg in self.args:
+            if isinstance(arg, np.ndarray):
+                letters.setdefault(id(arg), "abc"[len(letters)])
+        self.letters = [letters.get(id(arg), "") for arg in self.args]
+        self.values = self._by_letter(self.args)
+        over = case.overwrites
+        self.target = self.letters[over] if over is not None else "out"
+        shape = case.out if over is None else self.args[over].shape
+        assert shape is not None, f"{case.kernel} has no output"
+        self.output = Guarded(session.remote, shape, ctx.random)
+        self.is_small = max([self.output.size, *[v.size for v in self.values.values()]]) <= _SMALL
+        self.arrays: dict[str, Any] = {self.target: self.output.array}
+        self.kept: dict[str, Array] = {}
+        self.last: Array | None = None
+        self.clean: Any = None
+        self.text = ""
+
+    def _by_letter(self, args: list[Any]) -> dict[str, Array]:
+        return {name: arg for name, arg in zip(self.letters, args, strict=True) if name}
+
+    def run(self) -> None:
+        """The first call, then more in the same arrays with other values."""
+        again = int(self.random.integers(1, 4)) if self.is_small else 1
+        self._call(0)
+        for number in range(1, again + 1):
+            if self.random.random() < 0.5:
+                self._change_one()
+            else:
+                self.args = self.case.draw()
+                self.values = self._by_letter(self.args)
+            self._call(number)
+
+    def _change_one(self) -> None:
+        """Another value for one element of one input: a result kept for much the same input,
+        or for the same first elements, is then wrong."""
+        fresh = self._by_letter(self.case.draw())
+        name = str(self.random.choice(list(fresh)))
+        place = int(self.random.integers(fresh[name].size))
+        changed = self.values[name].copy()
+        changed.reshape(-1)[place] = fresh[name].reshape(-1)[place]
+        self.values = {**self.values, name: changed}
+        self.args = [
+            self.values[letter] if letter else arg
+            for letter, arg in zip(self.letters, self.args, strict=True)
+        ]
+
+    def _describe(self, number: int) -> str:
+        names = [shape_text(arg) for arg in self.args]
+        over = self.case.overwrites
+        target = f"; out {self.case.out}" if over is None else f"; over argument {over}"
+        words = comma(names) + ("" if self.case.in_place else target)
+        again = f", call {number + 1} with the same arrays" if number else ""
+        return f"gpu_op.{self.case.kernel}({words}){again}"
+
+    def _call(self, number: int) -> None:
+        """One call, its reading, and the verdict."""
+        self.text = self._describe(number)
+        expected, bound = self.case.judge(*self.args)
+        expected = np.asarray(expected)
+        content = self._content(number)
+        self.session.note(lambda: self._recorded(number + 1, expected, bound))
+        with self.session.remote.doing(self.text):
+            first, code, memory, *inputs = self._carry_out(number, content)
+        got = self.output.inside(first, self.text)
+        try:
+            verify(got, expected, bound, self.text)
+        except Failure as failure:
+            if self._comes_late(memory, expected, bound):
+                failure.hint = _LATE
+            raise
+        self.output.require_intact(first, content, self.text)
+        self._require_inputs(inputs)
+        self.session.device.require_clean(code, self.text)
+        self.last = first
+        self.require_unchanged(memory)
+
+    def _content(self, number: int) -> Array:
+        """What lies on the device around and in the output before the call: NaN in it, unless
+        it is an input too. Kept, with all that the call reads."""
+        if self.target in self.values:
+            content = self.output.surround(self.values[self.target])
+        elif number == 0:
+            content = self.output.surround(np.full(self.output.shape, np.nan, np.float32))
+        else:
+            content = self.kept["memory_0"]
+        self.kept[f"memory_{number}"] = content
+        for name in self._inputs():
+            self.kept[f"{name}_{number}"] = self.values[name]
+        for arg in self.args:
+            if isinstance(arg, float):
+                self.kept[f"number_{number}"] = np.asarray(arg)
+        return content
+
+    def _carry_out(self, number: int, content: Array) -> list[Any]:
+        """Fills the arrays, calls, and reads twice: at once, and when the device has done all."""
+        device, output = self.session.device, self.output
+        if number == 0 or self.target in self.values:
+            self.clean = self.session.upload(content)
+        output.memory[:] = self.clean
+        staged = self._fill(late=number > 0 and self.ctx.backend == "cuda")
+        sent = [
+            self.arrays[name] if name else arg
+            for name, arg in zip(self.letters, self.args, strict=True)
+        ]
+        target = [] if self.case.in_place else [output.array]
+        getattr(self.session.gpu_op, self.case.kernel)(*sent, *target)
+        first, code = output.memory.asnumpy(), device.synchronize()
+        # A large output is read once: every byte costs time on its way.
+        later = [output.memory.asnumpy()] if self.is_small else []
+        inputs = [self.arrays[name].asnumpy() for name in self._inputs()]
+        first, code, *rest = self.session.remote.fetch_all([first, code, *later, *inputs])
+        staged.clear()
+        return [first, code, *(rest if self.is_small else [first, *rest])]
+
+    def _inputs(self) -> list[str]:
+        return [name for name in self.values if name != self.target]
+
+    def _fill(self, late: bool) -> list[Proxy]:
+        """Sends the inputs. Late ones are on their way while the call is made, in the order of
+        the default stream: work on another stream meets the values of the last call."""
+        new = {name: self.values[name] for name in self._inputs()}
+        if not late:
+            for name, values in new.items():
+                if name in self.arrays:
+                    self.arrays[name][:] = values
+                else:
+                    self.arrays[name] = self.session.upload(values)
+            return []
+        staged = {name: self.session.upload(values) for name, values in new.items()}
+        self.session.device.delay()
+        for name, array in staged.items():
+            array.copyto(self.arrays[name])
+        return list(staged.values())
+
+    def _require_inputs(self, after: list[Any]) -> None:
+        for name, values in zip(self._inputs(), after, strict=True):
+            index = self.letters.index(name)
+            verify(values, self.values[name], 0, f"input {index} of {self.text} must not change")
+
+    def _comes_late(self, memory: Array, expected: Array, bound: Any) -> bool:
+        """Whether the output becomes right after it was read first."""
+        for later in (lambda: memory, self._read_much_later):
+            try:
+                verify(self.output.inside(later(), self.text), expected, bound, self.text)
+                return True
+            except (Failure, ChildError):
+                continue
+        return False
+
+    def _read_much_later(self) -> Any:
+        time.sleep(0.2)
+        return self.session.remote.fetch(self.output.memory.asnumpy())
+
+    def require_unchanged(self, memory: Any) -> None:
+        """Raises Failure unless `memory`, read later, is what was read after the last call."""
+        self.output.inside(memory, self.text)
+        if self.last is None or not np.array_equal(
+            memory.view(np.uint32), self.last.view(np.uint32)
+        ):
+            raise Failure(f"the output of {self.text} changes after the call has returned", _LATE)
+
+    def _recorded(self, calls: int, expected: Array, bound: Any) -> Call:
+        """The calls of this case so far as a script."""
+        lines = self._lines(calls)
+        start, size = self.output.front, self.output.size
+        zones = np.delete(self.kept[f"memory_{calls - 1}"], np.s_[start : start + size])
+        right = {name: self.values[name] for name in self._inputs()} | {"zones": zones}
+        exact = {name: (values, np.zeros(values.shape)) for name, values in right.items()}
+        near = np.broadcast_to(bound, expected.shape).astype(np.float64)
+        return Call(self.text, lines, self.kept, {"output": (expected, near), **exact})
+
+    def _lines(self, calls: int) -> list[str]:
+        """The lines of the script. Numbers change from call to call, flags do not."""
+        names = ["memory", *self._inputs()]
+        front, size = self.output.front, self.output.size
+        sent = [
+            'float(data[f"number_{call}"])' if isinstance(arg, float) else name or repr(arg)
+            for name, arg in zip(self.letters, self.args, strict=True)
+        ]
+        if not self.case.in_place:
+            sent.append(self.target)
+        made = comma(f'ndarray.array(data["{n}_0"], gpu)' for n in names)
+        filled = comma(f'data[f"{n}_{{call}}"]' for n in names)
+        read = comma(f'"{n}": {n}.asnumpy()' for n in self._inputs())
+        return [
+            "from dlsys import gpu_op, ndarray",
+            "gpu = ndarray.gpu(0)",
+            f"{comma(names)} = {made}",
+            f"{self.target} = ndarray.view(memory, {self.output.shape})  # between two zones",
+            f"{self.target}.handle.contents.data += 4 * {front}",
+            f"for call in range({calls}):",
+            f"    {comma(f'{n}[:]' for n in names)} = {filled}",
+            f"    gpu_op.{self.case.kernel}({comma(sent)})",
+            f"zones = np.delete(memory.asnumpy(), np.s_[{front}:{front + size}])",
+            f'got = {{"output": {self.target}.asnumpy(), "zones": zones, {read}}}',
+        ]
