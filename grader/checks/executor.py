@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.checks.calls import Call
 from grader.checks.compare import ROUND, Array, Failure, verify
 from grader.checks.context import Context, Session, expect_error
 
@@ -33,12 +34,25 @@ def infer_shape(ctx: Context) -> None:
         for what, node, shape, expected in one_input:
             _check_shape(session, what, node, {x: shape}, expected)
         _check_two_inputs(session, ad, x, y, (m, n, k))
+        _check_other_shapes(session, x, ctx)
         for what, node, shapes in (
             ("matmul_op(x, y)", ad.matmul_op(x, y), [(m, n), (n + 1, k)]),
             ("x + y", x + y, [(m + 1, n), (m, n)]),
         ):
             inferred = node.op.infer_shape(node, shapes)
             expect_error(session, inferred, f"{what} with {shapes}")
+
+
+def _check_other_shapes(session: Session, x: Any, ctx: Context) -> None:
+    """One executor infers shapes anew when others are fed."""
+    node = (x + 1) * 2
+    executor = session.autodiff().Executor([node])
+    for shape in (ctx.sizes(9, 9), ctx.sizes(9), ctx.sizes(9, 9, 9)):
+        executor.infer_shape({x: shape})
+        got = session.remote.fetch(executor.node_to_shape_map[node])
+        if not isinstance(got, (tuple, list)) or tuple(got) != shape:
+            raise Failure(f"one executor, fed with other shapes: (x + 1) * 2 has shape {got} for "
+                          f"x of shape {shape}")  # fmt: skip
 
 
 def _check_two_inputs(session: Session, ad: Any, x: Any, y: Any, sizes: Shape) -> None:
@@ -82,9 +96,12 @@ def _check_shape(
 def memory_plan(ctx: Context) -> None:
     """the memory plan reuses memory, allocates only when shapes change, and returns own arrays"""
     with ctx.session() as session:
+        session.device.settle("loading the library")
         _check_reuse(session, ctx)
         _check_replanning(session, ctx)
         _check_ownership(session, ctx)
+        _check_two_executors(session, ctx)
+        session.device.settle("running the executor")
 
 
 def _address(arr: Any) -> Any:
@@ -99,7 +116,7 @@ def _check_reuse(session: Session, ctx: Context) -> None:
         node = (node + 1) * 0.5
         nodes.append(node)
     executor = session.autodiff().Executor([node], ctx=session.nd.gpu(0))
-    values = ctx.uniform((65, 7))
+    values = ctx.uniform(ctx.sizes(90, 20))
     got = session.remote.fetch(executor.run({x: values}, convert_to_numpy_ret_vals=True)[0])
     expected = values.astype(np.float64)
     for _ in nodes:
@@ -114,50 +131,109 @@ def _check_reuse(session: Session, ctx: Context) -> None:
         )
 
 
-def _graph(session: Session) -> tuple[Any, Any, list[Any]]:
-    x, y = session.variable("x"), session.variable("y")
-    total = session.autodiff().relu_op(x * 2 + y)
-    return x, y, [total, total + x]
+class _Graph:
+    """relu(x * 2 + y), and that plus x, on an executor of its own."""
 
+    def __init__(self, session: Session, ctx: Context) -> None:
+        self.session, self.ctx = session, ctx
+        self.x, self.y = session.variable("x"), session.variable("y")
+        total = session.autodiff().relu_op(self.x * 2 + self.y)
+        self.executor = session.autodiff().Executor([total, total + self.x], session.nd.gpu(0))
+        self.feeds: dict[Any, Any] = {}
+        self.fed: list[Array] = []
+        self.kept: dict[str, Array] = {}
+        self.runs = 0
 
-def _expected(x: Array, y: Array) -> list[Array]:
-    total = np.maximum(x.astype(np.float64) * 2 + y, 0)
-    return [total, total + x]
+    def run(self, shape: Shape, words: str, fresh: bool = True) -> tuple[Any, list[Array]]:
+        """A run with new values, in new arrays or in those that were fed last.
+
+        Returns:
+            (proxy of the results, what they should be).
+
+        Raises:
+            Failure: a result is wrong, or a fed array has changed.
+        """
+        self.fed = [self.ctx.uniform(shape), self.ctx.uniform(shape)]
+        for node, values in zip((self.x, self.y), self.fed, strict=True):
+            if fresh:
+                self.feeds[node] = self.session.upload(values)
+            else:
+                self.feeds[node][:] = values
+        a, b = self.fed
+        total = np.maximum(a.astype(np.float64) * 2 + b, 0)
+        expected = [total, total + a]
+        self._keep(words, expected)
+        with self.session.remote.doing(words):
+            results = self.executor.run(self.feeds)
+            self.verify(results, expected, words)
+        return results, expected
+
+    def verify(self, results: Any, expected: list[Array], words: str) -> None:
+        """Raises Failure unless results are as expected and the fed arrays as they were."""
+        arrays = [results[0], results[1], *self.feeds.values()]
+        with self.session.remote.doing(words):
+            *got, a, b = self.session.remote.fetch_all([array.asnumpy() for array in arrays])
+        for values, want in zip(got, expected, strict=True):
+            verify(values, want, 16 * ROUND, words)
+        for name, values, sent in zip("xy", (a, b), self.fed, strict=True):
+            verify(values, sent, 0, f"{name}, which was fed to {words}, must not change:")
+
+    def _keep(self, words: str, expected: list[Array]) -> None:
+        for name, values in zip("xy", self.fed, strict=True):
+            self.kept[f"{name}_{self.runs}"] = values
+        self.runs += 1
+        kept, runs = dict(self.kept), self.runs
+        lines = [
+            "from dlsys import autodiff as ad, ndarray",
+            "gpu = ndarray.gpu(0)",
+            'x, y = ad.Variable(name="x"), ad.Variable(name="y")',
+            "total = ad.relu_op(x * 2 + y)",
+            "executor = ad.Executor([total, total + x], ctx=gpu)",
+            f"for run in range({runs}):",
+            '    feeds = [ndarray.array(data[f"{name}_{run}"], gpu) for name in "xy"]',
+            "    results = executor.run(dict(zip([x, y], feeds)))",
+            'got = {f"result_{i}": results[i].asnumpy() for i in range(2)}',
+        ]
+        near = np.full(expected[0].shape, 16 * ROUND)
+        right = {f"result_{i}": (values, near) for i, values in enumerate(expected)}
+        self.session.note(lambda: Call(words, lines, kept, right))
 
 
 def _check_replanning(session: Session, ctx: Context) -> None:
-    x, y, nodes = _graph(session)
-    executor = session.autodiff().Executor(nodes, ctx=session.nd.gpu(0))
-    for shape in ((33, 5), (129, 7), (3, 2), (33, 5)):
-        a, b = ctx.uniform(shape), ctx.uniform(shape)
-        feeds = {x: session.upload(a), y: session.upload(b)}
-        for attempt in ("first", "second"):
+    """New shapes, among them such of as many elements; then the same arrays with new values."""
+    graph = _Graph(session, ctx)
+    rows, columns = ctx.sizes(120, 9)
+    for shape in ((33, 5), (rows, columns + 9), (columns + 9, rows), (3, 2), (6,), (33, 5)):
+        graph.run(shape, f"relu(x * 2 + y), first run with {shape}")
+        for number in range(int(ctx.random.integers(1, 4))):
             before = session.device.allocations()[0]
-            with session.remote.doing(f"relu(x * 2 + y), {attempt} run with {shape}"):
-                results = executor.run(feeds)
-                got = session.remote.fetch_all([results[i].asnumpy() for i in range(2)])
-            for values, want in zip(got, _expected(a, b), strict=True):
-                verify(values, want, 16 * ROUND, f"relu(x * 2 + y), {attempt} run with {shape}")
+            which = "second" if number == 0 else "later"
+            graph.run(shape, f"relu(x * 2 + y), {which} run with {shape}", fresh=False)
             grown = session.device.allocations()[0] - before
-            if attempt == "second" and grown:
+            if grown:
                 raise Failure(f"a second run with shapes {shape} allocates {grown} arrays")
 
 
 def _check_ownership(session: Session, ctx: Context) -> None:
-    x, y, nodes = _graph(session)
-    executor = session.autodiff().Executor(nodes, ctx=session.nd.gpu(0))
-    a, b = ctx.uniform((40, 3)), ctx.uniform((40, 3))
+    graph, shape = _Graph(session, ctx), ctx.sizes(60, 9)
     for run in ("first", "second"):
-        results = executor.run({x: a, y: b})
+        results, expected = graph.run(shape, f"relu(x * 2 + y), {run} run")
         addresses = session.integers([_address(results[i]) for i in range(2)])
         if len(set(addresses)) != 2:
             raise Failure("two evaluated nodes share their memory")
-        got = session.remote.fetch(results[1].asnumpy())
-        verify(got, _expected(a, b)[1], 16 * ROUND, f"relu(x * 2 + y) + x, {run} run")
         # The receiver may write into what it got, as the training loop does.
-        results[0][:] = np.full((40, 3), 7, np.float32)
-        again = session.remote.fetch(results[1].asnumpy())
-        verify(again, got, 0, "the second result, after the first was overwritten,")
+        results[0][:] = np.full(shape, 7, np.float32)
+        words = "the second result, after the first was overwritten,"
+        graph.verify(results, [np.full(shape, 7), expected[1]], words)
+
+
+def _check_two_executors(session: Session, ctx: Context) -> None:
+    """What one executor returned stands until its own next run."""
+    shape = ctx.sizes(60, 9)
+    first, second = _Graph(session, ctx), _Graph(session, ctx)
+    results, expected = first.run(shape, "relu(x * 2 + y) on one executor")
+    second.run(shape, "relu(x * 2 + y) on another executor")
+    first.verify(results, expected, "relu(x * 2 + y), after another executor has run,")
 
 
 CHECKS = {check.__name__: check for check in (infer_shape, memory_plan)}
