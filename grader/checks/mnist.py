@@ -109,6 +109,8 @@ class Trainer:
     def __init__(self, session: Session, model: str, how: Recipe, on_gpu: bool) -> None:
         self.session, self.how, self.on_gpu = session, how, on_gpu
         self.remote = session.remote
+        if on_gpu:
+            session.device.settle("loading the library")
         ad = session.autodiff()
         self.x, self.labels = session.variable("X"), session.variable("y_")
         initial = initial_parameters(model)
@@ -212,6 +214,7 @@ def _train(ctx: Context, trainer: Trainer, model: str, where: str) -> None:
             halfway = trainer.session.device.allocations()
     if trainer.on_gpu:
         _check_allocations(ctx, trainer, model, halfway)
+        trainer.session.device.settle(f"training {model}")
     accuracy = trainer.accuracy()
     wanted = how.logreg_accuracy if model == "logreg" else how.mlp_accuracy
     ctx.facts[f"{model}_{where}"] = {
