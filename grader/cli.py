@@ -13,9 +13,10 @@ from grader import __version__
 from grader.bench import bench
 from grader.build import KIT, PRISTINE
 from grader.release import ReleaseError, release, stale
+from grader.replay import Replay, ReplayError, replay
 from grader.report import show_report, show_result
 from grader.rubric import RubricError, load_rubric, profiles
-from grader.runner import GraderError, Options, grade
+from grader.runner import ERROR, GraderError, Options, grade
 
 OK, FELL_SHORT, USAGE, GRADER_FAILED = 0, 1, 2, 3
 
@@ -24,6 +25,7 @@ _EXAMPLES = """examples:
   grader grade work.tar.gz --json out.json    grade an archive, keep the report
   grader grade work.zip --profile classic     by the published rubric and recipe
   grader grade work --only relu --only softmax
+  grader replay out.json relu                 make one result again, drop its inputs
   grader release                              regenerate assignment/ from solution/
   grader release --check                      say whether it is fresh
   grader release --part 2 --output classic/   holes in part 2 alone
@@ -43,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"grader {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     _add_grade(commands)
+    _add_replay(commands)
     _add_release(commands)
     _add_bench(commands)
     return parser
@@ -60,6 +63,24 @@ def _add_grade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
     command.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the built tree there")
     command.set_defaults(run=_grade)
+
+
+def _add_replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "replay",
+        help="make one result again, and drop the inputs of its last call",
+        description="Runs one check of a report again, with the seed of the report. Writes the "
+        "built tree, CHECK.npz with the student's inputs, and CHECK.py, which shows what differs "
+        "with the student's package and numpy alone. CHECK.py runs the student's code without "
+        "a sandbox.",
+    )
+    command.add_argument("report", type=Path, help="the JSON of a run")
+    command.add_argument("check", metavar="CHECK", help="name of the check")
+    command.add_argument("--submission", type=Path, help="where it lies now; default: as graded")
+    command.add_argument("--output", type=Path, default=Path("replay"), metavar="FOLDER",
+                         help="default: replay/")  # fmt: skip
+    command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
+    command.set_defaults(run=_replay)
 
 
 def _add_release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -104,6 +125,27 @@ def _grade(options: argparse.Namespace, console: Console) -> int:
     if report.has_errors:
         return GRADER_FAILED
     return OK if report.score == report.points and not report.problem else FELL_SHORT
+
+
+def _replay(options: argparse.Namespace, console: Console) -> int:
+    made = replay(options.report, options.check, options.output, options.submission, options.data)
+    _show_replay(console, made)
+    if made.result.status == ERROR:
+        return GRADER_FAILED
+    return OK if made.is_same else FELL_SHORT
+
+
+def _show_replay(console: Console, made: Replay) -> None:
+    lines = [f"note: {note}" for note in made.notes]
+    lines.append(f"recorded: {made.recorded[0]} {made.recorded[1]}".rstrip())
+    lines.append(f"now:      {made.result.status} {made.result.message}".rstrip())
+    lines.append("the same" if made.is_same else "not the same")
+    if made.script:
+        lines.append(f"its last call, outside of the sandbox: python {made.script} {made.tree}")
+    else:
+        lines.append("this check makes no call that could be made without it")
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
 
 
 def _unusable(options: argparse.Namespace) -> str:
@@ -158,7 +200,7 @@ def main(arguments: list[str] | None = None) -> int:
     console = Console(highlight=False, soft_wrap=True)
     try:
         return int(options.run(options, console))
-    except (RubricError, ReleaseError) as error:
+    except (RubricError, ReleaseError, ReplayError) as error:
         print(f"grader: {error}", file=sys.stderr)
         return USAGE
     except (GraderError, OSError) as error:

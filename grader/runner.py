@@ -136,6 +136,7 @@ class Options:
         only: names of checks, with what they require; all if empty.
         output: where the JSON is written after every check, or None.
         keep: folder for the submission's tree, kept afterwards, or None.
+        on_check: is given what every check is given, before the check runs.
     """
 
     rubric: Rubric
@@ -145,6 +146,7 @@ class Options:
     only: tuple[str, ...] = ()
     output: Path | None = None
     keep: Path | None = None
+    on_check: Callable[[Context], None] = lambda context: None
 
 
 def grade(
@@ -373,6 +375,7 @@ def _check(row: Row, tree: Path, backend: str, report: Report, options: Options)
         data=options.data,
         env=_child_environment(),
     )
+    options.on_check(context)
     try:
         CHECKS[row.name](context)
         return _result(row, PASS, facts=context.facts)

@@ -62,6 +62,7 @@ def run(ctx: Context, cases: Iterable[Case]) -> None:
         session.device.settle("waiting for the device")
         memories = session.remote.fetch_all([trial.output.memory.asnumpy() for trial in trials])
         for trial, memory in zip(trials, memories, strict=True):
+            session.note(trial.record)
             trial.require_unchanged(memory)
 
 
@@ -91,6 +92,7 @@ class _Trial:
         self.last: Array | None = None
         self.clean: Any = None
         self.text = ""
+        self.record: Callable[[], Call]
 
     def _by_letter(self, args: list[Any]) -> dict[str, Array]:
         return {name: arg for name, arg in zip(self.letters, args, strict=True) if name}
@@ -135,7 +137,8 @@ class _Trial:
         expected, bound = self.case.judge(*self.args)
         expected = np.asarray(expected)
         content = self._content(number)
-        self.session.note(lambda: self._recorded(number + 1, expected, bound))
+        self.record = lambda: self._recorded(number + 1, expected, bound)
+        self.session.note(self.record)
         with self.session.remote.doing(self.text):
             first, code, memory, *inputs = self._carry_out(number, content)
         got = self.output.inside(first, self.text)
