@@ -28,6 +28,7 @@ run student-tests 120 "$PYTHON" -m pytest -q tests
 run nosetests 120 "$PYTHON" -m nose -v tests/test_gpu_op.py
 cd ..
 run kernel-versions 120 env KIT_DEVICE=cuda "$PYTHON" -m pytest -q tests/test_kernel_versions.py
+run cuda-submissions 200 env KIT_DEVICE=cuda "$PYTHON" -m pytest -q tests/test_cuda_submissions.py
 run grade-reference 400 "$PYTHON" -m grader grade solution --device cuda --json "$OUT/reference.json"
 run grade-classic 400 "$PYTHON" -m grader grade tests/submissions/classic --profile classic \
   --device cuda --json "$OUT/classic.json"

@@ -1,0 +1,171 @@
+"""The cases of the kernels tell right from nearly right, and a trial sees what a kernel leaves."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from grader.checks import CHECKS, Context, Failure, kernels
+from grader.checks.compare import verify
+from grader.checks.device import Guarded
+from grader.checks.mnist import COMPARED_STEPS, _compare, initial_parameters
+from grader.rubric import load_rubric
+
+PUBLISHED = {
+    "array_set": (500, 200),
+    "broadcast_to": (200, 300),
+    "reduce_sum_axis_zero": (500, 200, 100),
+    "matrix_elementwise_add": (500, 200),
+    "matrix_elementwise_add_by_const": (2000, 3000),
+    "matrix_elementwise_multiply": (500, 200),
+    "matrix_elementwise_multiply_by_const": (2000, 3000),
+    "matrix_multiply": (500, 700),
+    "relu": (2000, 2500),
+    "relu_gradient": (2000, 2500),
+    "softmax": (400, 1000),
+    "softmax_cross_entropy": (400, 1000),
+}
+
+
+def cases(check, profile, seed="1"):
+    """(arguments, expected, bound, judge) of every case of a check."""
+    context = Context(Path(), load_rubric(profile), "emulated", seed, check, 1)
+    for case in CHECKS[check].__wrapped__(context):
+        args = case.draw()
+        expected, bound = case.judge(*args)
+        yield args, np.asarray(expected), bound, case.judge
+
+
+def rounded(value, kind):
+    """A value in half precision, in the format of tensor cores (tf32), or as it is."""
+    if isinstance(value, bool):
+        return value
+    values = np.asarray(value, np.float32)
+    if kind == "half":
+        values = values.astype(np.float16).astype(np.float32)
+    else:
+        values = (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    return values if isinstance(value, np.ndarray) else float(values)
+
+
+def accepts(got, expected, bound):
+    try:
+        verify(np.asarray(got, np.float32), expected, bound, "call")
+    except Failure:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", ["half", "tf32"])
+@pytest.mark.parametrize("check", kernels.CHECKS)
+def test_a_published_size_is_out_of_tolerance_in_less_precision(check, kind):
+    seen = 0
+    for args, expected, bound, judge in cases(check, "classic"):
+        if args[0].shape != PUBLISHED[check]:
+            continue
+        seen += 1
+        assert accepts(expected, expected, bound)
+        assert not accepts(judge(*[rounded(a, kind) for a in args])[0], expected, bound)
+        assert not accepts(rounded(expected, kind), expected, bound)
+    assert seen == 1
+
+
+@pytest.mark.parametrize("check", kernels.CHECKS)
+def test_most_odd_sizes_are_out_of_tolerance_in_half_precision(check):
+    verdicts = [
+        accepts(judge(*[rounded(a, "half") for a in args])[0], expected, bound)
+        for args, expected, bound, judge in cases(check, "default")
+        if expected.size < 100_000
+    ]
+    assert sum(verdicts) <= len(verdicts) / 2
+
+
+@pytest.mark.parametrize("check", kernels.CHECKS)
+def test_zeros_are_out_of_tolerance_by_far(check):
+    """Except where zero is right: the cross-entropy of a single class."""
+    for args, expected, bound, _ in cases(check, "default"):
+        if check == "softmax_cross_entropy" and args[0].shape[1] == 1:
+            continue
+        assert np.abs(expected).max() > 100 * np.max(bound)
+
+
+@pytest.mark.parametrize("check", kernels.CHECKS)
+def test_sizes_of_a_run_are_of_that_run_alone(check):
+    first, second = (
+        {tuple(a.shape for a in args if isinstance(a, np.ndarray)) for args, *_ in made}
+        for made in (cases(check, "classic", "1"), cases(check, "classic", "2"))
+    )
+    assert first & second
+    assert first - second
+    assert second - first
+
+
+def test_predictions_in_half_precision_are_out_of_tolerance():
+    random = np.random.default_rng(3)
+    weights = [p.astype(np.float32) for p in initial_parameters("mlp")]
+    x = random.uniform(0, 1, (50, 784)).astype(np.float32) * (random.random((50, 784)) < 0.2)
+
+    def predictions(precision):
+        value = x.astype(np.float64)
+        for layer in range(3):
+            product = value.astype(precision).astype(np.float64) @ weights[layer].astype(precision)
+            value = np.maximum(product, 0) if layer < 2 else product
+        odds = np.exp(value - value.max(axis=1, keepdims=True))
+        return odds / odds.sum(axis=1, keepdims=True)
+
+    right = [predictions(np.float64)] * COMPARED_STEPS
+    _compare("mlp", [predictions(np.float32)] * COMPARED_STEPS, right)
+    with pytest.raises(Failure, match="after 0 steps"):
+        _compare("mlp", [predictions(np.float16)] * COMPARED_STEPS, right)
+
+
+class NoDevice:
+    """Stands in for the child, where only what happens in the parent is looked at."""
+
+    def __getattr__(self, name):
+        return self
+
+    def __call__(self, *args, **kwargs):
+        return self
+
+    def __add__(self, other):
+        return self
+
+
+@pytest.fixture
+def guarded():
+    return Guarded(NoDevice(), (3, 5), np.random.default_rng(1))
+
+
+def test_zones_are_new_for_every_filling_and_keep_the_alignment(guarded):
+    values = np.arange(15, dtype=np.float32)
+    first, second = guarded.surround(values), guarded.surround(values)
+    assert guarded.front % 64 == 0
+    assert np.array_equal(guarded.inside(first, "call"), values.reshape(3, 5))
+    assert (first[: guarded.front] != second[: guarded.front]).all()
+    assert len(first) - guarded.front - 15 >= 2048
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (-1, "1 elements before its output, the nearest 1 away"),
+        (-9, "1 elements before its output, the nearest 9 away"),
+        (15, "1 elements past the end of its output, the nearest 1 away"),
+        (40, "1 elements past the end of its output, the nearest 26 away"),
+    ],
+)
+@pytest.mark.parametrize("written", [0, np.nan, -0.0])
+def test_a_changed_element_of_a_zone_is_found(guarded, place, words, written):
+    before = guarded.surround(np.zeros(15, np.float32))
+    guarded.require_intact(before.copy(), before, "call")
+    after = before.copy()
+    after[guarded.front + place] = written
+    with pytest.raises(Failure, match=words):
+        guarded.require_intact(after, before, "call")
+
+
+@pytest.mark.parametrize("reply", [None, 0.0, np.zeros(3, np.float32), np.zeros(9999)])
+def test_memory_of_another_size_or_type_is_no_output(guarded, reply):
+    with pytest.raises(Failure, match="did not arrive"):
+        guarded.inside(reply, "call")
