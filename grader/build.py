@@ -17,6 +17,8 @@ from grader import __version__
 KIT = Path(__file__).resolve().parent.parent
 #: What every submission is laid over. It holds no line of a solution.
 PRISTINE = KIT / "assignment"
+#: The library of the build that checks every access, in a tree.
+CHECKED_LIBRARY = "build/checked/lib/libc_runtime_api.so"
 
 _ERRORS = (
     # g++ and clang, and the emulated GPU's rewriter
@@ -51,10 +53,11 @@ def first_error(output: str) -> CompileError | None:
     return CompileError("", 0, match["text"].strip()) if match else None
 
 
-def make_command(device: str) -> list[str]:
-    """The command that builds the tree in the current folder."""
+def make_command(device: str, checked: bool = False) -> list[str]:
+    """The command that builds the tree in the current folder; `checked` needs "emulated"."""
     jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return ["make", f"-j{jobs}", f"DEVICE={device}", f"PYTHON={sys.executable}"]
+    command = ["make", f"-j{jobs}", f"DEVICE={device}", f"PYTHON={sys.executable}"]
+    return [*command, "CHECKED=1"] if checked else command
 
 
 def build_environment() -> dict[str, str]:
@@ -85,9 +88,9 @@ def cache_folder() -> Path:
     return Path(base) / "dlsys-kit" / "pristine"
 
 
-def tree_key(device: str) -> str:
+def tree_key(device: str, checked: bool = False) -> str:
     """Names everything that a built pristine tree depends on."""
-    digest = hashlib.sha256(repr((__version__, device, sys.executable)).encode())
+    digest = hashlib.sha256(repr((__version__, device, checked, sys.executable)).encode())
     digest.update(repr(sorted(build_environment().items())).encode())
     digest.update(os.environ.get("PATH", "").encode())
     for path in tree_files(PRISTINE):

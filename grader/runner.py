@@ -21,6 +21,8 @@ import numpy as np
 
 from grader import __version__, build, sandbox
 from grader.checks import CHECKS, Context, Failure
+from grader.diagnosis import Diagnosis, Explanation
+from grader.findings import place_of
 from grader.remote import ChildError, Remote, StartError, StudentError
 from grader.rubric import Row, Rubric, RubricError
 from grader.submission import SubmissionError, load_submission
@@ -31,7 +33,7 @@ SCHEMA = "dlsys-grader-report/1"
 PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
 
 _OUTPUT_LINES = 12
-_KEPT_BUILDS = 8
+_KEPT_BUILDS = 12
 _PYTHON_2 = (
     "Missing parentheses in call to 'print'",
     "multiple exception types must be parenthesized",
@@ -59,6 +61,7 @@ class Result:
         hint: what to look for.
         seconds: wall time.
         facts: what was measured.
+        findings: what a tool saw the kernels do wrong, see grader.findings.
     """
 
     check: str
@@ -72,6 +75,7 @@ class Result:
     hint: str = ""
     seconds: float = 0.0
     facts: dict[str, Any] = field(default_factory=dict)
+    findings: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass
@@ -168,7 +172,10 @@ def grade(
     report.sha256, report.notes = submission.sha256, list(submission.notes)
     prebuilt = _prebuilt(options.device)
     _check_device(prebuilt)
-    with _workspace(options.keep) as tree:
+    explain = Diagnosis(
+        submission.taken, options.rubric, lambda: _prebuilt("emulated", checked=True)
+    )
+    with explain as diagnosis, _workspace(options.keep) as tree:
         shutil.copytree(prebuilt / "build", tree / "build", dirs_exist_ok=True)
         build.copy_pristine(tree)
         build.lay_over(tree, submission.taken)
@@ -176,7 +183,7 @@ def grade(
         for row in rows:
             if built is None and row.name != "build":
                 built = _Built(tree)
-            result = _run(row, tree, built, report, options)
+            result = _run(row, tree, built, report, options, diagnosis)
             report.results.append(result)
             report.device = (built.backend if built else "") or report.device
             report.seconds = time.monotonic() - started
@@ -237,9 +244,9 @@ def _workspace(keep: Path | None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _prebuilt(device: str) -> Path:
+def _prebuilt(device: str, checked: bool = False) -> Path:
     """The pristine tree with its own objects built, so that a submission compiles one file."""
-    target = build.cache_folder() / build.tree_key(device)
+    target = build.cache_folder() / build.tree_key(device, checked)
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -247,7 +254,8 @@ def _prebuilt(device: str) -> Path:
     try:
         build.copy_pristine(scratch)
         limits = sandbox.Limits(wall=600)
-        done = sandbox.run(build.make_command(device), scratch, build.build_environment(), limits)
+        command = build.make_command(device, checked)
+        done = sandbox.run(command, scratch, build.build_environment(), limits)
         if done.rc != 0:
             raise GraderError(f"the kit does not build here:\n{done.output[-2000:].strip()}")
         with contextlib.suppress(OSError):  # somebody else was faster
@@ -307,7 +315,14 @@ def _check_device(tree: Path) -> None:
         raise GraderError(f"the {build.backend_of(tree)} GPU returns {got} for {sent}")
 
 
-def _run(row: Row, tree: Path, built: _Built | None, report: Report, options: Options) -> Result:
+def _run(
+    row: Row,
+    tree: Path,
+    built: _Built | None,
+    report: Report,
+    options: Options,
+    diagnosis: Diagnosis,
+) -> Result:
     """Runs one check, whatever happens in it."""
     started = time.monotonic()
     passed = {result.check for result in report.results if result.status == PASS}
@@ -320,7 +335,7 @@ def _run(row: Row, tree: Path, built: _Built | None, report: Report, options: Op
         result = _skip(row, f"needs {', '.join(missing)}")
     else:
         with built.copy() as fresh:
-            result = _check(row, fresh, built.backend, report, options)
+            result = _check(row, fresh, built.backend, report, options, diagnosis)
     result.seconds = round(time.monotonic() - started, 3)
     result.score = row.points if result.status == PASS else 0.0
     return result
@@ -362,7 +377,9 @@ def _build(row: Row, tree: Path, options: Options) -> Result:
     return _result(row, FAIL, message=message, details=_tail(done.output))
 
 
-def _check(row: Row, tree: Path, backend: str, report: Report, options: Options) -> Result:
+def _check(
+    row: Row, tree: Path, backend: str, report: Report, options: Options, diagnosis: Diagnosis
+) -> Result:
     context = Context(
         tree=tree,
         rubric=options.rubric,
@@ -376,10 +393,9 @@ def _check(row: Row, tree: Path, backend: str, report: Report, options: Options)
     try:
         CHECKS[row.name](context)
         return _result(row, PASS, facts=context.facts)
-    except Failure as failure:
-        return _result(row, FAIL, message=failure.message, hint=failure.hint, facts=context.facts)
-    except ChildError as error:
-        return _result(row, FAIL, **_explain(error), facts=context.facts)
+    except (Failure, ChildError) as error:
+        result = _result(row, FAIL, **_explain(error), facts=context.facts)
+        return _with_findings(result, diagnosis.explain(context, error))
     except Exception as error:  # the grader's own fault must not end the other checks
         message = f"{type(error).__name__}: {error}"
         return _result(row, ERROR, message=message, details=traceback.format_exc().splitlines())
@@ -391,8 +407,20 @@ def _child_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-def _explain(error: ChildError) -> dict[str, Any]:
-    """Message, details and hint for what a student's process did."""
+def _with_findings(result: Result, explanation: Explanation) -> Result:
+    """A failed result with what was found about it, the first finding among its details too."""
+    result.findings = explanation.findings
+    if explanation.facts:
+        result.facts["findings"] = explanation.facts
+    for found in explanation.findings[:1]:
+        result.details.append(": ".join(filter(None, (place_of(found), found["sentence"]))))
+    return result
+
+
+def _explain(error: Failure | ChildError) -> dict[str, Any]:
+    """Message, details and hint for what a student's process did, or computed."""
+    if isinstance(error, Failure):
+        return {"message": error.message, "hint": error.hint}
     details = _tail(error.output)
     if not isinstance(error, StudentError):
         return {"message": str(error), "details": details}

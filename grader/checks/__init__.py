@@ -17,4 +17,7 @@ CHECKS: dict[str, Check] = {
     **mnist.CHECKS,
 }
 
-__all__ = ["CHECKS", "Check", "Context", "Failure"]
+#: Checks whose failure may be explained by what kernels do.
+ON_GPU = frozenset(kernels.CHECKS) | {"memory_plan", "mnist_gpu"}
+
+__all__ = ["CHECKS", "ON_GPU", "Check", "Context", "Failure"]

@@ -157,6 +157,8 @@ class Context:
         data: folder of MNIST, or None to search for it.
         env: environment of the children.
         facts: what the check measured, for the report.
+        small: whether the published sizes are made smaller, because every access takes long.
+        wrap, fds: of every child, see `Remote`.
     """
 
     tree: Path
@@ -168,6 +170,9 @@ class Context:
     data: Path | None = None
     env: dict[str, str] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    small: bool = False
+    wrap: tuple[str, ...] = ()
+    fds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         digest = hashlib.sha256(f"{self.seed}/{self.check}".encode()).digest()
@@ -178,6 +183,10 @@ class Context:
         """Whether kernels are checked on many sizes, or on the published ones alone."""
         return self.rubric.sizes == "thorough"
 
+    def sized(self, *sizes: int) -> tuple[int, ...]:
+        """Published sizes; smaller odd ones where every access takes long."""
+        return tuple(size // 13 | 1 for size in sizes) if self.small else sizes
+
     def uniform(self, shape: tuple[int, ...], low: float = -1, high: float = 1) -> Array:
         """Fresh random float32 values."""
         return self.random.uniform(low, high, shape).astype(np.float32)
@@ -187,7 +196,9 @@ class Context:
         """The submission in a new child process."""
         limits = Limits(wall=self.seconds, cpu=None)  # BLAS may keep many cores busy
         paths = [str(self.tree / "python")]
-        with Remote(sys.executable, paths, self.tree, limits, self.env) as remote:
+        started = Remote(sys.executable, paths, self.tree, limits, self.env, wrap=self.wrap,
+                         fds=self.fds)  # fmt: skip
+        with started as remote:
             yield Session(remote)
 
 

@@ -1,0 +1,308 @@
+"""Explains why a check of kernels failed: runs it once more under a tool that sees every access.
+
+On the emulated GPU the tool is the checked build, on a real one compute-sanitizer. What they find
+explains, and decides nothing: whatever goes wrong here is noted, and costs no points.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from grader import build, sandbox, sanitizer
+from grader.checks import CHECKS, ON_GPU, Context, Failure
+from grader.checks.compare import Array
+from grader.checks.context import Session
+from grader.findings import Malformed, read_entries, read_file, read_resolved
+from grader.remote import ChildDied, ChildError, Remote, StudentError
+from grader.rubric import Rubric
+from grader.sandbox import Limits
+
+_RESOLVER = Path(__file__).with_name("resolve.py")
+_RESOLVING = Limits(wall=30, cpu=30, memory=2 << 30, file_size=16 << 20)
+_FAREWELL = 10.0  # seconds that compute-sanitizer may take to print what it found
+_LEAST = 2.0  # seconds under which no run is begun
+
+
+class NoFindings(Exception):
+    """Why no findings can be had."""
+
+
+@dataclass
+class Explanation:
+    """What was found about one failure.
+
+    Attributes:
+        findings: as grader.findings describes them.
+        facts: {"tool", "seconds", "note"}; empty if nothing was looked for.
+    """
+
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def concerns_kernels(check: str, error: Exception) -> bool:
+    """Whether a failed check can be explained by what kernels access."""
+    if check not in ON_GPU:
+        return False
+    if isinstance(error, StudentError):
+        return "DeviceError" in error.types
+    return isinstance(error, (Failure, ChildDied))
+
+
+class _Found(Failure):
+    """The call just made has findings; those of later calls would only blur them."""
+
+
+class _CheckedSession(Session):
+    """Stops the check at the first call that has findings."""
+
+    def __init__(self, remote: Remote, file: int) -> None:
+        super().__init__(remote)
+        self._file = file
+
+    def write_findings(self) -> None:
+        """Lets the child write what was found so far."""
+        self.remote.import_("dlsys._base")._LIB.emulator_write_findings()
+        self.remote.flush()
+
+    def kernel(self, *args: Any, **more: Any) -> tuple[Array, str]:
+        try:
+            got, call = super().kernel(*args, **more)
+        finally:
+            self.write_findings()
+        entries, _ = read_entries(read_file(self._file))
+        if any(not entry["kind"].startswith("advice") for entry in entries):
+            raise _Found(call)
+        return got, call
+
+
+@dataclass
+class _Checked(Context):
+    """Runs a check with the checked build, whose findings go to the first of `fds`."""
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        with super().session() as plain:
+            session = _CheckedSession(plain.remote, self.fds[0])
+            try:
+                yield session
+            finally:
+                with contextlib.suppress(ChildError):
+                    session.write_findings()
+
+
+@dataclass
+class _Sanitized(Context):
+    """Lets compute-sanitizer end by itself, and keeps what was printed."""
+
+    printed: list[str] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        with super().session() as session:
+            try:
+                yield session
+            finally:
+                session.remote.dismiss(_FAREWELL)
+                self.printed.append(session.remote.output)
+
+
+class Diagnosis:
+    """Explains the failures of one submission. Used in a `with`, which removes what it built."""
+
+    def __init__(
+        self, taken: Mapping[str, bytes], rubric: Rubric, prebuilt: Callable[[], Path]
+    ) -> None:
+        """`taken` are the submission's files; `prebuilt` gives the pristine tree, built checked."""
+        self._taken = taken
+        self._budget = rubric.findings
+        self._left = rubric.findings.total
+        self._prebuilt = prebuilt
+        self._folder: Path | None = None
+        self._tree: Path | None = None
+        self._refusal = ""
+        self._sources: dict[str, bytes] = {}
+
+    def __enter__(self) -> Diagnosis:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def explain(self, context: Context, error: Exception) -> Explanation:
+        """Findings about the failure of a check. Never raises."""
+        if not concerns_kernels(context.check, error):
+            return Explanation()
+        on_gpu = context.backend == "cuda"
+        facts: dict[str, Any] = {"tool": "compute-sanitizer" if on_gpu else "checked build"}
+        started = time.monotonic()
+        try:
+            found, note = (self._sanitized if on_gpu else self._checked)(context)
+        except (NoFindings, Malformed) as refusal:
+            found, note = [], str(refusal)
+        except Exception as fault:  # an explanation that fails must not end the grading
+            found, note = [], f"{type(fault).__name__}: {fault}"
+        facts["seconds"] = round(time.monotonic() - started, 3)
+        facts["note"] = sandbox.plain(note)[:500]
+        return Explanation(found, facts)
+
+    def _seconds(self) -> float:
+        """The time that the next run may take.
+
+        Raises:
+            NoFindings: there is too little left.
+        """
+        if self._left < _LEAST:
+            raise NoFindings(f"the {self._budget.total:g} s for explanations are used up")
+        return min(self._left, self._budget.seconds)
+
+    def _rerun(self, context: Context, kind: type[Context], **changes: Any) -> tuple[Context, str]:
+        """Runs the check once more; returns its context, and a note if it did not end as before."""
+        names = [f.name for f in dataclasses.fields(Context) if f.name != "facts"]
+        values = {name: getattr(context, name) for name in names}
+        values |= {"small": True, "rubric": _smaller(context.rubric)} | changes
+        again = kind(**values)
+        started, note = time.monotonic(), "the check passes there"
+        try:
+            CHECKS[context.check](again)
+        except (Failure, ChildError) as error:
+            note = str(error) if isinstance(error, ChildDied) else ""
+        finally:
+            self._left -= time.monotonic() - started
+        return again, note
+
+    # The emulated GPU: the checked build.
+
+    def _checked(self, context: Context) -> tuple[list[dict[str, Any]], str]:
+        tree = self._checked_tree()
+        with _copy(tree) as copy, tempfile.TemporaryFile() as file:
+            # The file has no name that the child could replace, and outlives the child.
+            os.fchmod(file.fileno(), 0o666)
+            env = {"DLSYS_CHECKED": "1", "EMULATOR_FINDINGS": f"/dev/fd/{file.fileno()}"}
+            _, note = self._rerun(
+                context,
+                _Checked,
+                tree=copy,
+                seconds=self._seconds(),
+                env={**context.env, **env},
+                fds=(file.fileno(),),
+            )
+            entries, broken = read_entries(read_file(file.fileno()))
+        notes = [note] if note and not entries else []
+        notes += [f"{broken} lines of findings are malformed"] if broken else []
+        found, more = self._resolve(tree, entries) if entries else ([], 0)
+        notes += [f"{more} more findings are left out"] if more else []
+        notes += ["nothing was found"] if not found else []
+        return found, "; ".join(notes)
+
+    def _checked_tree(self) -> Path:
+        """The submission in a tree of its own, built checked at the first call."""
+        if self._refusal:
+            raise NoFindings(self._refusal)
+        if self._tree is None:
+            try:
+                self._tree = self._build(self._prebuilt())
+            except NoFindings as refusal:
+                self._refusal = str(refusal)
+                raise
+        return self._tree
+
+    def _build(self, prebuilt: Path) -> Path:
+        self._folder = Path(tempfile.mkdtemp(prefix="grader-checked-"))
+        tree = Path(os.path.realpath(self._folder))
+        shutil.copytree(prebuilt / "build", tree / "build", dirs_exist_ok=True)
+        build.copy_pristine(tree)
+        build.lay_over(tree, self._taken)
+        limits = Limits(wall=self._budget.build)
+        command = build.make_command("emulated", checked=True)
+        done = sandbox.run(command, tree, build.build_environment(), limits)
+        if done.rc != 0:
+            error = build.first_error(done.output)
+            raise NoFindings(f"the checked build failed: {error or done.reason}")
+        return tree
+
+    def _resolve(
+        self, tree: Path, entries: list[dict[str, Any]]
+    ) -> tuple[list[dict[str, Any]], int]:
+        """Findings with lines and words, by a process in the sandbox."""
+        work = tree / "build"
+        (work / "findings.jsonl").write_text("".join(json.dumps(e) + "\n" for e in entries))
+        shutil.copyfile(_RESOLVER, work / "resolve.py")
+        names = ("build/resolve.py", "emulator", "build/findings.jsonl")
+        library = str(tree / build.CHECKED_LIBRARY)
+        argv = [sys.executable, "-I", "-B", *names, library]
+        done = sandbox.run(argv, tree, limits=_RESOLVING)
+        if done.rc != 0:
+            said = done.output.strip().rpartition("\n")[2][:200]
+            raise NoFindings(f"the findings can't be read ({done.reason}): {said}")
+        return read_resolved(done.output, self._files())
+
+    def _files(self) -> dict[str, bytes]:
+        """The files of the tree, which may be quoted."""
+        if not self._sources:
+            files = build.tree_files(build.PRISTINE)
+            self._sources = {str(name): (build.PRISTINE / name).read_bytes() for name in files}
+            self._sources |= self._taken
+        return self._sources
+
+    # A real GPU: compute-sanitizer.
+
+    def _sanitized(self, context: Context) -> tuple[list[dict[str, Any]], str]:
+        path = sanitizer.find()
+        if not path:
+            raise NoFindings("compute-sanitizer is not on this machine")
+        found, notes = [], []
+        end = time.monotonic() + self._seconds()
+        for tool in sanitizer.TOOLS:
+            left = min(self._left, end - time.monotonic())
+            if left < _LEAST:
+                notes.append(f"no time was left for {tool}")
+                continue
+            text = self._under(context, sanitizer.command(path, tool), left)
+            if "COMPUTE-SANITIZER" not in text:
+                notes.append(f"{tool} did not run")
+            some, more = sanitizer.parse(text, tool, str(context.tree), self._files())
+            found += some
+            notes += [f"{more} more findings of {tool} are left out"] if more else []
+        notes += ["nothing was found"] if not found else []
+        return found, "; ".join(notes)
+
+    def _under(self, context: Context, command: tuple[str, ...], seconds: float) -> str:
+        """Everything that is printed when the check runs behind a command."""
+        with _copy(context.tree) as copy:
+            again, _ = self._rerun(context, _Sanitized, tree=copy, seconds=seconds, wrap=command)
+        assert isinstance(again, _Sanitized)
+        # Paths in the copy are told as those of the tree.
+        return "\n".join(again.printed).replace(str(copy), str(context.tree))
+
+
+@contextlib.contextmanager
+def _copy(tree: Path) -> Iterator[Path]:
+    """A fresh copy of a built tree, without its objects."""
+    with tempfile.TemporaryDirectory(prefix="grader-") as folder:
+        copy = Path(folder) / "tree"
+        shutil.copytree(tree, copy, ignore=shutil.ignore_patterns("obj", "__pycache__"))
+        yield copy
+
+
+def _smaller(rubric: Rubric) -> Rubric:
+    """The rubric with trainings of two batches, since every access takes long."""
+    mnist = {
+        name: {**row, "train": 2 * row["batch"], "valid": row["batch"], "epochs": 1}
+        if isinstance(row, dict)
+        else row
+        for name, row in rubric.mnist.items()
+    }
+    return dataclasses.replace(rubric, mnist=mnist)
