@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from grader import build, sandbox, sanitizer
-from grader.checks import CHECKS, ON_GPU, Context, Failure
-from grader.checks.compare import Array
+from grader.checks import CHECKS, ON_GPU, REPEATABLE, Context, Failure
 from grader.checks.context import Session
 from grader.findings import Malformed, read_entries, read_file, read_resolved
 from grader.remote import ChildDied, ChildError, Remote, StudentError
@@ -32,6 +31,7 @@ _RESOLVER = Path(__file__).with_name("resolve.py")
 _RESOLVING = Limits(wall=30, cpu=30, memory=2 << 30, file_size=16 << 20)
 _FAREWELL = 10.0  # seconds that compute-sanitizer may take to print what it found
 _LEAST = 2.0  # seconds under which no run is begun
+_TILE = 32  # most tiles and blocks are multiples of it, or divide it
 
 
 class NoFindings(Exception):
@@ -44,10 +44,12 @@ class Explanation:
 
     Attributes:
         findings: as grader.findings describes them.
+        hint: what running it again showed, or "".
         facts: {"tool", "seconds", "note"}; empty if nothing was looked for.
     """
 
     findings: list[dict[str, Any]] = field(default_factory=list)
+    hint: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -64,42 +66,31 @@ class _Found(Failure):
     """The call just made has findings; those of later calls would only blur them."""
 
 
-class _CheckedSession(Session):
-    """Stops the check at the first call that has findings."""
-
-    def __init__(self, remote: Remote, file: int) -> None:
-        super().__init__(remote)
-        self._file = file
-
-    def write_findings(self) -> None:
-        """Lets the child write what was found so far."""
-        self.remote.import_("dlsys._base")._LIB.emulator_write_findings()
-        self.remote.flush()
-
-    def kernel(self, *args: Any, **more: Any) -> tuple[Array, str]:
-        try:
-            got, call = super().kernel(*args, **more)
-        finally:
-            self.write_findings()
-        entries, _ = read_entries(read_file(self._file))
-        if any(not entry["kind"].startswith("advice") for entry in entries):
-            raise _Found(call)
-        return got, call
-
-
 @dataclass
 class _Checked(Context):
-    """Runs a check with the checked build, whose findings go to the first of `fds`."""
+    """Runs a check with the checked build, whose findings go to the first of `fds`, and stops
+    it at the first call that has some."""
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
-        with super().session() as plain:
-            session = _CheckedSession(plain.remote, self.fds[0])
+        with super().session() as session:
+            session.remote.after_fetch = lambda: self._stop_if_found(session.remote)
             try:
                 yield session
             finally:
                 with contextlib.suppress(ChildError):
-                    session.write_findings()
+                    _write_findings(session.remote)
+
+    def _stop_if_found(self, remote: Remote) -> None:
+        _write_findings(remote)
+        entries, _ = read_entries(read_file(self.fds[0]))
+        if any(not entry["kind"].startswith("advice") for entry in entries):
+            raise _Found("found")
+
+
+def _write_findings(remote: Remote) -> None:
+    remote.import_("dlsys._base")._LIB.emulator_write_findings()
+    remote.flush()
 
 
 @dataclass
@@ -146,17 +137,20 @@ class Diagnosis:
         if not concerns_kernels(context.check, error):
             return Explanation()
         on_gpu = context.backend == "cuda"
-        facts: dict[str, Any] = {"tool": "compute-sanitizer" if on_gpu else "checked build"}
-        started = time.monotonic()
+        told = Explanation(facts={"tool": "compute-sanitizer" if on_gpu else "checked build"})
+        started, note = time.monotonic(), ""
         try:
-            found, note = (self._sanitized if on_gpu else self._checked)(context)
+            told.hint = self._compared(context, error)
+            told.findings, note = (self._sanitized if on_gpu else self._checked)(context)
         except (NoFindings, Malformed) as refusal:
-            found, note = [], str(refusal)
+            note = str(refusal)
         except Exception as fault:  # an explanation that fails must not end the grading
-            found, note = [], f"{type(fault).__name__}: {fault}"
-        facts["seconds"] = round(time.monotonic() - started, 3)
-        facts["note"] = sandbox.plain(note)[:500]
-        return Explanation(found, facts)
+            note = f"{type(fault).__name__}: {fault}"
+        told.facts["seconds"] = round(time.monotonic() - started, 3)
+        told.facts["note"] = sandbox.plain(note)[:500]
+        # What was not written is often read because of what stands before it.
+        told.findings.sort(key=lambda found: str(found["kind"]).startswith("uninitialised"))
+        return told
 
     def _seconds(self) -> float:
         """The time that the next run may take.
@@ -168,20 +162,39 @@ class Diagnosis:
             raise NoFindings(f"the {self._budget.total:g} s for explanations are used up")
         return min(self._left, self._budget.seconds)
 
-    def _rerun(self, context: Context, kind: type[Context], **changes: Any) -> tuple[Context, str]:
-        """Runs the check once more; returns its context, and a note if it did not end as before."""
-        names = [f.name for f in dataclasses.fields(Context) if f.name != "facts"]
-        values = {name: getattr(context, name) for name in names}
-        values |= {"small": True, "rubric": _smaller(context.rubric)} | changes
-        again = kind(**values)
-        started, note = time.monotonic(), "the check passes there"
+    def _rerun(self, again: Context) -> Failure | ChildError | None:
+        """Runs a check, and returns what it raised."""
+        started = time.monotonic()
         try:
-            CHECKS[context.check](again)
+            CHECKS[again.check](again)
         except (Failure, ChildError) as error:
-            note = str(error) if isinstance(error, ChildDied) else ""
+            return error
         finally:
             self._left -= time.monotonic() - started
-        return again, note
+        return None
+
+    def _compared(self, context: Context, error: Exception) -> str:
+        """A hint from running the check once more with the same inputs, and with whole tiles."""
+        if not isinstance(error, Failure) or context.check not in REPEATABLE:
+            return ""
+        again = self._plainly(context)
+        if again is None or (isinstance(again, Failure) and again.result != error.result):
+            return (
+                "with the same inputs the result differs from run to run: is there a race, or is "
+                "something read that nobody wrote?"
+            )
+        if self._plainly(context, tile=_TILE) is None:
+            return (
+                f"all sizes that are multiples of {_TILE} are right: are the edges guarded, where "
+                "a tile or a block reaches past the array?"
+            )
+        return ""
+
+    def _plainly(self, context: Context, **changes: Any) -> Failure | ChildError | None:
+        """What the check raises, run again in a fresh tree."""
+        with _copy(context.tree) as copy:
+            values = {**_values(context), "tree": copy, "seconds": self._seconds(), **changes}
+            return self._rerun(Context(**values))
 
     # The emulated GPU: the checked build.
 
@@ -191,16 +204,11 @@ class Diagnosis:
             # The file has no name that the child could replace, and outlives the child.
             os.fchmod(file.fileno(), 0o666)
             env = {"DLSYS_CHECKED": "1", "EMULATOR_FINDINGS": f"/dev/fd/{file.fileno()}"}
-            _, note = self._rerun(
-                context,
-                _Checked,
-                tree=copy,
-                seconds=self._seconds(),
-                env={**context.env, **env},
-                fds=(file.fileno(),),
-            )
+            values = _watched(context, copy, self._seconds())
+            values |= {"env": {**context.env, **env}, "fds": (file.fileno(),)}
+            ended = self._rerun(_Checked(**values))
             entries, broken = read_entries(read_file(file.fileno()))
-        notes = [note] if note and not entries else []
+        notes = [str(ended)] if isinstance(ended, ChildError) and not entries else []
         notes += [f"{broken} lines of findings are malformed"] if broken else []
         found, more = self._resolve(tree, entries) if entries else ([], 0)
         notes += [f"{more} more findings are left out"] if more else []
@@ -282,8 +290,8 @@ class Diagnosis:
     def _under(self, context: Context, command: tuple[str, ...], seconds: float) -> str:
         """Everything that is printed when the check runs behind a command."""
         with _copy(context.tree) as copy:
-            again, _ = self._rerun(context, _Sanitized, tree=copy, seconds=seconds, wrap=command)
-        assert isinstance(again, _Sanitized)
+            again = _Sanitized(**_watched(context, copy, seconds), wrap=command)
+            self._rerun(again)
         # Paths in the copy are told as those of the tree.
         return "\n".join(again.printed).replace(str(copy), str(context.tree))
 
@@ -295,6 +303,20 @@ def _copy(tree: Path) -> Iterator[Path]:
         copy = Path(folder) / "tree"
         shutil.copytree(tree, copy, ignore=shutil.ignore_patterns("obj", "__pycache__"))
         yield copy
+
+
+def _values(context: Context) -> dict[str, Any]:
+    """What makes a context like another, with facts of its own."""
+    names = [f.name for f in dataclasses.fields(Context) if f.name != "facts"]
+    return {name: getattr(context, name) for name in names}
+
+
+def _watched(context: Context, tree: Path, seconds: float) -> dict[str, Any]:
+    """The same for a run under a tool."""
+    values = _values(context)
+    del values["wrap"]
+    rubric = _smaller(context.rubric)
+    return {**values, "tree": tree, "seconds": seconds, "watched": True, "rubric": rubric}
 
 
 def _smaller(rubric: Rubric) -> Rubric:

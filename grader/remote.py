@@ -152,7 +152,8 @@ class Remote:
 
     Instructions run at the next fetch, flush, or end of the `with`, in order. Every method that
     runs them raises a ChildError: a StudentError leaves the child usable, any other ends it, and
-    is raised again by whatever is asked later. Arrays are copied when they are queued.
+    is raised again by whatever is asked later. Arrays are copied when they are queued. What is
+    set as `after_fetch` is called after every fetch.
     """
 
     def __init__(
@@ -183,6 +184,7 @@ class Remote:
         self._fatal: ChildError | None = None
         self._doing = ""
         self._next = 0
+        self.after_fetch: Callable[[], None] | None = None
 
     def __enter__(self) -> Remote:
         return self
@@ -230,6 +232,8 @@ class Remote:
         values = self._run()
         if len(values) != 1:
             self._end(ProtocolError("it has more or fewer values than asked for"))
+        if self.after_fetch is not None:
+            self.after_fetch()
         return values[0]
 
     def fetch_all(self, values: Iterable[Any]) -> list[Any]:

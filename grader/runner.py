@@ -410,6 +410,7 @@ def _child_environment() -> dict[str, str]:
 def _with_findings(result: Result, explanation: Explanation) -> Result:
     """A failed result with what was found about it, the first finding among its details too."""
     result.findings = explanation.findings
+    result.hint = "; ".join(filter(None, (result.hint, explanation.hint)))
     if explanation.facts:
         result.facts["findings"] = explanation.facts
     for found in explanation.findings[:1]:

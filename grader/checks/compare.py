@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,14 @@ class Failure(Exception):
     Attributes:
         message: one sentence: what was called, and what is wrong.
         hint: what to look for, if the pattern is known.
+        result: tells apart one wrong result from another, "" if there is none.
     """
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", result: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.result = result
 
 
 def sum_bound(terms: int, magnitude: Any, rounding: float = ROUND) -> Any:
@@ -62,7 +65,8 @@ def verify(got: Any, expected: Any, bound: Any, call: str) -> None:
     with np.errstate(invalid="ignore"):
         wrong = ~(np.abs(got.astype(np.float64) - expected) <= bound)
     if wrong.any():
-        raise Failure(_describe(got, expected, wrong, call), pattern(got, expected, wrong))
+        message, hint = _describe(got, expected, wrong, call), pattern(got, expected, wrong)
+        raise Failure(message, hint, hashlib.sha256(got.tobytes()).hexdigest())
 
 
 def _describe(got: Array, expected: Array, wrong: Array, call: str) -> str:

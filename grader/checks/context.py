@@ -17,6 +17,9 @@ from grader.remote import Opaque, Proxy, Remote, StudentError
 from grader.rubric import Rubric
 from grader.sandbox import Limits
 
+#: Elements, or multiplications of a product, above which a watched call would take seconds.
+_MOST_WATCHED = 200_000
+
 __all__ = ["Context", "Failure", "Session", "shape_text"]
 
 
@@ -157,7 +160,9 @@ class Context:
         data: folder of MNIST, or None to search for it.
         env: environment of the children.
         facts: what the check measured, for the report.
-        small: whether the published sizes are made smaller, because every access takes long.
+        watched: whether a tool looks at every access: that takes long, so large sizes are
+            smaller, and no array may be larger than what it holds.
+        tile: sizes are rounded up to its multiples, if it is not 0.
         wrap, fds: of every child, see `Remote`.
     """
 
@@ -170,7 +175,8 @@ class Context:
     data: Path | None = None
     env: dict[str, str] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
-    small: bool = False
+    watched: bool = False
+    tile: int = 0
     wrap: tuple[str, ...] = ()
     fds: tuple[int, ...] = ()
 
@@ -183,9 +189,11 @@ class Context:
         """Whether kernels are checked on many sizes, or on the published ones alone."""
         return self.rubric.sizes == "thorough"
 
-    def sized(self, *sizes: int) -> tuple[int, ...]:
-        """Published sizes; smaller odd ones where every access takes long."""
-        return tuple(size // 13 | 1 for size in sizes) if self.small else sizes
+    def sized(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """The sizes to use instead of `sizes`: the same, unless `watched` or `tile` is set."""
+        if self.watched and np.prod(sizes, dtype=np.int64) > _MOST_WATCHED:
+            sizes = tuple(size // 13 | 1 if size >= 100 else size for size in sizes)
+        return tuple(-(-size // self.tile) * self.tile for size in sizes) if self.tile else sizes
 
     def uniform(self, shape: tuple[int, ...], low: float = -1, high: float = 1) -> Array:
         """Fresh random float32 values."""
