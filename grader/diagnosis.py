@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grader import build, sandbox, sanitizer
+from grader import build, compiler, sandbox, sanitizer
 from grader.checks import CHECKS, ON_GPU, REPEATABLE, Context, Failure
 from grader.checks.context import Session
 from grader.findings import Malformed, read_entries, read_file, read_resolved
@@ -237,7 +237,7 @@ class Diagnosis:
         command = build.make_command("emulated", checked=True)
         done = sandbox.run(command, tree, build.build_environment(), limits)
         if done.rc != 0:
-            error = build.first_error(done.output)
+            error = compiler.first_error(done.output, self._taken)
             raise NoFindings(f"the checked build failed: {error or done.reason}")
         return tree
 

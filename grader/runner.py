@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -21,26 +21,20 @@ import numpy as np
 
 from grader import __version__, build, sandbox
 from grader.checks import CHECKS, Context, Failure
+from grader.compiler import first_error, last_step
 from grader.diagnosis import Diagnosis, Explanation
-from grader.findings import place_of
-from grader.remote import ChildError, Remote, StartError, StudentError
+from grader.findings import place_of, quote
+from grader.remote import ChildError, Remote, StartError
 from grader.rubric import Row, Rubric, RubricError
 from grader.submission import SubmissionError, load_submission
+from grader.wording import explain, tail
 
 #: Version of the report's JSON; a change that breaks readers makes it larger.
 SCHEMA = "dlsys-grader-report/1"
 
 PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
 
-_OUTPUT_LINES = 12
 _KEPT_BUILDS = 12
-_PYTHON_2 = (
-    "Missing parentheses in call to 'print'",
-    "multiple exception types must be parenthesized",
-    "'map' object is not subscriptable",
-    "'dict' object has no attribute 'iteritems'",
-    "name 'xrange' is not defined",
-)
 
 
 class GraderError(Exception):
@@ -183,7 +177,7 @@ def grade(
         for row in rows:
             if built is None and row.name != "build":
                 built = _Built(tree)
-            result = _run(row, tree, built, report, options, diagnosis)
+            result = _run(row, tree, built, report, options, diagnosis, submission.taken)
             report.results.append(result)
             report.device = (built.backend if built else "") or report.device
             report.seconds = time.monotonic() - started
@@ -322,13 +316,14 @@ def _run(
     report: Report,
     options: Options,
     diagnosis: Diagnosis,
+    taken: Mapping[str, bytes],
 ) -> Result:
     """Runs one check, whatever happens in it."""
     started = time.monotonic()
     passed = {result.check for result in report.results if result.status == PASS}
     missing = [name for name in row.requires if name not in passed]
     if built is None:
-        result = _build(row, tree, options)
+        result = _build(row, tree, options, taken)
     elif missing and _is_hole(row.task, built, options.rubric):
         result = _result(row, FAIL, message=f"task {row.task} is not written yet")
     elif missing:
@@ -363,7 +358,7 @@ def _skip(row: Row, why: str) -> Result:
     return _result(row, SKIPPED, message=why)
 
 
-def _build(row: Row, tree: Path, options: Options) -> Result:
+def _build(row: Row, tree: Path, options: Options, taken: Mapping[str, bytes]) -> Result:
     """Compiles the submission. An error is the student's: the pristine tree did compile."""
     limits = sandbox.Limits(wall=row.seconds)
     environment = build.build_environment()
@@ -371,10 +366,13 @@ def _build(row: Row, tree: Path, options: Options) -> Result:
     if done.rc == 0:
         return _result(row, PASS, facts={"backend": build.backend_of(tree)})
     if done.reason == "timeout":
-        return _result(row, FAIL, message=f"the build did not end within {row.seconds:g} s")
-    error = build.first_error(done.output)
+        step = last_step(done.output)
+        message = f"the build did not end within {row.seconds:g} s" + (f": {step}" * bool(step))
+        return _result(row, FAIL, message=message, details=tail(done.output))
+    error = first_error(done.output, taken)
     message = str(error) if error else f"make failed ({done.signal or done.reason}, {done.rc})"
-    return _result(row, FAIL, message=message, details=_tail(done.output))
+    source = quote(taken, error.file, error.line) if error else []
+    return _result(row, FAIL, message=message, details=[*tail(done.output), *source])
 
 
 def _check(
@@ -394,7 +392,7 @@ def _check(
         CHECKS[row.name](context)
         return _result(row, PASS, facts=context.facts)
     except (Failure, ChildError) as error:
-        result = _result(row, FAIL, **_explain(error), facts=context.facts)
+        result = _result(row, FAIL, **explain(error), facts=context.facts)
         return _with_findings(result, diagnosis.explain(context, error))
     except Exception as error:  # the grader's own fault must not end the other checks
         message = f"{type(error).__name__}: {error}"
@@ -416,32 +414,3 @@ def _with_findings(result: Result, explanation: Explanation) -> Result:
     for found in explanation.findings[:1]:
         result.details.append(": ".join(filter(None, (place_of(found), found["sentence"]))))
     return result
-
-
-def _explain(error: Failure | ChildError) -> dict[str, Any]:
-    """Message, details and hint for what a student's process did, or computed."""
-    if isinstance(error, Failure):
-        return {"message": error.message, "hint": error.hint}
-    details = _tail(error.output)
-    if not isinstance(error, StudentError):
-        return {"message": str(error), "details": details}
-    first = error.message.strip().partition("\n")[0]
-    if "NotImplementedError" in error.types and first.startswith("task "):
-        return {"message": first}
-    hint = ""
-    if any(words in error.message for words in _PYTHON_2):
-        hint = "this is Python 2 code; run 2to3 on it, or mend it by hand"
-    elif "RecursionError" in error.types:
-        hint = "a graph may be deeper than Python's stack; keep a stack of your own, a list"
-    return {
-        "message": str(error),
-        "details": error.traceback.splitlines() + details,
-        "hint": hint,
-    }
-
-
-def _tail(output: str) -> list[str]:
-    """The last lines that were printed, paths of this machine's Python left out."""
-    lines = [line for line in output.strip().splitlines() if line.strip()]
-    lines = [line.replace(sys.prefix, "...") for line in lines]
-    return lines[-_OUTPUT_LINES:]
