@@ -19,13 +19,15 @@ _MENTIONS = (
     re.compile(r"(?:^|\s)(?P<file>[^\s:()]+):(?P<line>\d+)(?::|,|$)"),
     re.compile(r"at line (?P<line>\d+) of (?P<file>\S+)"),
 )
-_QUOTED = r"[`'\"]?(?P<name>[^`'\"\n]+?)(?:['\"]|;|, |: |$)"
-_UNDEFINED = re.compile(r"undefined (?:reference to|symbol:?) " + _QUOTED, re.M)
-_TWICE = re.compile(r"(?:multiple definition of|duplicate symbol:?) " + _QUOTED, re.M)
+_NAME = r"(?:[`'\"‘](?P<quoted>[^`'\"‘’\n]+)['\"’]|(?P<bare>[^\s;,:]+))"
+_UNDEFINED = re.compile(r"undefined (?:reference to|symbol):? " + _NAME)
+_TWICE = re.compile(r"(?:multiple definition of|duplicate symbol):? " + _NAME)
 _WHY_UNDEFINED = (
     ": is its body missing, or is its name or a parameter's type another one where it is declared?"
 )
 _CONTEXT_BEFORE, _CONTEXT_AFTER = 30, 12  # lines around an error that may say where it comes from
+_EXCERPT, _EXCERPT_BEFORE, _LONGEST = 12, 4, 300
+_COMMAND = re.compile(r" -c | -shared |^\s+-M|rewrite\.py|^make|^built |^(?:\S*g\+\+|nvcc) ")
 _SOURCE = re.compile(r" -c (?P<file>\S+)")
 _LINKS = re.compile(r"\s-shared\s")
 
@@ -95,11 +97,26 @@ def _mentions(text: str) -> Iterator[tuple[str, int]]:
 def link_error(output: str) -> CompileError | None:
     """What a linker, or the loader of a library, misses or has twice, as a sentence."""
     if match := _UNDEFINED.search(output):
-        name = readable(match["name"])
+        name = readable(match["quoted"] or match["bare"])
         return CompileError("", 0, f"`{name}` is called, and nowhere defined" + _WHY_UNDEFINED)
     if match := _TWICE.search(output):
-        return CompileError("", 0, f"`{readable(match['name'])}` is defined twice")
+        name = readable(match["quoted"] or match["bare"])
+        return CompileError("", 0, f"`{name}` is defined twice")
     return None
+
+
+def excerpt(output: str) -> list[str]:
+    """The lines of make's output that are about the first error, without the commands."""
+    lines = [line for line in output.splitlines() if line.strip() and not _COMMAND.search(line)]
+    lines = [line.rstrip()[:_LONGEST] for line in lines]
+    first = next((i for i, line in enumerate(lines) if _is_error(line)), len(lines))
+    start = max(0, min(first - _EXCERPT_BEFORE, len(lines) - _EXCERPT))
+    return lines[start : start + _EXCERPT]
+
+
+def _is_error(line: str) -> bool:
+    every = (*_ERRORS, _UNDEFINED, _TWICE)
+    return any(pattern.search(line.strip()) for pattern in every)
 
 
 def readable(symbol: str) -> str:

@@ -200,7 +200,7 @@ def quoted(found: dict[str, Any], sources: Mapping[str, bytes]) -> dict[str, Any
     other = found["other_file"], found["other_line"]
     if other[0] and other != (found["file"], found["line"]):
         lines += [f"the other access: {other[0]}:{other[1]}"]
-        lines += [f"  {line}" for line in quote(sources, *other)]
+        lines += [f"  {line}" for line in quote(sources, *other, around=0)]
     lines += [found["cause"]] if found["cause"] else []
     lines += [f"hint: {found['cure']}"] if found["cure"] else []
     return {**found, "source": source, "text": "\n".join(lines)}

@@ -21,7 +21,7 @@ import numpy as np
 
 from grader import __version__, build, sandbox
 from grader.checks import CHECKS, Context, Failure
-from grader.compiler import first_error, last_step
+from grader.compiler import excerpt, first_error, last_step
 from grader.diagnosis import Diagnosis, Explanation
 from grader.findings import place_of, quote
 from grader.remote import ChildError, Remote, StartError
@@ -371,8 +371,13 @@ def _build(row: Row, tree: Path, options: Options, taken: Mapping[str, bytes]) -
         return _result(row, FAIL, message=message, details=tail(done.output))
     error = first_error(done.output, taken)
     message = str(error) if error else f"make failed ({done.signal or done.reason}, {done.rc})"
-    source = quote(taken, error.file, error.line) if error else []
-    return _result(row, FAIL, message=message, details=[*tail(done.output), *source])
+    details = excerpt(done.output) if error else tail(done.output)
+    if error and error.file in taken:
+        marked = quote(taken, error.file, error.line, around=0)
+        # g++ and clang quote the line themselves, nvcc does not.
+        known = any(line.partition("| ")[2] in "\n".join(details) for line in marked)
+        details = details if known else [*details, *marked]
+    return _result(row, FAIL, message=message, details=details)
 
 
 def _check(

@@ -35,7 +35,7 @@ _HEADLINE = re.compile(
     r"|(?:Error: |Warning: )(?P<race>(?:Race reported|.*hazard detected).*)",
     re.IGNORECASE,
 )
-_FRAME = re.compile(r"^\s+(?:at |#\d+ )(?P<rest>.+)$")
+_FRAME = re.compile(r"^\s+(?:at |#\d+ |Device Frame: ?)(?P<rest>.+)$")
 _IN_FILE = re.compile(
     r"(?P<kernel>[^+]+?)(?:\+0x[0-9a-fA-F]+)? in (?P<file>\S.*):(?P<line>\d{1,7})(?!\d)"
 )
@@ -151,7 +151,7 @@ def _finding(block: _Block, tool: str, root: str) -> dict[str, Any] | None:
         kind = "misaligned access" if _says(block, "misaligned") else "out of bounds"
     place, kernel = _where(block.lines, root)
     thread, home = _indices(block.lines)
-    access = next((line.strip() for line in block.lines if "Access " in line), "")
+    access = next((ln.strip() for ln in block.lines if re.match(r"\s+(Access|Address) ", ln)), "")
     nearest = next((line.strip() for line in block.lines if "nearest allocation" in line), "")
     return _made(tool, kind, block.head, kernel, thread, home, place, ("", 0),
                  [_without_address(words) for words in (access, nearest) if words])  # fmt: skip
@@ -163,7 +163,7 @@ def _race(block: _Block, head: str, tool: str, root: str) -> dict[str, Any]:
     places = [_place(side["rest"], root) for side in sides[:2]]
     if not places:  # "Write Thread (0,0,0) at 0x90 in file.cu:17:kernel"
         lines = [line for line in block.lines if _RACE_THREAD.search(line)]
-        places = [_place(line, root) for line in lines[:2]]
+        places = [_place(line.partition(" at ")[2], root) for line in lines[:2]]
     places += [(("", 0), "")] * (2 - len(places))
     thread = next((_triple(m) for ln in block.lines if (m := _RACE_THREAD.search(ln))), [])
     home = _triple(match) if (match := _RACE_BLOCK.search(head)) else []
@@ -218,19 +218,15 @@ def _without_address(text: str) -> str:
 
 
 def _where(lines: list[str], root: str) -> tuple[tuple[str, int], str]:
-    """The first frame with a source line, and the kernel's name."""
-    kernel = ""
+    """The first frame with a source line, and the kernel's name, which is that of the last."""
+    found, kernel = ("", 0), ""
     for line in lines:
         if "Host Frame" in line or "host backtrace" in line:
             break
-        match = _FRAME.match(line)
-        if match is None:
-            continue
-        place, name = _place(match["rest"], root)
-        kernel = kernel or name
-        if place[0]:
-            return place, kernel
-    return ("", 0), kernel
+        if match := _FRAME.match(line):
+            place, name = _place(match["rest"], root)
+            found, kernel = found if found[0] else place, name or kernel
+    return found, kernel
 
 
 def _place(text: str, root: str) -> tuple[tuple[str, int], str]:
