@@ -19,6 +19,9 @@ from grader.remote import Opaque, Proxy, Remote, StudentError
 from grader.rubric import Rubric
 from grader.sandbox import Limits
 
+#: Elements, or multiplications of a product, above which a watched call would take seconds.
+_MOST_WATCHED = 200_000
+
 __all__ = ["Context", "Failure", "Session", "shape_text"]
 
 
@@ -121,6 +124,10 @@ class Context:
         env: environment of the children.
         facts: what the check measured, for the report.
         call: writes down the last call that was made, if the check keeps its calls.
+        watched: whether a tool looks at every access: that takes long, so large sizes are
+            smaller, and no array may be larger than what it holds.
+        tile: sizes are rounded up to its multiples, if it is not 0.
+        wrap, fds: of every child, see `Remote`.
     """
 
     tree: Path
@@ -133,6 +140,10 @@ class Context:
     env: dict[str, str] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     call: Callable[[], Call] | None = None
+    watched: bool = False
+    tile: int = 0
+    wrap: tuple[str, ...] = ()
+    fds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         digest = hashlib.sha256(f"{self.seed}/{self.check}".encode()).digest()
@@ -142,6 +153,12 @@ class Context:
     def thorough(self) -> bool:
         """Whether kernels are checked on many sizes, or on the published ones alone."""
         return self.rubric.sizes == "thorough"
+
+    def sized(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """The sizes to use instead of `sizes`: the same, unless `watched` or `tile` is set."""
+        if self.watched and np.prod(sizes, dtype=np.int64) > _MOST_WATCHED:
+            sizes = tuple(size // 13 | 1 if size >= 100 else size for size in sizes)
+        return tuple(-(-size // self.tile) * self.tile for size in sizes) if self.tile else sizes
 
     def uniform(self, shape: tuple[int, ...], low: float = -1, high: float = 1) -> Array:
         """Fresh random float32 values."""
@@ -156,7 +173,9 @@ class Context:
         """The submission in a new child process."""
         limits = Limits(wall=self.seconds, cpu=None)  # BLAS may keep many cores busy
         paths = [str(self.tree / "python")]
-        with Remote(sys.executable, paths, self.tree, limits, self.env) as remote:
+        started = Remote(sys.executable, paths, self.tree, limits, self.env, wrap=self.wrap,
+                         fds=self.fds)  # fmt: skip
+        with started as remote:
             yield Session(remote, self._note)
 
     def _note(self, call: Callable[[], Call]) -> None:

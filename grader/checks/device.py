@@ -79,6 +79,8 @@ class Device:
 class Guarded:
     """An array on the device that lies between two zones which nobody may write.
 
+    Without zones it is all of its memory, so that a tool sees every access beside it.
+
     Attributes:
         array: the NDArray, a view into `memory`.
         memory: zone, array, zone, as one vector.
@@ -86,10 +88,18 @@ class Guarded:
         front: floats in the zone before it.
     """
 
-    def __init__(self, remote: Remote, shape: tuple[int, ...], random: np.random.Generator) -> None:
+    def __init__(
+        self,
+        remote: Remote,
+        shape: tuple[int, ...],
+        random: np.random.Generator,
+        zones: bool = True,
+    ) -> None:
         self.shape, self.size = shape, int(np.prod(shape, dtype=np.int64))
         self.front = _UNIT * int(random.integers(1, 9))
         back = min(max(self.size, _LEAST_AFTER), _MOST_AFTER) + _UNIT * int(random.integers(1, 9))
+        if not zones:
+            self.front = back = 0
         self._total, self._random = self.front + self.size + back, random
         nd = remote.import_("dlsys.ndarray")
         self.memory = nd.empty((self._total,), ctx=nd.gpu(0))

@@ -48,7 +48,7 @@ def _shapes(ctx: Context, published: Shape, odd: Iterable[Shape]) -> list[Shape]
     fresh = [ctx.sizes(*largest), ctx.sizes(*largest)]
     if ctx.thorough and odd is ODD_SHAPES:
         fresh.append(ctx.sizes(5000))
-    return known + fresh
+    return [ctx.sized(shape) for shape in known + fresh]
 
 
 @check
@@ -74,12 +74,12 @@ def broadcast_to(ctx: Context) -> Iterator[Case]:
     fresh = [(ctx.sizes(90, 90), ctx.sizes(20)[0]), (ctx.sizes(40, 9), ctx.sizes(70)[0])]
     cases = [*(odd if ctx.thorough else []), ((200, 300), 130), *fresh]
     for shape, copies in cases:
+        out = ctx.sized((copies, *shape))
 
-        def judge(x: Array, copies: int = copies) -> tuple[Array, Any]:
-            return np.broadcast_to(x, (copies, *x.shape)), 0
+        def judge(x: Array, out: Shape = out) -> tuple[Array, Any]:
+            return np.broadcast_to(x, out), 0
 
-        draw = functools.partial(_draw, ctx, [shape])
-        yield Case("broadcast_to", draw, judge, (copies, *shape))
+        yield Case("broadcast_to", functools.partial(_draw, ctx, [out[1:]]), judge, out)
 
 
 def _draw(ctx: Context, shapes: Iterable[Shape], largest: float = 1) -> list[Any]:
@@ -118,7 +118,7 @@ def _elementwise(
         return expected, 2 * ROUND * np.abs(expected)
 
     def one_array() -> list[Any]:
-        first, *others = inputs((33, 9))
+        first, *others = inputs(ctx.sized((33, 9)))
         return [first, *[first if isinstance(arg, np.ndarray) else arg for arg in others]]
 
     for shape in _shapes(ctx, published, ODD_SHAPES):
@@ -127,9 +127,9 @@ def _elementwise(
         return
     arrays = [i for i, arg in enumerate(inputs((1,))) if isinstance(arg, np.ndarray)]
     for position in arrays:
-        yield Case(name, functools.partial(inputs, (129, 9)), judge, None, position)
+        yield Case(name, functools.partial(inputs, ctx.sized((129, 9))), judge, None, position)
     if len(arrays) > 1:
-        yield Case(name, one_array, judge, (33, 9))
+        yield Case(name, one_array, judge, ctx.sized((33, 9)))
         yield Case(name, one_array, judge, None, 0)
 
 
@@ -184,7 +184,9 @@ def matrix_multiply(ctx: Context) -> Iterator[Case]:
         sizes = [(33, 65, 40), (31, 1, 129), (127, 10, 100), (128, 64, 96), (1, 33, 7), (1, 1, 1)]
         cases = [(*size, *flag) for size in sizes for flag in flags]
         cases += published if ctx.backend == "cuda" else [(200, 256, 300, *flag) for flag in flags]
-    for m, n, k, trans_a, trans_b in [*cases, *[(*ctx.sizes(150, 150, 150), *f) for f in flags]]:
+    cases = [*cases, *[(*ctx.sizes(150, 150, 150), *flag) for flag in flags]]
+    for *size, trans_a, trans_b in cases:
+        m, n, k = ctx.sized(tuple(size))
         draw = functools.partial(_matrices, ctx, (m, n, k), trans_a, trans_b)
         yield Case("matrix_multiply", draw, _product, (m, n))
 
@@ -245,14 +247,16 @@ def softmax(ctx: Context) -> Iterator[Case]:
         bound = sum_bound(x.shape[1], expected) + 60 * ROUND * expected
         return expected, bound + SMALLEST  # what is smaller may become 0
 
+    rows, columns = ctx.sized((33, 65))
+
     def large() -> list[Any]:
-        offset = np.float32(200) * ctx.random.choice([-1, 1], 33)[:, None]
-        return [(ctx.uniform((33, 65), -5, 5) + offset).astype(np.float32)]
+        offset = np.float32(200) * ctx.random.choice([-1, 1], rows)[:, None]
+        return [(ctx.uniform((rows, columns), -5, 5) + offset).astype(np.float32)]
 
     for shape in _shapes(ctx, (400, 1000), ODD_MATRICES):
         yield Case("softmax", functools.partial(_draw, ctx, [shape], 5), judge, shape)
     if ctx.thorough:
-        yield Case("softmax", large, judge, (33, 65))
+        yield Case("softmax", large, judge, (rows, columns))
 
 
 @check
