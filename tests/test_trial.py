@@ -149,10 +149,10 @@ def test_zones_are_new_for_every_filling_and_keep_the_alignment(guarded):
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        (-1, "1 elements before its output, the nearest 1 away"),
-        (-9, "1 elements before its output, the nearest 9 away"),
-        (15, "1 elements past the end of its output, the nearest 1 away"),
-        (40, "1 elements past the end of its output, the nearest 26 away"),
+        (-1, "1 element before its output, the nearest 1 away"),
+        (-9, "1 element before its output, the nearest 9 away"),
+        (15, "1 element past the end of its output, the nearest 1 away"),
+        (40, "1 element past the end of its output, the nearest 26 away"),
     ],
 )
 @pytest.mark.parametrize("written", [0, np.nan, -0.0])

@@ -130,9 +130,10 @@ class Guarded:
         end = self.front + self.size
         for zone, where in ((changed[end:], "past the end of"), (changed[: self.front], "before")):
             if zone.any():
-                first = int(np.argmax(zone) if where != "before" else np.argmax(zone[::-1])) + 1
+                nearest = int(np.argmax(zone[::-1] if where == "before" else zone)) + 1
+                count = int(zone.sum())
+                elements = "1 element" if count == 1 else f"{count:,} elements"
                 raise Failure(
-                    f"{call} writes {int(zone.sum()):,} elements {where} its output, the nearest "
-                    f"{first} away",
+                    f"{call} writes {elements} {where} its output, the nearest {nearest} away",
                     "does every thread compare its index with the number of elements?",
                 )

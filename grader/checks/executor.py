@@ -176,7 +176,7 @@ class _Graph:
         for values, want in zip(got, expected, strict=True):
             verify(values, want, 16 * ROUND, words)
         for name, values, sent in zip("xy", (a, b), self.fed, strict=True):
-            verify(values, sent, 0, f"{name}, which was fed to {words}, must not change:")
+            verify(values, sent, 0, f"{name}, which was fed to {words}, must not change")
 
     def _keep(self, words: str, expected: list[Array]) -> None:
         for name, values in zip("xy", self.fed, strict=True):

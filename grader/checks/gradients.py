@@ -57,7 +57,7 @@ class _Gradient:
             what = f"gradient of {self.what} with respect to {name}, {self.shapes}"
             verify(value, want, bound, what)
         for name, value, want in zip([*self.names, "g"], after, values, strict=True):
-            verify(value, want, 0, f"the value of {name} in the {self.words} must not change:")
+            verify(value, want, 0, f"the value of {name} in the {self.words} must not change")
 
     def _recorded(self, values: list[Array], expected: list[Array], bound: float) -> Call:
         names = [*self.names, "g"]
