@@ -177,7 +177,7 @@ def shown(source):
         ("const float4& v = in4[i];", "const float4& v = in4[i];"),
         ("#define LOAD float4 v = a[0]\nLOAD;", "#define LOAD float4 v = a[0]\nLOAD;"),
         ("*reinterpret_cast<float4*>(p) = v;", "«*reinterpret_cast<float4*>(p)) = v;"),
-        ("f(reinterpret_cast<const float4*>(p)[i]);", "f(«reinterpret_cast<const float4*>(p)[i]));"),
+        ("f(reinterpret_cast<float4*>(p)[i]);", "f(«reinterpret_cast<float4*>(p)[i]));"),
         ("if (b) *reinterpret_cast<int2*>(p) = v;", "if (b) «*reinterpret_cast<int2*>(p)) = v;"),
         ("q = &*reinterpret_cast<float4*>(p);", "q = &*reinterpret_cast<float4*>(p);"),
         ("q = reinterpret_cast<float4*>(p);", "q = reinterpret_cast<float4*>(p);"),
