@@ -13,27 +13,28 @@ from typing import Any, NoReturn
 import numpy as np
 
 from grader import sandbox
+from grader.isolation import View
 from grader.pipe import (
     DTYPES,
     ChildDied,
     ChildError,
+    ChildExcess,
     ChildTimeout,
     Opaque,
-    OutputFlood,
     Pipe,
     ProtocolError,
     StartError,
     parse_reply,
 )
-from grader.sandbox import Limits, OutputLimitError
+from grader.sandbox import LimitError, Limits
 
 __all__ = [
     "BUILTINS",
     "ChildDied",
     "ChildError",
+    "ChildExcess",
     "ChildTimeout",
     "Opaque",
-    "OutputFlood",
     "ProtocolError",
     "Proxy",
     "Remote",
@@ -164,9 +165,14 @@ class Remote:
         env: Mapping[str, str] | None = None,
         *,
         max_reply: int = 1 << 30,
+        view: View | None = None,
     ) -> None:
-        """`root` is the student's tree and the working folder; `max_reply` is in bytes."""
-        self._pipe = Pipe(python, sys_path, root, limits or Limits(), env, max_reply)
+        """`root` is the student's tree and the working folder; `max_reply` is in bytes.
+
+        `view` is what the child sees beside; by default, all that the user sees.
+        """
+        limits, view = limits or Limits(), view or View()
+        self._pipe = Pipe(python, sys_path, root, limits, env, max_reply, view)
         self._queue: list[_Instruction] = []
         self._arrays: list[np.ndarray[Any, Any]] = []
         self._void: dict[int, tuple[tuple[str, ...], str, str, str]] = {}
@@ -291,7 +297,7 @@ class Remote:
                 [[i.action, i.target, i.args] for i in batch], arrays
             )
             values, error = parse_reply(header, received, len(batch))
-        except (EOFError, TimeoutError, OutputLimitError, ProtocolError) as stop:
+        except (EOFError, TimeoutError, LimitError, ProtocolError) as stop:
             self._end(self._diagnose(stop, batch))
         if error is not None:
             self._fail(batch, *error)
@@ -312,8 +318,8 @@ class Remote:
         limits = self._pipe.child.limits
         if isinstance(stop, TimeoutError):
             return ChildTimeout(self._pipe.deadline[1], doing)
-        if isinstance(stop, OutputLimitError):
-            return OutputFlood(limits.output, doing)
+        if isinstance(stop, LimitError):
+            return ChildExcess(stop.kind, getattr(limits, stop.kind), doing)
         if isinstance(stop, ProtocolError):
             stop.doing = doing
             return stop

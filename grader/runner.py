@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from grader import __version__, build, sandbox
+from grader import __version__, build, isolation, sandbox
 from grader.checks import CHECKS, Context, Failure
 from grader.remote import ChildError, Remote, StartError, StudentError
 from grader.rubric import Row, Rubric, RubricError
@@ -136,6 +136,7 @@ class Options:
         only: names of checks, with what they require; all if empty.
         output: where the JSON is written after every check, or None.
         keep: folder for the submission's tree, kept afterwards, or None.
+        isolation: "auto" for the strongest level that works here, or a level.
     """
 
     rubric: Rubric
@@ -145,6 +146,7 @@ class Options:
     only: tuple[str, ...] = ()
     output: Path | None = None
     keep: Path | None = None
+    isolation: str = "auto"
 
 
 def grade(
@@ -201,7 +203,7 @@ def _empty_report(source: Path, options: Options) -> Report:
         profile=options.rubric.profile,
         title=options.rubric.title,
         device=options.device,
-        isolation="process",
+        isolation=isolation.choose(options.isolation),
         seed=options.seed or secrets.token_hex(16),
         started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         notes=[],
@@ -313,7 +315,7 @@ def _run(row: Row, tree: Path, built: _Built | None, report: Report, options: Op
     passed = {result.check for result in report.results if result.status == PASS}
     missing = [name for name in row.requires if name not in passed]
     if built is None:
-        result = _build(row, tree, options)
+        result = _build(row, tree, report, options)
     elif missing and _is_hole(row.task, built, options.rubric):
         result = _result(row, FAIL, message=f"task {row.task} is not written yet")
     elif missing:
@@ -348,11 +350,19 @@ def _skip(row: Row, why: str) -> Result:
     return _result(row, SKIPPED, message=why)
 
 
-def _build(row: Row, tree: Path, options: Options) -> Result:
+def _view(report: Report, options: Options, *writable: Path) -> isolation.View:
+    """What student code sees: its tree, and neither other submissions nor reports."""
+    hidden = [Path(report.submission).resolve().parent]
+    hidden += [options.output.resolve().parent] if options.output else []
+    return isolation.View(report.isolation, writable=writable, hidden=tuple(hidden))
+
+
+def _build(row: Row, tree: Path, report: Report, options: Options) -> Result:
     """Compiles the submission. An error is the student's: the pristine tree did compile."""
     limits = sandbox.Limits(wall=row.seconds)
     environment = build.build_environment()
-    done = sandbox.run(build.make_command(options.device), tree, environment, limits)
+    view = _view(report, options, tree / "build")
+    done = sandbox.run(build.make_command(options.device), tree, environment, limits, view)
     if done.rc == 0:
         return _result(row, PASS, facts={"backend": build.backend_of(tree)})
     if done.reason == "timeout":
@@ -372,6 +382,7 @@ def _check(row: Row, tree: Path, backend: str, report: Report, options: Options)
         seconds=row.seconds,
         data=options.data,
         env=_child_environment(),
+        view=_view(report, options),
     )
     try:
         CHECKS[row.name](context)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from grader.checks.compare import Array, Failure, verify
+from grader.isolation import View
 from grader.remote import Opaque, Proxy, Remote, StudentError
 from grader.rubric import Rubric
 from grader.sandbox import Limits
@@ -156,6 +157,7 @@ class Context:
         seconds: wall time for all its children.
         data: folder of MNIST, or None to search for it.
         env: environment of the children.
+        view: what they see beside their tree.
         facts: what the check measured, for the report.
     """
 
@@ -167,6 +169,7 @@ class Context:
     seconds: float
     data: Path | None = None
     env: dict[str, str] = field(default_factory=dict)
+    view: View = field(default_factory=View)
     facts: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -187,7 +190,7 @@ class Context:
         """The submission in a new child process."""
         limits = Limits(wall=self.seconds, cpu=None)  # BLAS may keep many cores busy
         paths = [str(self.tree / "python")]
-        with Remote(sys.executable, paths, self.tree, limits, self.env) as remote:
+        with Remote(sys.executable, paths, self.tree, limits, self.env, view=self.view) as remote:
             yield Session(remote)
 
 
