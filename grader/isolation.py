@@ -27,6 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
+from grader.scratch import scratch_folder
+
 LEVELS = ("bubblewrap", "namespaces", "process")
 KIT = Path(__file__).resolve().parent.parent
 #: Names a list of further folders, separated by colons, that student code may read.
@@ -86,8 +88,7 @@ def why_not(level: str) -> str:
         return "it needs Linux"
     if level == "bubblewrap" and not shutil.which("bwrap"):
         return "bwrap is not installed; hint: apt-get install bubblewrap"
-    with tempfile.TemporaryDirectory(prefix="dlsys-probe-") as folder:
-        home = Path(folder)
+    with scratch_folder() as home:
         argv = [sys.executable, "-I", "-S", "-c", _PROBE]
         command = confined(argv, home, home, lambda own: [], View(level))
         try:

@@ -8,11 +8,9 @@ import math
 import os
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +19,7 @@ from pathlib import Path
 
 from grader import usage
 from grader.isolation import View, confined
+from grader.scratch import Scratch
 
 MIB = 1 << 20
 _PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -103,7 +102,7 @@ class Child:
     """A running process under limits. Whoever starts it must `kill` it, in a finally."""
 
     def __init__(
-        self, popen: subprocess.Popen[bytes], limits: Limits, view: View, home: Path
+        self, popen: subprocess.Popen[bytes], limits: Limits, view: View, home: Scratch
     ) -> None:
         assert popen.stdout is not None
         self.pid = popen.pid
@@ -229,7 +228,7 @@ class Child:
             raise LimitError("processes")
         if limits.memory is not None and usage.memory(table) > limits.memory:
             raise LimitError("memory")
-        folders = (self._home, *self.view.writable)
+        folders = (self._home.path, *self.view.writable)
         if limits.disk is not None and usage.disk(folders, limits.disk) > limits.disk:
             raise LimitError("disk")
         self._next_look = time.monotonic() + _LOOK
@@ -241,7 +240,7 @@ class Child:
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
-        shutil.rmtree(self._home, ignore_errors=True)
+        self._home.remove()
 
 
 def start(
@@ -259,15 +258,15 @@ def start(
     `cwd` is no folder.
     """
     limits, view = limits or Limits(), view or View()
-    home = Path(tempfile.mkdtemp(prefix="dlsys-child-")).resolve()
+    home = Scratch()
     try:
-        command = confined(argv, Path(cwd).resolve(), home, limits.as_rlimits, view)
+        command = confined(argv, Path(cwd).resolve(), home.path, limits.as_rlimits, view)
         with _LOCK:
             _adopt_orphans()
             popen = subprocess.Popen(
                 command,
                 cwd=cwd,
-                env=_environment(home) | dict(env or {}),
+                env=_environment(home.path) | dict(env or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -277,7 +276,7 @@ def start(
             )
             _LIVE.add(popen.pid)
     except BaseException:
-        shutil.rmtree(home, ignore_errors=True)
+        home.remove()
         raise
     return Child(popen, limits, view, home)
 

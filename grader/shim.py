@@ -165,6 +165,8 @@ def isolate(hide: list[str], show: list[Any]) -> None:
 def main() -> None:
     """Does what the settings say, and becomes the program."""
     settings = json.loads(sys.argv[1])
+    if sys.platform == "linux":  # the grader may be killed; this also outlives exec
+        call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if settings["hide"] is not None:
         isolate(settings["hide"], settings["show"])
     if settings["uid"] is not None:

@@ -21,7 +21,7 @@ KIT = Path(__file__).resolve().parent.parent
 #: Each module may import those before it. Equals stand in one entry.
 PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
-    "rubric", "release", "archive", "submission", "build", "usage", "shim", "isolation",
+    "rubric", "release", "archive", "submission", "build", "usage", "shim", "scratch", "isolation",
     "sandbox", "worker", "pipe", "remote",
     "checks", "runner", "report", "bench", "cli", "__main__",
 ]  # fmt: skip

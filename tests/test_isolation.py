@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader import isolation, usage
+from grader import isolation, scratch, usage
 from grader.isolation import IsolationError, View
 from grader.pipe import ChildDied, ChildExcess
 from grader.remote import Remote
@@ -276,3 +276,49 @@ def test_what_is_used_is_counted(tmp_path):
 def test_the_settings_of_the_shim_are_plain_json(tree):
     command = isolation.confined(["true"], tree, tree, lambda own: [["CORE", 0, 0]], View())
     assert json.loads(command[5])["limits"] == [["CORE", 0, 0]]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_everything_ends_with_a_grader_that_is_killed(tree, level):
+    beat = """
+import time
+while True:
+    open("build/beat", "w").write(str(time.time()))
+    time.sleep(0.01)
+"""
+    code = f"""
+import sys
+from pathlib import Path
+from grader.isolation import View
+from grader.sandbox import run
+tree = Path({str(tree)!r})
+run([sys.executable, "-c", {beat!r}], tree, view=View({level!r}, writable=(tree / "build",)))
+"""
+    grader = subprocess.Popen([sys.executable, "-c", code], cwd=KIT)
+    until = time.monotonic() + 60
+    while not (tree / "build/beat").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    grader.kill()
+    grader.wait()
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        (tree / "build/beat").unlink(missing_ok=True)
+        time.sleep(0.2)
+        if not (tree / "build/beat").exists():
+            return
+    raise AssertionError("it goes on")
+
+
+def test_folders_of_dead_processes_are_swept_and_those_in_use_are_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch.tempfile, "tempdir", str(tmp_path))
+    used = scratch.Scratch()
+    left = tmp_path / "dlsys-scratch-left"
+    left.mkdir()
+    for path in (used.path, left):
+        os.utime(path, (0, 0))
+    young = tmp_path / "dlsys-scratch-young"
+    young.mkdir()
+    scratch.sweep()
+    assert (used.path.exists(), left.exists(), young.exists()) == (True, False, True)
+    used.remove()
+    assert not used.path.exists()
