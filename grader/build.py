@@ -1,4 +1,4 @@
-"""Lays out a tree to be built, and reads what the compilers say. It runs nothing itself."""
+"""Lays out a tree to be built. It runs nothing itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from grader import __version__
@@ -17,44 +16,15 @@ from grader import __version__
 KIT = Path(__file__).resolve().parent.parent
 #: What every submission is laid over. It holds no line of a solution.
 PRISTINE = KIT / "assignment"
-
-_ERRORS = (
-    # g++ and clang, and the emulated GPU's rewriter
-    re.compile(r"^(?P<file>[^\s:()]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.+)$"),
-    # nvcc
-    re.compile(r"^(?P<file>[^\s:()]+)\((?P<line>\d+)\): (?:catastrophic )?error: (?P<text>.+)$"),
-)
-_LINKER = re.compile(r"(?P<text>(?:undefined reference to|multiple definition of) .+?)(?:;|$)")
+#: The library of the build that checks every access, in a tree.
+CHECKED_LIBRARY = "build/checked/lib/libc_runtime_api.so"
 
 
-@dataclass(frozen=True)
-class CompileError:
-    """The first error of a build. `file` is relative to the tree, "" if there is none."""
-
-    file: str
-    line: int
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.text}" if self.file else self.text
-
-
-def first_error(output: str) -> CompileError | None:
-    """The first error in the output of make, or None."""
-    for raw in output.splitlines():
-        for pattern in _ERRORS:
-            match = pattern.match(raw.strip())
-            if match:
-                name = os.path.normpath(match["file"])
-                return CompileError(name, int(match["line"]), match["text"])
-    match = _LINKER.search(output)
-    return CompileError("", 0, match["text"].strip()) if match else None
-
-
-def make_command(device: str) -> list[str]:
-    """The command that builds the tree in the current folder."""
+def make_command(device: str, checked: bool = False) -> list[str]:
+    """The command that builds the tree in the current folder; `checked` needs "emulated"."""
     jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return ["make", f"-j{jobs}", f"DEVICE={device}", f"PYTHON={sys.executable}"]
+    command = ["make", f"-j{jobs}", f"DEVICE={device}", f"PYTHON={sys.executable}"]
+    return [*command, "CHECKED=1"] if checked else command
 
 
 def build_environment() -> dict[str, str]:
@@ -85,9 +55,9 @@ def cache_folder() -> Path:
     return Path(base) / "dlsys-kit" / "pristine"
 
 
-def tree_key(device: str) -> str:
+def tree_key(device: str, checked: bool = False) -> str:
     """Names everything that a built pristine tree depends on."""
-    digest = hashlib.sha256(repr((__version__, device, sys.executable)).encode())
+    digest = hashlib.sha256(repr((__version__, device, checked, sys.executable)).encode())
     digest.update(repr(sorted(build_environment().items())).encode())
     digest.update(os.environ.get("PATH", "").encode())
     for path in tree_files(PRISTINE):

@@ -13,7 +13,7 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -123,16 +123,19 @@ class Pipe:
         env: Mapping[str, str] | None,
         max_reply: int,
         view: View,
+        wrap: Sequence[str] = (),
+        fds: Sequence[int] = (),
     ) -> None:
+        self.dismissed = False
         requests, self._requests = os.pipe()
         self._replies, replies = os.pipe()
         self._progress = tempfile.TemporaryFile()  # noqa: SIM115 closed by _close
         theirs = (requests, replies, self._progress.fileno())
         config = json.dumps({"sys_path": sys_path, "root": str(root)})
-        argv = [str(python), "-I", "-B", "-u", str(WORKER), *map(str, theirs), config]
+        argv = [*wrap, str(python), "-I", "-B", "-u", str(WORKER), *map(str, theirs), config]
         try:
             seen = replace(view, readable=(*view.readable, WORKER))
-            self.child = sandbox.start(argv, root, env, limits, theirs, seen)
+            self.child = sandbox.start(argv, root, env, limits, (*theirs, *fds), seen)
         except BaseException:
             self._close()
             raise
@@ -144,7 +147,7 @@ class Pipe:
         self.deadline = (self.child.deadline, limits.wall)
         self._max_reply = max_reply
         self._root = root
-        self._ready = self._ended = False
+        self._ready = False
 
     def await_ready(self) -> None:
         """Waits for the worker's first word; no student code runs before. Raises StartError."""
@@ -195,6 +198,15 @@ class Pipe:
                 return self.child.kill()
         return None
 
+    def dismiss(self, seconds: float) -> None:
+        """Tells the worker to end, gives it so long to do so, and ends it."""
+        if not self.dismissed:
+            self.dismissed = True
+            os.close(self._requests)
+        with contextlib.suppress(TimeoutError, LimitError):
+            self.child.wait(min(self.deadline[0], time.monotonic() + seconds))
+        self.end()
+
     def end(self) -> None:
         """Kills the child and its descendants. Harmless when repeated."""
         self.child.kill()
@@ -203,8 +215,9 @@ class Pipe:
     def _close(self) -> None:
         if not self._progress.closed:
             self._progress.close()
-            os.close(self._requests)
             os.close(self._replies)
+            if not self.dismissed:
+                os.close(self._requests)
 
     def _send(self, data: bytes | memoryview) -> None:
         self.child.write_all(self._requests, memoryview(data), self.deadline[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -153,7 +153,8 @@ class Remote:
 
     Instructions run at the next fetch, flush, or end of the `with`, in order. Every method that
     runs them raises a ChildError: a StudentError leaves the child usable, any other ends it, and
-    is raised again by whatever is asked later. Arrays are copied when they are queued.
+    is raised again by whatever is asked later. Arrays are copied when they are queued. What is
+    set as `after_fetch` is called after every fetch.
     """
 
     def __init__(
@@ -166,19 +167,28 @@ class Remote:
         *,
         max_reply: int = 1 << 30,
         view: View | None = None,
+        wrap: Sequence[str] = (),
+        fds: Sequence[int] = (),
     ) -> None:
-        """`root` is the student's tree and the working folder; `max_reply` is in bytes.
+        """Starts the child.
 
-        `view` is what the child sees beside; by default, all that the user sees.
+        Args:
+            python, sys_path, limits, env: of the child.
+            root: the student's tree and the working folder.
+            max_reply: in bytes.
+            view: what the child sees beside; by default, all that the user sees.
+            wrap: a command that runs the child's, compute-sanitizer say.
+            fds: descriptors that the child inherits.
         """
         limits, view = limits or Limits(), view or View()
-        self._pipe = Pipe(python, sys_path, root, limits, env, max_reply, view)
+        self._pipe = Pipe(python, sys_path, root, limits, env, max_reply, view, wrap, fds)
         self._queue: list[_Instruction] = []
         self._arrays: list[np.ndarray[Any, Any]] = []
         self._void: dict[int, tuple[tuple[str, ...], str, str, str]] = {}
         self._fatal: ChildError | None = None
         self._doing = ""
         self._next = 0
+        self.after_fetch: Callable[[], None] | None = None
 
     def __enter__(self) -> Remote:
         return self
@@ -226,6 +236,8 @@ class Remote:
         values = self._run()
         if len(values) != 1:
             self._end(ProtocolError("it has more or fewer values than asked for"))
+        if self.after_fetch is not None:
+            self.after_fetch()
         return values[0]
 
     def fetch_all(self, values: Iterable[Any]) -> list[Any]:
@@ -262,12 +274,19 @@ class Remote:
     def close(self) -> None:
         """Runs what is queued, hears the child's last word, and ends it.
 
-        Raises what `flush` raises, ChildDied when the child can no longer answer.
+        Raises what `flush` raises, ChildDied when the child can no longer answer. Nothing is left
+        to do for a child that was dismissed.
         """
+        if self._pipe.dismissed:
+            return
         try:
             self._run(last_word=True)
         finally:
             self._pipe.end()
+
+    def dismiss(self, seconds: float) -> None:
+        """Ends the child, which gets so long to do so by itself. What is queued is not run."""
+        self._pipe.dismiss(seconds)
 
     def _emit(self, action: str, args: list[Any], words: str, doing: str = "") -> Proxy:
         self._next += 1

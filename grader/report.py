@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -11,6 +13,7 @@ from grader.runner import ERROR, FAIL, PASS, SKIPPED, Report, Result
 
 _STYLES = {PASS: "green", FAIL: "red", SKIPPED: "yellow", ERROR: "bold magenta"}
 _DETAIL_LINES = 12
+_FINDINGS = 3
 
 
 def number(points: float) -> str:
@@ -50,10 +53,28 @@ def _show_failure(console: Console, result: Result) -> None:
     console.print(
         f"  [{_STYLES[result.status]}]{blame}{escape(result.message)}[/]", highlight=False
     )
-    for line in result.details[-_DETAIL_LINES:]:
+    shown = result.findings[:_FINDINGS]
+    said = tuple(found["sentence"] for found in shown)
+    details = [line for line in result.details if not (said and line.endswith(said))]
+    for line in details[-_DETAIL_LINES:]:
         console.print(f"    {escape(line)}", highlight=False)
     if result.hint:
         console.print(f"  hint: {escape(result.hint)}", highlight=False)
+    for number, found in enumerate(shown):
+        _show_finding(console, found, whole=number == 0)
+    left = len(result.findings) - len(shown)
+    if left:
+        console.print(f"  and {left} more in the JSON report", highlight=False)
+
+
+def _show_finding(console: Console, found: dict[str, Any], whole: bool) -> None:
+    """What a tool saw a kernel do: all of it, or the title and the sentence."""
+    title, *lines = found["text"].split("\n")
+    lines = lines if whole else lines[:1]
+    console.print(f"  [bold]{escape(found['tool'])}[/]: {escape(title)}", highlight=False)
+    for line in lines:
+        style = "red" if line.startswith("  >") else None
+        console.print(f"    {escape(line)}", highlight=False, style=style)
 
 
 def _show_facts(console: Console, report: Report) -> None:

@@ -42,6 +42,21 @@ class Row:
 
 
 @dataclass(frozen=True)
+class FindingsBudget:
+    """Seconds that may be spent on explaining failures of kernels.
+
+    Attributes:
+        build: for the checked build of a submission.
+        seconds: for running one failed check again.
+        total: for running all failed checks of a submission again.
+    """
+
+    build: float = 120.0
+    seconds: float = 30.0
+    total: float = 120.0
+
+
+@dataclass(frozen=True)
 class Rubric:
     """A whole rubric.
 
@@ -54,6 +69,7 @@ class Rubric:
         tasks: task id -> its name.
         rows: the checks in the order in which they run.
         mnist: how MNIST is trained, as it stands in the file.
+        findings: how long failures of kernels may be explained.
     """
 
     profile: str
@@ -65,6 +81,7 @@ class Rubric:
     tasks: dict[str, str]
     rows: tuple[Row, ...]
     mnist: dict[str, Any] = field(default_factory=dict)
+    findings: FindingsBudget = field(default_factory=FindingsBudget)
 
     @property
     def points(self) -> float:
@@ -123,6 +140,7 @@ def _parse(path: Path, raw: dict[str, Any]) -> Rubric:
         tasks=tasks,
         rows=rows,
         mnist=raw.get("mnist", {}),
+        findings=FindingsBudget(**{k: float(v) for k, v in raw.get("findings", {}).items()}),
     )
 
 

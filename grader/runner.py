@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -21,24 +21,21 @@ import numpy as np
 
 from grader import __version__, build, isolation, sandbox
 from grader.checks import CHECKS, Context, Failure
-from grader.remote import ChildError, Remote, StartError, StudentError
+from grader.compiler import excerpt, first_error, last_step
+from grader.diagnosis import Diagnosis, Explanation
+from grader.findings import place_of, quote
+from grader.remote import ChildError, Remote, StartError
 from grader.rubric import Row, Rubric, RubricError
+from grader.scratch import scratch_folder, sweep
 from grader.submission import SubmissionError, load_submission
+from grader.wording import explain, tail
 
 #: Version of the report's JSON; a change that breaks readers makes it larger.
 SCHEMA = "dlsys-grader-report/1"
 
 PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
 
-_OUTPUT_LINES = 12
-_KEPT_BUILDS = 8
-_PYTHON_2 = (
-    "Missing parentheses in call to 'print'",
-    "multiple exception types must be parenthesized",
-    "'map' object is not subscriptable",
-    "'dict' object has no attribute 'iteritems'",
-    "name 'xrange' is not defined",
-)
+_KEPT_BUILDS = 12
 
 
 class GraderError(Exception):
@@ -59,6 +56,7 @@ class Result:
         hint: what to look for.
         seconds: wall time.
         facts: what was measured.
+        findings: what a tool saw the kernels do wrong, see grader.findings.
     """
 
     check: str
@@ -72,6 +70,7 @@ class Result:
     hint: str = ""
     seconds: float = 0.0
     facts: dict[str, Any] = field(default_factory=dict)
+    findings: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass
@@ -159,6 +158,7 @@ def grade(
         GraderError: the kit can't be built on this machine, or its device does not work.
     """
     started = time.monotonic()
+    sweep()
     rows = _select(options.rubric, options.only)
     report = _empty_report(source, options)
     try:
@@ -170,7 +170,13 @@ def grade(
     report.sha256, report.notes = submission.sha256, list(submission.notes)
     prebuilt = _prebuilt(options.device)
     _check_device(prebuilt)
-    with _workspace(options.keep) as tree:
+    explain = Diagnosis(
+        submission.taken,
+        options.rubric,
+        lambda: _prebuilt("emulated", checked=True),
+        _view(report, options),
+    )
+    with explain as diagnosis, _workspace(options.keep) as tree:
         shutil.copytree(prebuilt / "build", tree / "build", dirs_exist_ok=True)
         build.copy_pristine(tree)
         build.lay_over(tree, submission.taken)
@@ -178,7 +184,7 @@ def grade(
         for row in rows:
             if built is None and row.name != "build":
                 built = _Built(tree)
-            result = _run(row, tree, built, report, options)
+            result = _run(row, tree, built, report, options, diagnosis, submission.taken)
             report.results.append(result)
             report.device = (built.backend if built else "") or report.device
             report.seconds = time.monotonic() - started
@@ -232,16 +238,13 @@ def _workspace(keep: Path | None) -> Iterator[Path]:
         keep.mkdir(parents=True, exist_ok=True)
         yield keep
         return
-    folder = Path(tempfile.mkdtemp(prefix="grader-"))
-    try:
+    with scratch_folder() as folder:
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _prebuilt(device: str) -> Path:
+def _prebuilt(device: str, checked: bool = False) -> Path:
     """The pristine tree with its own objects built, so that a submission compiles one file."""
-    target = build.cache_folder() / build.tree_key(device)
+    target = build.cache_folder() / build.tree_key(device, checked)
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -249,7 +252,8 @@ def _prebuilt(device: str) -> Path:
     try:
         build.copy_pristine(scratch)
         limits = sandbox.Limits(wall=600)
-        done = sandbox.run(build.make_command(device), scratch, build.build_environment(), limits)
+        command = build.make_command(device, checked)
+        done = sandbox.run(command, scratch, build.build_environment(), limits)
         if done.rc != 0:
             raise GraderError(f"the kit does not build here:\n{done.output[-2000:].strip()}")
         with contextlib.suppress(OSError):  # somebody else was faster
@@ -309,20 +313,28 @@ def _check_device(tree: Path) -> None:
         raise GraderError(f"the {build.backend_of(tree)} GPU returns {got} for {sent}")
 
 
-def _run(row: Row, tree: Path, built: _Built | None, report: Report, options: Options) -> Result:
+def _run(
+    row: Row,
+    tree: Path,
+    built: _Built | None,
+    report: Report,
+    options: Options,
+    diagnosis: Diagnosis,
+    taken: Mapping[str, bytes],
+) -> Result:
     """Runs one check, whatever happens in it."""
     started = time.monotonic()
     passed = {result.check for result in report.results if result.status == PASS}
     missing = [name for name in row.requires if name not in passed]
     if built is None:
-        result = _build(row, tree, report, options)
+        result = _build(row, tree, report, options, taken)
     elif missing and _is_hole(row.task, built, options.rubric):
         result = _result(row, FAIL, message=f"task {row.task} is not written yet")
     elif missing:
         result = _skip(row, f"needs {', '.join(missing)}")
     else:
         with built.copy() as fresh:
-            result = _check(row, fresh, built.backend, report, options)
+            result = _check(row, fresh, built.backend, report, options, diagnosis)
     result.seconds = round(time.monotonic() - started, 3)
     result.score = row.points if result.status == PASS else 0.0
     return result
@@ -357,7 +369,9 @@ def _view(report: Report, options: Options, *writable: Path) -> isolation.View:
     return isolation.View(report.isolation, writable=writable, hidden=tuple(hidden))
 
 
-def _build(row: Row, tree: Path, report: Report, options: Options) -> Result:
+def _build(
+    row: Row, tree: Path, report: Report, options: Options, taken: Mapping[str, bytes]
+) -> Result:
     """Compiles the submission. An error is the student's: the pristine tree did compile."""
     limits = sandbox.Limits(wall=row.seconds)
     environment = build.build_environment()
@@ -366,13 +380,23 @@ def _build(row: Row, tree: Path, report: Report, options: Options) -> Result:
     if done.rc == 0:
         return _result(row, PASS, facts={"backend": build.backend_of(tree)})
     if done.reason == "timeout":
-        return _result(row, FAIL, message=f"the build did not end within {row.seconds:g} s")
-    error = build.first_error(done.output)
+        step = last_step(done.output)
+        message = f"the build did not end within {row.seconds:g} s" + (f": {step}" * bool(step))
+        return _result(row, FAIL, message=message, details=tail(done.output))
+    error = first_error(done.output, taken)
     message = str(error) if error else f"make failed ({done.signal or done.reason}, {done.rc})"
-    return _result(row, FAIL, message=message, details=_tail(done.output))
+    details = excerpt(done.output) if error else tail(done.output)
+    if error and error.file in taken:
+        marked = quote(taken, error.file, error.line, around=0)
+        # g++ and clang quote the line themselves, nvcc does not.
+        known = any(line.partition("| ")[2] in "\n".join(details) for line in marked)
+        details = details if known else [*details, *marked]
+    return _result(row, FAIL, message=message, details=details)
 
 
-def _check(row: Row, tree: Path, backend: str, report: Report, options: Options) -> Result:
+def _check(
+    row: Row, tree: Path, backend: str, report: Report, options: Options, diagnosis: Diagnosis
+) -> Result:
     context = Context(
         tree=tree,
         rubric=options.rubric,
@@ -387,10 +411,9 @@ def _check(row: Row, tree: Path, backend: str, report: Report, options: Options)
     try:
         CHECKS[row.name](context)
         return _result(row, PASS, facts=context.facts)
-    except Failure as failure:
-        return _result(row, FAIL, message=failure.message, hint=failure.hint, facts=context.facts)
-    except ChildError as error:
-        return _result(row, FAIL, **_explain(error), facts=context.facts)
+    except (Failure, ChildError) as error:
+        result = _result(row, FAIL, **explain(error), facts=context.facts)
+        return _with_findings(result, diagnosis.explain(context, error))
     except Exception as error:  # the grader's own fault must not end the other checks
         message = f"{type(error).__name__}: {error}"
         return _result(row, ERROR, message=message, details=traceback.format_exc().splitlines())
@@ -402,28 +425,12 @@ def _child_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-def _explain(error: ChildError) -> dict[str, Any]:
-    """Message, details and hint for what a student's process did."""
-    details = _tail(error.output)
-    if not isinstance(error, StudentError):
-        return {"message": str(error), "details": details}
-    first = error.message.strip().partition("\n")[0]
-    if "NotImplementedError" in error.types and first.startswith("task "):
-        return {"message": first}
-    hint = ""
-    if any(words in error.message for words in _PYTHON_2):
-        hint = "this is Python 2 code; run 2to3 on it, or mend it by hand"
-    elif "RecursionError" in error.types:
-        hint = "a graph may be deeper than Python's stack; keep a stack of your own, a list"
-    return {
-        "message": str(error),
-        "details": error.traceback.splitlines() + details,
-        "hint": hint,
-    }
-
-
-def _tail(output: str) -> list[str]:
-    """The last lines that were printed, paths of this machine's Python left out."""
-    lines = [line for line in output.strip().splitlines() if line.strip()]
-    lines = [line.replace(sys.prefix, "...") for line in lines]
-    return lines[-_OUTPUT_LINES:]
+def _with_findings(result: Result, explanation: Explanation) -> Result:
+    """A failed result with what was found about it, the first finding among its details too."""
+    result.findings = explanation.findings
+    result.hint = "; ".join(filter(None, (result.hint, explanation.hint)))
+    if explanation.facts:
+        result.facts["findings"] = explanation.facts
+    for found in explanation.findings[:1]:
+        result.details.append(": ".join(filter(None, (place_of(found), found["sentence"]))))
+    return result

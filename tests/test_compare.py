@@ -73,8 +73,13 @@ def test_a_wrong_shape_is_named():
         (lambda x: x * 0, "every element is 0"),
         (lambda x: np.broadcast_to(x[0], x.shape), "every row equals row 0"),
         (lambda x: np.where(np.arange(8)[:, None] == 0, x, -x - 1), "only row 0 is right"),
-        (lambda x: x * 8, "every element is 8 times"),
+        (lambda x: np.where(np.arange(8)[:, None] == 0, x, np.nan), "only row 0 was written"),
+        (lambda x: x * -2.5, "every element is -2.5 times"),
+        (lambda x: x * 8, "every element is 8 times what it should be: is the mean missing, 1/8?"),
+        (lambda x: x / 5, "1/5 of what it should be: is it divided by 5 twice?"),
         (lambda x: x + 3, "too large by 3"),
+        (lambda x: np.roll(x, 1), "one place too late"),
+        (lambda x: np.roll(x, -1), "one place too early"),
     ],
 )
 def test_known_patterns_get_a_hint(change, words):
@@ -86,3 +91,64 @@ def test_known_patterns_get_a_hint(change, words):
 def test_a_transposed_square_is_recognised():
     expected = values(6, 5, 5).astype(np.float64)
     assert "transposed" in pattern(expected.T.copy(), expected, expected != expected.T)
+
+
+def computed_nan(shape):
+    """What x86 and NVIDIA's GPUs make of 0/0, which is not what Python calls nan."""
+    return np.full(shape, 0xFFC00000, np.uint32).view(np.float32)
+
+
+def test_a_nan_that_was_computed_is_not_taken_for_one_left_over():
+    expected = values(7, 8, 5)
+    got = np.where(expected > 0, computed_nan((8, 5)), expected)
+    hint = pattern(got, expected, got != expected)
+    assert "NaN was computed" in hint
+    assert "exp overflow" in hint
+    left_over = np.full((8, 5), np.nan, np.float32)
+    assert "no element was written" in pattern(left_over, expected, np.isnan(left_over))
+
+
+@pytest.mark.parametrize(("shape", "tile"), [((65, 40), 32), ((33, 64), 32), ((17, 20), 16)])
+def test_wrong_edges_of_tiles_are_recognised(shape, tile):
+    expected = values(8, *shape)
+    got = expected.copy()
+    rows, columns = (size // tile * tile for size in shape)
+    got[rows:] = np.linspace(1, 2, shape[1])
+    got[:, columns:] *= -3
+    hint = pattern(got, expected, got != expected)
+    assert f"the {rows} x {columns} elements in whole tiles of {tile} are right" in hint
+    assert "edges guarded" in hint
+
+
+def test_errors_inside_of_tiles_are_none_of_edges():
+    expected = values(9, 65, 40)
+    got = expected.copy()
+    got[3, 4] = got[64, 39] = 50
+    assert "edges" not in pattern(got, expected, got != expected)
+
+
+def test_a_factor_among_the_sizes_of_the_call_is_a_missing_mean():
+    call = "gpu_op.softmax_cross_entropy((33, 31), (33, 31); out (1,))"
+    with pytest.raises(Failure) as caught:
+        verify(np.array([66.0]), np.array([2.0]), 1e-3, call)
+    assert (
+        caught.value.hint == "the result is 33 times what it should be: is the mean missing, 1/33?"
+    )
+    with pytest.raises(Failure) as caught:
+        verify(np.array([50.0]), np.array([2.0]), 1e-3, call)
+    assert caught.value.hint == ""
+
+
+def test_what_is_wrong_in_no_known_way_gets_no_hint():
+    expected = values(10, 70, 70)
+    got = values(11, 70, 70)
+    assert pattern(got, expected, got != expected) == ""
+
+
+def test_two_wrong_results_are_told_apart():
+    results = []
+    for wrong in (3.0, 3.0, 4.0):
+        with pytest.raises(Failure) as caught:
+            verify(np.array([1.0, wrong]), np.array([1.0, 2.0]), 0, "call")
+        results.append(caught.value.result)
+    assert results[0] == results[1] != results[2]

@@ -17,4 +17,9 @@ CHECKS: dict[str, Check] = {
     **mnist.CHECKS,
 }
 
-__all__ = ["CHECKS", "Check", "Context", "Failure"]
+#: Checks whose failure may be explained by what kernels do.
+ON_GPU = frozenset(kernels.CHECKS) | {"memory_plan", "mnist_gpu"}
+#: Those that soon end, and whose inputs follow from the seed alone.
+REPEATABLE = frozenset(kernels.CHECKS)
+
+__all__ = ["CHECKS", "ON_GPU", "REPEATABLE", "Check", "Context", "Failure"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from typing import Any
 
 import numpy as np
@@ -20,12 +22,14 @@ class Failure(Exception):
     Attributes:
         message: one sentence: what was called, and what is wrong.
         hint: what to look for, if the pattern is known.
+        result: tells apart one wrong result from another, "" if there is none.
     """
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", result: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.result = result
 
 
 def sum_bound(terms: int, magnitude: Any, rounding: float = ROUND) -> Any:
@@ -62,7 +66,8 @@ def verify(got: Any, expected: Any, bound: Any, call: str) -> None:
     with np.errstate(invalid="ignore"):
         wrong = ~(np.abs(got.astype(np.float64) - expected) <= bound)
     if wrong.any():
-        raise Failure(_describe(got, expected, wrong, call), pattern(got, expected, wrong))
+        message, hint = _describe(got, expected, wrong, call), pattern(got, expected, wrong, call)
+        raise Failure(message, hint, hashlib.sha256(got.tobytes()).hexdigest())
 
 
 def _describe(got: Array, expected: Array, wrong: Array, call: str) -> str:
@@ -73,29 +78,60 @@ def _describe(got: Array, expected: Array, wrong: Array, call: str) -> str:
     )
 
 
-def pattern(got: Array, expected: Array, wrong: Array) -> str:
-    """A hint where the differences follow a known pattern, else ""."""
-    for recognise in (_not_written, _same_everywhere, _transposed, _rows_repeat, _factor, _shift):
-        hint = recognise(got, expected, wrong)
-        if hint:
-            return hint
-    return ""
+def pattern(got: Array, expected: Array, wrong: Array, call: str = "") -> str:
+    """A hint where the differences follow a known pattern, else "".
+
+    Args:
+        got, expected, wrong: arrays of one shape; wrong says where they differ.
+        call: what was called; the sizes in it are looked for in the differences.
+    """
+    hint = _missing_mean(got, expected, call)
+    for recognise in _PATTERNS:
+        hint = hint or recognise(got, expected, wrong)
+    return hint
+
+
+def _left_over(got: Array) -> Array:
+    """Where the NaN stands that was in the output before the call.
+
+    A processor that computes NaN makes another one of it, on x86 and on NVIDIA's GPUs.
+    """
+    if got.dtype not in (np.float32, np.float64):
+        return np.isnan(got)
+    bits = np.dtype(f"u{got.itemsize}")
+    return np.asarray(
+        np.ascontiguousarray(got).view(bits) == np.asarray(np.nan, got.dtype).view(bits)
+    )
 
 
 def _not_written(got: Array, expected: Array, wrong: Array) -> str:
-    missing = np.isnan(got) & ~np.isnan(expected)
+    missing = _left_over(got) & ~np.isnan(expected)
     if not missing.any():
         return ""
     flat = missing.reshape(-1)
     first = int(np.argmax(flat))
     if flat.all():
-        return "no element was written; is the kernel launched, and did the launch succeed?"
+        return (
+            "NaN was in the output before the call and still is: no element was written; "
+            "is the kernel launched, and did the launch succeed?"
+        )
+    if got.ndim > 1 and len(got) > 2 and missing[1:].all() and not missing[0].any():
+        return "only row 0 was written; do the blocks, or a loop, go over all rows?"
     if first > 0 and flat[first:].all():
         return (
             f"elements from {first} on were never written; "
             "is the number of blocks rounded up, so that the last partial block runs?"
         )
     return "NaN was in the output before the call: some elements were never written"
+
+
+def _not_a_number(got: Array, expected: Array, wrong: Array) -> str:
+    if not (np.isnan(got) & ~np.isnan(expected)).any():
+        return ""
+    return (
+        "NaN was computed, it is not the one that was in the output before: 0/0, inf/inf or "
+        "inf - inf; does exp overflow, or is memory read that nobody wrote?"
+    )
 
 
 def _same_everywhere(got: Array, expected: Array, wrong: Array) -> str:
@@ -128,15 +164,63 @@ def _rows_repeat(got: Array, expected: Array, wrong: Array) -> str:
     return ""
 
 
-def _factor(got: Array, expected: Array, wrong: Array) -> str:
-    usable = np.abs(expected) > 1e-3 * np.abs(expected).max(initial=0)
-    if usable.sum() < 2 or not np.isfinite(got).all():
+def _edges(got: Array, expected: Array, wrong: Array) -> str:
+    """Only what lies past the last whole tile is wrong."""
+    if got.ndim != 2:
         return ""
+    for tile in (32, 16):
+        rows, columns = (size // tile * tile for size in got.shape)
+        rest = wrong.copy()
+        rest[:rows, :columns] = False
+        if rows and columns and rest.any() and not wrong[:rows, :columns].any():
+            return (
+                f"the {rows} x {columns} elements in whole tiles of {tile} are right, those past "
+                "them are not: are the tile's edges guarded?"
+            )
+    return ""
+
+
+def _one_off(got: Array, expected: Array, wrong: Array) -> str:
+    flat, right = got.reshape(-1), expected.reshape(-1)
+    if got.size < 4 or np.ptp(right) == 0:
+        return ""
+    if _near(flat[1:], right[:-1]):
+        return "every element stands one place too late; is the index one too large?"
+    if _near(flat[:-1], right[1:]):
+        return "every element stands one place too early; is the index one too small?"
+    return ""
+
+
+def _ratio(got: Array, expected: Array) -> float | None:
+    """What every element has to be divided by to be right, if that is one number."""
+    usable = np.abs(expected) > 1e-3 * np.abs(expected).max(initial=0)
+    if not usable.any() or not np.isfinite(got).all():
+        return None
     ratios = got[usable] / expected[usable]
     ratio = float(np.median(ratios))
-    if abs(ratio - 1) > 1e-3 and np.allclose(ratios, ratio, rtol=1e-3, atol=0):
-        return f"every element is {ratio:.4g} times what it should be"
+    same = abs(ratio - 1) > 1e-3 and np.allclose(ratios, ratio, rtol=1e-3, atol=0)
+    return ratio if same else None
+
+
+def _missing_mean(got: Array, expected: Array, call: str) -> str:
+    """The factor is a size of what was called with, or 1 over it."""
+    ratio = _ratio(got, expected)
+    sizes = {int(word) for word in re.findall(r"\d{1,9}", call)} | set(got.shape)
+    for size in sorted(sizes - {0, 1}):
+        if ratio is not None and abs(ratio / size - 1) < 1e-4:
+            what = "every element" if got.size > 1 else "the result"
+            return f"{what} is {size} times what it should be: is the mean missing, 1/{size}?"
+        if ratio is not None and abs(ratio * size - 1) < 1e-4:
+            what = "every element" if got.size > 1 else "the result"
+            return f"{what} is 1/{size} of what it should be: is it divided by {size} twice?"
     return ""
+
+
+def _factor(got: Array, expected: Array, wrong: Array) -> str:
+    ratio = _ratio(got, expected)
+    if ratio is None or got.size < 2:
+        return ""
+    return f"every element is {ratio:.4g} times what it should be"
 
 
 def _shift(got: Array, expected: Array, wrong: Array) -> str:
@@ -148,3 +232,9 @@ def _shift(got: Array, expected: Array, wrong: Array) -> str:
     if abs(offset) > 1e-3 * scale and np.allclose(difference, offset, atol=1e-3 * abs(offset)):
         return f"every element is too large by {offset:.4g}"
     return ""
+
+
+_PATTERNS = (
+    _not_written, _not_a_number, _same_everywhere, _transposed, _rows_repeat, _one_off, _factor,
+    _shift, _edges,
+)  # fmt: skip

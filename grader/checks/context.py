@@ -18,6 +18,9 @@ from grader.remote import Opaque, Proxy, Remote, StudentError
 from grader.rubric import Rubric
 from grader.sandbox import Limits
 
+#: Elements, or multiplications of a product, above which a watched call would take seconds.
+_MOST_WATCHED = 200_000
+
 __all__ = ["Context", "Failure", "Session", "shape_text"]
 
 
@@ -159,6 +162,10 @@ class Context:
         env: environment of the children.
         view: what they see beside their tree.
         facts: what the check measured, for the report.
+        watched: whether a tool looks at every access: that takes long, so large sizes are
+            smaller, and no array may be larger than what it holds.
+        tile: sizes are rounded up to its multiples, if it is not 0.
+        wrap, fds: of every child, see `Remote`.
     """
 
     tree: Path
@@ -171,6 +178,10 @@ class Context:
     env: dict[str, str] = field(default_factory=dict)
     view: View = field(default_factory=View)
     facts: dict[str, Any] = field(default_factory=dict)
+    watched: bool = False
+    tile: int = 0
+    wrap: tuple[str, ...] = ()
+    fds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         digest = hashlib.sha256(f"{self.seed}/{self.check}".encode()).digest()
@@ -181,6 +192,12 @@ class Context:
         """Whether kernels are checked on many sizes, or on the published ones alone."""
         return self.rubric.sizes == "thorough"
 
+    def sized(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """The sizes to use instead of `sizes`: the same, unless `watched` or `tile` is set."""
+        if self.watched and np.prod(sizes, dtype=np.int64) > _MOST_WATCHED:
+            sizes = tuple(size // 13 | 1 if size >= 100 else size for size in sizes)
+        return tuple(-(-size // self.tile) * self.tile for size in sizes) if self.tile else sizes
+
     def uniform(self, shape: tuple[int, ...], low: float = -1, high: float = 1) -> Array:
         """Fresh random float32 values."""
         return self.random.uniform(low, high, shape).astype(np.float32)
@@ -190,7 +207,11 @@ class Context:
         """The submission in a new child process."""
         limits = Limits(wall=self.seconds, cpu=None)  # BLAS may keep many cores busy
         paths = [str(self.tree / "python")]
-        with Remote(sys.executable, paths, self.tree, limits, self.env, view=self.view) as remote:
+        started = Remote(
+            *(sys.executable, paths, self.tree, limits, self.env),
+            view=self.view, wrap=self.wrap, fds=self.fds,
+        )  # fmt: skip
+        with started as remote:
             yield Session(remote)
 
 

@@ -23,7 +23,7 @@ ODD_MATRICES: tuple[Shape, ...] = (
 
 
 def _shapes(ctx: Context, published: Shape, odd: Iterable[Shape]) -> list[Shape]:
-    return [*odd, published] if ctx.thorough else [published]
+    return [ctx.sized(shape) for shape in ([*odd, published] if ctx.thorough else [published])]
 
 
 def array_set(ctx: Context) -> None:
@@ -44,9 +44,10 @@ def broadcast_to(ctx: Context) -> None:
     odd += [((3, 5, 7), 2), ((1025,), 2), ((1,), 33)]
     with ctx.session() as session:
         for shape, copies in [*(odd if ctx.thorough else []), ((200, 300), 130)]:
-            x = ctx.uniform(shape)
-            got, call = session.kernel("broadcast_to", x, out=(copies, *shape))
-            verify(got, np.broadcast_to(x, (copies, *shape)), 0, call)
+            out = ctx.sized((copies, *shape))
+            x = ctx.uniform(out[1:])
+            got, call = session.kernel("broadcast_to", x, out=out)
+            verify(got, np.broadcast_to(x, out), 0, call)
 
 
 def reduce_sum_axis_zero(ctx: Context) -> None:
@@ -80,7 +81,7 @@ def _elementwise(
             got, call = session.kernel(name, *args, out=shape)
             verify(got, expected, bound, call)
         if ctx.thorough:
-            _overwriting(session, name, formula, inputs)
+            _overwriting(session, name, formula, lambda shape: inputs(ctx.sized(shape)))
 
 
 def _overwriting(
@@ -144,7 +145,8 @@ def matrix_multiply(ctx: Context) -> None:
         cases = [(*size, *flag) for size in sizes for flag in flags]
         cases += published if ctx.backend == "cuda" else [(200, 256, 300, *flag) for flag in flags]
     with ctx.session() as session:
-        for m, n, k, trans_a, trans_b in cases:
+        for *size, trans_a, trans_b in cases:
+            m, n, k = ctx.sized(tuple(size))
             a = ctx.uniform((k, m) if trans_a else (m, k), -10, 10)
             b = ctx.uniform((n, k) if trans_b else (k, n), -10, 10)
             got, call = session.kernel("matrix_multiply", a, trans_a, b, trans_b, out=(m, n))
@@ -183,9 +185,10 @@ def softmax(ctx: Context) -> None:
         for shape in _shapes(ctx, (400, 1000), ODD_MATRICES):
             _check_softmax(session, ctx.uniform(shape, -5, 5))
         if ctx.thorough:
+            shape = ctx.sized((33, 65))
             large = (
-                ctx.uniform((33, 65), -5, 5)
-                + np.float32(200) * ctx.random.choice([-1, 1], 33)[:, None]
+                ctx.uniform(shape, -5, 5)
+                + np.float32(200) * ctx.random.choice([-1, 1], shape[0])[:, None]
             )
             _check_softmax(session, large.astype(np.float32))
 

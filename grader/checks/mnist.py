@@ -109,6 +109,7 @@ class Trainer:
     def __init__(self, session: Session, model: str, how: Recipe, on_gpu: bool) -> None:
         self.session, self.how, self.on_gpu = session, how, on_gpu
         self.remote = session.remote
+        self.name = f"{model} on {'the GPU' if on_gpu else 'numpy'}"
         ad = session.autodiff()
         self.x, self.labels = session.variable("X"), session.variable("y_")
         initial = initial_parameters(model)
@@ -167,7 +168,9 @@ class Trainer:
         losses = []
         started = time.monotonic()
         for start in range(0, len(self.how.train_x) - self.how.batch + 1, self.how.batch):
-            with self.remote.doing(f"epoch {number}, images from {start}"):
+            with self.remote.doing(
+                f"{self.name}, epoch {number + 1} of {self.how.epochs}, images from {start}"
+            ):
                 loss, _ = self.step(start)
                 values = self.value(loss)
                 if values.size != 1:
@@ -185,7 +188,7 @@ class Trainer:
             rows = slice(start, start + how.batch)
             # Any labels do: they only enter the loss.
             batch = {self.x: how.valid_x[rows], self.labels: _one_hot(np.zeros(how.batch, int))}
-            with self.remote.doing(f"validation, images from {start}"):
+            with self.remote.doing(f"{self.name}, validation, images from {start}"):
                 results = self.executor.run({**batch, **feeds}, convert_to_numpy_ret_vals=True)
                 predicted = self.remote.fetch(results[1 + len(self.params)])
             if not isinstance(predicted, np.ndarray) or predicted.shape != (how.batch, 10):

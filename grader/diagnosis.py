@@ -1,0 +1,339 @@
+"""Explains why a check of kernels failed: runs it once more under a tool that sees every access.
+
+On the emulated GPU the tool is the checked build, on a real one compute-sanitizer. What they find
+explains, and decides nothing: whatever goes wrong here is noted, and costs no points.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from grader import build, compiler, sandbox, sanitizer
+from grader.checks import CHECKS, ON_GPU, REPEATABLE, Context, Failure
+from grader.checks.context import Session
+from grader.findings import Malformed, read_entries, read_file, read_resolved
+from grader.isolation import View
+from grader.remote import ChildDied, ChildError, Remote, StudentError
+from grader.rubric import Rubric
+from grader.sandbox import Limits
+from grader.scratch import Scratch, scratch_folder
+
+_RESOLVER = Path(__file__).with_name("resolve.py")
+_RESOLVING = Limits(wall=30, cpu=30, memory=2 << 30, file_size=16 << 20)
+_FAREWELL = 10.0  # seconds that compute-sanitizer may take to print what it found
+_LEAST = 2.0  # seconds under which no run is begun
+_TILE = 32  # most tiles and blocks are multiples of it, or divide it
+
+
+class NoFindings(Exception):
+    """Why no findings can be had."""
+
+
+@dataclass
+class Explanation:
+    """What was found about one failure.
+
+    Attributes:
+        findings: as grader.findings describes them.
+        hint: what running it again showed, or "".
+        facts: {"tool", "seconds", "note"}; empty if nothing was looked for.
+    """
+
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    hint: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def concerns_kernels(check: str, error: Exception) -> bool:
+    """Whether a failed check can be explained by what kernels access."""
+    if check not in ON_GPU:
+        return False
+    if isinstance(error, StudentError):
+        return "DeviceError" in error.types
+    return isinstance(error, (Failure, ChildDied))
+
+
+class _Found(Failure):
+    """The call just made has findings; those of later calls would only blur them."""
+
+
+@dataclass
+class _Checked(Context):
+    """Runs a check with the checked build, whose findings go to the first of `fds`, and stops
+    it at the first call that has some."""
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        with super().session() as session:
+            session.remote.after_fetch = lambda: self._stop_if_found(session.remote)
+            try:
+                yield session
+            finally:
+                with contextlib.suppress(ChildError):
+                    _write_findings(session.remote)
+
+    def _stop_if_found(self, remote: Remote) -> None:
+        _write_findings(remote)
+        entries, _ = read_entries(read_file(self.fds[0]))
+        if any(not entry["kind"].startswith("advice") for entry in entries):
+            raise _Found("found")
+
+
+def _write_findings(remote: Remote) -> None:
+    remote.import_("dlsys._base")._LIB.emulator_write_findings()
+    remote.flush()
+
+
+@dataclass
+class _Sanitized(Context):
+    """Lets compute-sanitizer end by itself, and keeps what was printed."""
+
+    printed: list[str] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        with super().session() as session:
+            try:
+                yield session
+            finally:
+                session.remote.dismiss(_FAREWELL)
+                self.printed.append(session.remote.output)
+
+
+class Diagnosis:
+    """Explains the failures of one submission. Used in a `with`, which removes what it built."""
+
+    def __init__(
+        self,
+        taken: Mapping[str, bytes],
+        rubric: Rubric,
+        prebuilt: Callable[[], Path],
+        view: View,
+    ) -> None:
+        """`taken` are the submission's files; `prebuilt` gives the pristine tree, built checked;
+        `view` is what student code sees."""
+        self._taken = taken
+        self._budget = rubric.findings
+        self._left = rubric.findings.total
+        self._prebuilt = prebuilt
+        self._view = view
+        self._scratch: Scratch | None = None
+        self._tree: Path | None = None
+        self._refusal = ""
+        self._sources: dict[str, bytes] = {}
+
+    def __enter__(self) -> Diagnosis:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._scratch:
+            self._scratch.remove()
+
+    def explain(self, context: Context, error: Exception) -> Explanation:
+        """Findings about the failure of a check. Never raises."""
+        if not concerns_kernels(context.check, error):
+            return Explanation()
+        on_gpu = context.backend == "cuda"
+        told = Explanation(facts={"tool": "compute-sanitizer" if on_gpu else "checked build"})
+        started, note = time.monotonic(), ""
+        try:
+            told.hint = self._compared(context, error)
+            told.findings, note = (self._sanitized if on_gpu else self._checked)(context)
+        except (NoFindings, Malformed) as refusal:
+            note = str(refusal)
+        except Exception as fault:  # an explanation that fails must not end the grading
+            note = f"{type(fault).__name__}: {fault}"
+        told.facts["seconds"] = round(time.monotonic() - started, 3)
+        told.facts["note"] = sandbox.plain(note)[:500]
+        # What was not written is often read because of what stands before it.
+        told.findings.sort(key=lambda found: str(found["kind"]).startswith("uninitialised"))
+        return told
+
+    def _seconds(self) -> float:
+        """The time that the next run may take.
+
+        Raises:
+            NoFindings: there is too little left.
+        """
+        if self._left < _LEAST:
+            raise NoFindings(f"the {self._budget.total:g} s for explanations are used up")
+        return min(self._left, self._budget.seconds)
+
+    def _rerun(self, again: Context) -> Failure | ChildError | None:
+        """Runs a check, and returns what it raised."""
+        started = time.monotonic()
+        try:
+            CHECKS[again.check](again)
+        except (Failure, ChildError) as error:
+            return error
+        finally:
+            self._left -= time.monotonic() - started
+        return None
+
+    def _compared(self, context: Context, error: Exception) -> str:
+        """A hint from running the check once more with the same inputs, and with whole tiles."""
+        if not isinstance(error, Failure) or context.check not in REPEATABLE:
+            return ""
+        again = self._plainly(context)
+        if again is None or (isinstance(again, Failure) and again.result != error.result):
+            return (
+                "with the same inputs the result differs from run to run: is there a race, or is "
+                "something read that nobody wrote?"
+            )
+        if self._plainly(context, tile=_TILE) is None:
+            return (
+                f"all sizes that are multiples of {_TILE} are right: are the edges guarded, where "
+                "a tile or a block reaches past the array?"
+            )
+        return ""
+
+    def _plainly(self, context: Context, **changes: Any) -> Failure | ChildError | None:
+        """What the check raises, run again in a fresh tree."""
+        with _copy(context.tree) as copy:
+            values = {**_values(context), "tree": copy, "seconds": self._seconds(), **changes}
+            return self._rerun(Context(**values))
+
+    # The emulated GPU: the checked build.
+
+    def _checked(self, context: Context) -> tuple[list[dict[str, Any]], str]:
+        tree = self._checked_tree()
+        with _copy(tree) as copy, tempfile.TemporaryFile() as file:
+            # The file has no name that the child could replace, and outlives the child.
+            os.fchmod(file.fileno(), 0o666)
+            env = {"DLSYS_CHECKED": "1", "EMULATOR_FINDINGS": f"/dev/fd/{file.fileno()}"}
+            values = _watched(context, copy, self._seconds())
+            values |= {"env": {**context.env, **env}, "fds": (file.fileno(),)}
+            ended = self._rerun(_Checked(**values))
+            entries, broken = read_entries(read_file(file.fileno()))
+        notes = [str(ended)] if isinstance(ended, ChildError) and not entries else []
+        notes += [f"{broken} lines of findings are malformed"] if broken else []
+        found, more = self._resolve(tree, entries) if entries else ([], 0)
+        notes += [f"{more} more findings are left out"] if more else []
+        notes += ["nothing was found"] if not found else []
+        return found, "; ".join(notes)
+
+    def _checked_tree(self) -> Path:
+        """The submission in a tree of its own, built checked at the first call."""
+        if self._refusal:
+            raise NoFindings(self._refusal)
+        if self._tree is None:
+            try:
+                self._tree = self._build(self._prebuilt())
+            except NoFindings as refusal:
+                self._refusal = str(refusal)
+                raise
+        return self._tree
+
+    def _build(self, prebuilt: Path) -> Path:
+        self._scratch = Scratch()
+        tree = self._scratch.path
+        shutil.copytree(prebuilt / "build", tree / "build", dirs_exist_ok=True)
+        build.copy_pristine(tree)
+        build.lay_over(tree, self._taken)
+        limits = Limits(wall=self._budget.build)
+        command = build.make_command("emulated", checked=True)
+        view = dataclasses.replace(self._view, writable=(tree / "build",))
+        done = sandbox.run(command, tree, build.build_environment(), limits, view)
+        if done.rc != 0:
+            error = compiler.first_error(done.output, self._taken)
+            raise NoFindings(f"the checked build failed: {error or done.reason}")
+        return tree
+
+    def _resolve(
+        self, tree: Path, entries: list[dict[str, Any]]
+    ) -> tuple[list[dict[str, Any]], int]:
+        """Findings with lines and words, by a process in the sandbox."""
+        work = tree / "build"
+        (work / "findings.jsonl").write_text("".join(json.dumps(e) + "\n" for e in entries))
+        shutil.copyfile(_RESOLVER, work / "resolve.py")
+        names = ("build/resolve.py", "emulator", "build/findings.jsonl")
+        library = str(tree / build.CHECKED_LIBRARY)
+        argv = [sys.executable, "-I", "-B", *names, library]
+        done = sandbox.run(argv, tree, limits=_RESOLVING, view=self._view)
+        if done.rc != 0:
+            said = done.output.strip().rpartition("\n")[2][:200]
+            raise NoFindings(f"the findings can't be read ({done.reason}): {said}")
+        return read_resolved(done.output, self._files())
+
+    def _files(self) -> dict[str, bytes]:
+        """The files of the tree, which may be quoted."""
+        if not self._sources:
+            files = build.tree_files(build.PRISTINE)
+            self._sources = {str(name): (build.PRISTINE / name).read_bytes() for name in files}
+            self._sources |= self._taken
+        return self._sources
+
+    # A real GPU: compute-sanitizer.
+
+    def _sanitized(self, context: Context) -> tuple[list[dict[str, Any]], str]:
+        path = sanitizer.find()
+        if not path:
+            raise NoFindings("compute-sanitizer is not on this machine")
+        found, notes = [], []
+        end = time.monotonic() + self._seconds()
+        for tool in sanitizer.TOOLS:
+            left = min(self._left, end - time.monotonic())
+            if left < _LEAST:
+                notes.append(f"no time was left for {tool}")
+                continue
+            text = self._under(context, sanitizer.command(path, tool), left)
+            if "COMPUTE-SANITIZER" not in text:
+                notes.append(f"{tool} did not run")
+            some, more = sanitizer.parse(text, tool, str(context.tree), self._files())
+            found += some
+            notes += [f"{more} more findings of {tool} are left out"] if more else []
+        notes += ["nothing was found"] if not found else []
+        return found, "; ".join(notes)
+
+    def _under(self, context: Context, command: tuple[str, ...], seconds: float) -> str:
+        """Everything that is printed when the check runs behind a command."""
+        with _copy(context.tree) as copy:
+            again = _Sanitized(**_watched(context, copy, seconds), wrap=command)
+            self._rerun(again)
+        # Paths in the copy are told as those of the tree.
+        return "\n".join(again.printed).replace(str(copy), str(context.tree))
+
+
+@contextlib.contextmanager
+def _copy(tree: Path) -> Iterator[Path]:
+    """A fresh copy of a built tree, without its objects."""
+    with scratch_folder() as folder:
+        copy = folder / "tree"
+        shutil.copytree(tree, copy, ignore=shutil.ignore_patterns("obj", "__pycache__"))
+        yield copy
+
+
+def _values(context: Context) -> dict[str, Any]:
+    """What makes a context like another, with facts of its own."""
+    names = [f.name for f in dataclasses.fields(Context) if f.name != "facts"]
+    return {name: getattr(context, name) for name in names}
+
+
+def _watched(context: Context, tree: Path, seconds: float) -> dict[str, Any]:
+    """The same for a run under a tool."""
+    values = _values(context)
+    del values["wrap"]
+    rubric = _smaller(context.rubric)
+    return {**values, "tree": tree, "seconds": seconds, "watched": True, "rubric": rubric}
+
+
+def _smaller(rubric: Rubric) -> Rubric:
+    """The rubric with trainings of two batches, since every access takes long."""
+    mnist = {
+        name: {**row, "train": 2 * row["batch"], "valid": row["batch"], "epochs": 1}
+        if isinstance(row, dict)
+        else row
+        for name, row in rubric.mnist.items()
+    }
+    return dataclasses.replace(rubric, mnist=mnist)
