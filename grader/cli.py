@@ -12,6 +12,7 @@ from rich.console import Console
 from grader import __version__
 from grader.bench import bench
 from grader.build import KIT, PRISTINE
+from grader.isolation import LEVELS, IsolationError
 from grader.release import ReleaseError, release, stale
 from grader.replay import Replay, ReplayError, replay
 from grader.report import show_report, show_result
@@ -62,6 +63,8 @@ def _add_grade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command.add_argument("--seed", default="", help="the secret of the run, hex; default: new")
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
     command.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the built tree there")
+    command.add_argument("--isolation", default="auto", choices=["auto", *LEVELS],
+                         help="how student code is contained; default: the best here")  # fmt: skip
     command.set_defaults(run=_grade)
 
 
@@ -113,6 +116,7 @@ def _grade(options: argparse.Namespace, console: Console) -> int:
         only=tuple(options.only),
         output=options.json,
         keep=options.keep,
+        isolation=options.isolation,
     )
     with console.status("building the kit; the first time takes a minute") as status:
 
@@ -200,7 +204,7 @@ def main(arguments: list[str] | None = None) -> int:
     console = Console(highlight=False, soft_wrap=True)
     try:
         return int(options.run(options, console))
-    except (RubricError, ReleaseError, ReplayError) as error:
+    except (RubricError, ReleaseError, ReplayError, IsolationError) as error:
         print(f"grader: {error}", file=sys.stderr)
         return USAGE
     except (GraderError, OSError) as error:

@@ -23,9 +23,11 @@ from grader import build, compiler, sandbox, sanitizer
 from grader.checks import CHECKS, ON_GPU, REPEATABLE, Context, Failure
 from grader.checks.context import Session
 from grader.findings import Malformed, read_entries, read_file, read_resolved
+from grader.isolation import View
 from grader.remote import ChildDied, ChildError, Remote, StudentError
 from grader.rubric import Rubric
 from grader.sandbox import Limits
+from grader.scratch import Scratch, scratch_folder
 
 _RESOLVER = Path(__file__).with_name("resolve.py")
 _RESOLVING = Limits(wall=30, cpu=30, memory=2 << 30, file_size=16 << 20)
@@ -113,14 +115,20 @@ class Diagnosis:
     """Explains the failures of one submission. Used in a `with`, which removes what it built."""
 
     def __init__(
-        self, taken: Mapping[str, bytes], rubric: Rubric, prebuilt: Callable[[], Path]
+        self,
+        taken: Mapping[str, bytes],
+        rubric: Rubric,
+        prebuilt: Callable[[], Path],
+        view: View,
     ) -> None:
-        """`taken` are the submission's files; `prebuilt` gives the pristine tree, built checked."""
+        """`taken` are the submission's files; `prebuilt` gives the pristine tree, built checked;
+        `view` is what student code sees."""
         self._taken = taken
         self._budget = rubric.findings
         self._left = rubric.findings.total
         self._prebuilt = prebuilt
-        self._folder: Path | None = None
+        self._view = view
+        self._scratch: Scratch | None = None
         self._tree: Path | None = None
         self._refusal = ""
         self._sources: dict[str, bytes] = {}
@@ -129,8 +137,8 @@ class Diagnosis:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._scratch:
+            self._scratch.remove()
 
     def explain(self, context: Context, error: Exception) -> Explanation:
         """Findings about the failure of a check. Never raises."""
@@ -228,14 +236,15 @@ class Diagnosis:
         return self._tree
 
     def _build(self, prebuilt: Path) -> Path:
-        self._folder = Path(tempfile.mkdtemp(prefix="grader-checked-"))
-        tree = Path(os.path.realpath(self._folder))
+        self._scratch = Scratch()
+        tree = self._scratch.path
         shutil.copytree(prebuilt / "build", tree / "build", dirs_exist_ok=True)
         build.copy_pristine(tree)
         build.lay_over(tree, self._taken)
         limits = Limits(wall=self._budget.build)
         command = build.make_command("emulated", checked=True)
-        done = sandbox.run(command, tree, build.build_environment(), limits)
+        view = dataclasses.replace(self._view, writable=(tree / "build",))
+        done = sandbox.run(command, tree, build.build_environment(), limits, view)
         if done.rc != 0:
             error = compiler.first_error(done.output, self._taken)
             raise NoFindings(f"the checked build failed: {error or done.reason}")
@@ -251,7 +260,7 @@ class Diagnosis:
         names = ("build/resolve.py", "emulator", "build/findings.jsonl")
         library = str(tree / build.CHECKED_LIBRARY)
         argv = [sys.executable, "-I", "-B", *names, library]
-        done = sandbox.run(argv, tree, limits=_RESOLVING)
+        done = sandbox.run(argv, tree, limits=_RESOLVING, view=self._view)
         if done.rc != 0:
             said = done.output.strip().rpartition("\n")[2][:200]
             raise NoFindings(f"the findings can't be read ({done.reason}): {said}")
@@ -299,8 +308,8 @@ class Diagnosis:
 @contextlib.contextmanager
 def _copy(tree: Path) -> Iterator[Path]:
     """A fresh copy of a built tree, without its objects."""
-    with tempfile.TemporaryDirectory(prefix="grader-") as folder:
-        copy = Path(folder) / "tree"
+    with scratch_folder() as folder:
+        copy = folder / "tree"
         shutil.copytree(tree, copy, ignore=shutil.ignore_patterns("obj", "__pycache__"))
         yield copy
 

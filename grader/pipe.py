@@ -14,14 +14,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from grader import sandbox
-from grader.sandbox import Limits, OutputLimitError, plain
+from grader.isolation import View
+from grader.sandbox import LimitError, Limits, plain
 
 WORKER = Path(__file__).with_name("worker.py")
 DTYPES = frozenset(
@@ -71,12 +72,20 @@ class ChildTimeout(ChildError):
         super().__init__(f"not finished within {seconds:g} s{kind}: {doing}")
 
 
-class OutputFlood(ChildError):
-    """The child printed more than `limit` bytes."""
+_EXCESS = {
+    "output": "printed more than {} bytes",
+    "memory": "used more than {} bytes of memory",
+    "disk": "wrote more than {} bytes to the disk",
+    "processes": "started more than {} processes and threads",
+}
 
-    def __init__(self, limit: int, doing: str) -> None:
-        self.limit, self.doing = limit, doing
-        super().__init__(f"printed more than {limit} bytes while running: {doing}")
+
+class ChildExcess(ChildError):
+    """The child used more than `limit` of `kind`: output, memory, disk (bytes) or processes."""
+
+    def __init__(self, kind: str, limit: int, doing: str) -> None:
+        self.kind, self.limit, self.doing = kind, limit, doing
+        super().__init__(f"{_EXCESS[kind].format(f'{limit:,}')} while running: {doing}")
 
 
 class ProtocolError(ChildError):
@@ -113,6 +122,7 @@ class Pipe:
         limits: Limits,
         env: Mapping[str, str] | None,
         max_reply: int,
+        view: View,
         wrap: Sequence[str] = (),
         fds: Sequence[int] = (),
     ) -> None:
@@ -124,7 +134,8 @@ class Pipe:
         config = json.dumps({"sys_path": sys_path, "root": str(root)})
         argv = [*wrap, str(python), "-I", "-B", "-u", str(WORKER), *map(str, theirs), config]
         try:
-            self.child = sandbox.start(argv, root, env, limits, (*theirs, *fds))
+            seen = replace(view, readable=(*view.readable, WORKER))
+            self.child = sandbox.start(argv, root, env, limits, (*theirs, *fds), seen)
         except BaseException:
             self._close()
             raise
@@ -145,7 +156,7 @@ class Pipe:
         try:
             self._receive("ready")
             self._ready = True
-        except (EOFError, TimeoutError, OutputLimitError, ProtocolError) as error:
+        except (EOFError, TimeoutError, LimitError, ProtocolError) as error:
             rc = self.farewell()
             self.end()
             raise StartError(
@@ -182,7 +193,7 @@ class Pipe:
 
     def farewell(self) -> int | None:
         """The exit code of a child whose pipe has ended; None if the child itself has not."""
-        with contextlib.suppress(TimeoutError, OutputLimitError):
+        with contextlib.suppress(TimeoutError, LimitError):
             if not self.child.wait(time.monotonic() + _GRACE):
                 return self.child.kill()
         return None
@@ -193,7 +204,7 @@ class Pipe:
             return
         self.dismissed = True
         os.close(self._requests)
-        with contextlib.suppress(TimeoutError, OutputLimitError):
+        with contextlib.suppress(TimeoutError, LimitError):
             self.child.wait(min(self.deadline[0], time.monotonic() + seconds))
         self.end()
 

@@ -13,27 +13,28 @@ from typing import Any, NoReturn
 import numpy as np
 
 from grader import sandbox
+from grader.isolation import View
 from grader.pipe import (
     DTYPES,
     ChildDied,
     ChildError,
+    ChildExcess,
     ChildTimeout,
     Opaque,
-    OutputFlood,
     Pipe,
     ProtocolError,
     StartError,
     parse_reply,
 )
-from grader.sandbox import Limits, OutputLimitError
+from grader.sandbox import LimitError, Limits
 
 __all__ = [
     "BUILTINS",
     "ChildDied",
     "ChildError",
+    "ChildExcess",
     "ChildTimeout",
     "Opaque",
-    "OutputFlood",
     "ProtocolError",
     "Proxy",
     "Remote",
@@ -165,6 +166,7 @@ class Remote:
         env: Mapping[str, str] | None = None,
         *,
         max_reply: int = 1 << 30,
+        view: View | None = None,
         wrap: Sequence[str] = (),
         fds: Sequence[int] = (),
     ) -> None:
@@ -174,10 +176,12 @@ class Remote:
             python, sys_path, limits, env: of the child.
             root: the student's tree and the working folder.
             max_reply: in bytes.
+            view: what the child sees beside; by default, all that the user sees.
             wrap: a command that runs the child's, compute-sanitizer say.
             fds: descriptors that the child inherits.
         """
-        self._pipe = Pipe(python, sys_path, root, limits or Limits(), env, max_reply, wrap, fds)
+        limits, view = limits or Limits(), view or View()
+        self._pipe = Pipe(python, sys_path, root, limits, env, max_reply, view, wrap, fds)
         self._queue: list[_Instruction] = []
         self._arrays: list[np.ndarray[Any, Any]] = []
         self._void: dict[int, tuple[tuple[str, ...], str, str, str]] = {}
@@ -312,7 +316,7 @@ class Remote:
                 [[i.action, i.target, i.args] for i in batch], arrays
             )
             values, error = parse_reply(header, received, len(batch))
-        except (EOFError, TimeoutError, OutputLimitError, ProtocolError) as stop:
+        except (EOFError, TimeoutError, LimitError, ProtocolError) as stop:
             self._end(self._diagnose(stop, batch))
         if error is not None:
             self._fail(batch, *error)
@@ -333,8 +337,8 @@ class Remote:
         limits = self._pipe.child.limits
         if isinstance(stop, TimeoutError):
             return ChildTimeout(self._pipe.deadline[1], doing)
-        if isinstance(stop, OutputLimitError):
-            return OutputFlood(limits.output, doing)
+        if isinstance(stop, LimitError):
+            return ChildExcess(stop.kind, getattr(limits, stop.kind), doing)
         if isinstance(stop, ProtocolError):
             stop.doing = doing
             return stop

@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from grader import __version__, build, sandbox
+from grader import __version__, build, isolation, sandbox
 from grader.checks import CHECKS, Context, Failure
 from grader.compiler import excerpt, first_error, last_step
 from grader.diagnosis import Diagnosis, Explanation
 from grader.findings import place_of, quote
 from grader.remote import ChildError, Remote, StartError
 from grader.rubric import Row, Rubric, RubricError
+from grader.scratch import scratch_folder, sweep
 from grader.submission import SubmissionError, load_submission
 from grader.wording import explain, tail
 
@@ -134,6 +135,7 @@ class Options:
         only: names of checks, with what they require; all if empty.
         output: where the JSON is written after every check, or None.
         keep: folder for the submission's tree, kept afterwards, or None.
+        isolation: "auto" for the strongest level that works here, or a level.
         on_check: is given what every check is given, before the check runs.
     """
 
@@ -144,6 +146,7 @@ class Options:
     only: tuple[str, ...] = ()
     output: Path | None = None
     keep: Path | None = None
+    isolation: str = "auto"
     on_check: Callable[[Context], None] = lambda context: None
 
 
@@ -157,6 +160,7 @@ def grade(
         GraderError: the kit can't be built on this machine, or its device does not work.
     """
     started = time.monotonic()
+    sweep()
     rows = _select(options.rubric, options.only)
     report = _empty_report(source, options)
     try:
@@ -169,7 +173,10 @@ def grade(
     prebuilt = _prebuilt(options.device)
     _check_device(prebuilt)
     explain = Diagnosis(
-        submission.taken, options.rubric, lambda: _prebuilt("emulated", checked=True)
+        submission.taken,
+        options.rubric,
+        lambda: _prebuilt("emulated", checked=True),
+        _view(report, options),
     )
     with explain as diagnosis, _workspace(options.keep) as tree:
         shutil.copytree(prebuilt / "build", tree / "build", dirs_exist_ok=True)
@@ -204,7 +211,7 @@ def _empty_report(source: Path, options: Options) -> Report:
         profile=options.rubric.profile,
         title=options.rubric.title,
         device=options.device,
-        isolation="process",
+        isolation=isolation.choose(options.isolation),
         seed=options.seed or secrets.token_hex(16),
         started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         notes=[],
@@ -233,11 +240,8 @@ def _workspace(keep: Path | None) -> Iterator[Path]:
         keep.mkdir(parents=True, exist_ok=True)
         yield keep
         return
-    folder = Path(tempfile.mkdtemp(prefix="grader-"))
-    try:
+    with scratch_folder() as folder:
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _prebuilt(device: str, checked: bool = False) -> Path:
@@ -325,7 +329,7 @@ def _run(
     passed = {result.check for result in report.results if result.status == PASS}
     missing = [name for name in row.requires if name not in passed]
     if built is None:
-        result = _build(row, tree, options, taken)
+        result = _build(row, tree, report, options, taken)
     elif missing and _is_hole(row.task, built, options.rubric):
         result = _result(row, FAIL, message=f"task {row.task} is not written yet")
     elif missing:
@@ -360,11 +364,21 @@ def _skip(row: Row, why: str) -> Result:
     return _result(row, SKIPPED, message=why)
 
 
-def _build(row: Row, tree: Path, options: Options, taken: Mapping[str, bytes]) -> Result:
+def _view(report: Report, options: Options, *writable: Path) -> isolation.View:
+    """What student code sees: its tree, and neither other submissions nor reports."""
+    hidden = [Path(report.submission).resolve().parent]
+    hidden += [options.output.resolve().parent] if options.output else []
+    return isolation.View(report.isolation, writable=writable, hidden=tuple(hidden))
+
+
+def _build(
+    row: Row, tree: Path, report: Report, options: Options, taken: Mapping[str, bytes]
+) -> Result:
     """Compiles the submission. An error is the student's: the pristine tree did compile."""
     limits = sandbox.Limits(wall=row.seconds)
     environment = build.build_environment()
-    done = sandbox.run(build.make_command(options.device), tree, environment, limits)
+    view = _view(report, options, tree / "build")
+    done = sandbox.run(build.make_command(options.device), tree, environment, limits, view)
     if done.rc == 0:
         return _result(row, PASS, facts={"backend": build.backend_of(tree)})
     if done.reason == "timeout":
@@ -394,6 +408,7 @@ def _check(
         seconds=row.seconds,
         data=options.data,
         env=_child_environment(),
+        view=_view(report, options),
     )
     options.on_check(context)
     try:

@@ -8,53 +8,34 @@ import math
 import os
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader import usage
+from grader.isolation import View, confined
+from grader.scratch import Scratch
+
 MIB = 1 << 20
+_PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+_LOOK = 0.2  # seconds between two looks at what a child uses
 _KEEP = 32 << 10  # bytes of output kept at either end
 _CHUNK = 64 << 10
 _PATIENCE = 5.0  # seconds that a killed process has to vanish
 _PR_SET_CHILD_SUBREAPER = 36
 
-# Sets the limits and becomes the real program: limits can't be set between fork and exec from
-# Python without running Python code in a forked, perhaps threaded, parent. Python ignores two
-# signals at its start, and an ignored signal stays ignored over exec. 38 is PR_SET_NO_NEW_PRIVS.
-_SHIM = """\
-import os, resource, sys
-from signal import SIG_DFL, SIGPIPE, SIGXFSZ, signal
-for item in sys.argv[1].split():
-    name, soft, hard = item.split(":")
-    which = getattr(resource, "RLIMIT_" + name)
-    top = resource.getrlimit(which)[1]
-    cap = [int(n) if top == resource.RLIM_INFINITY else min(int(n), top) for n in (soft, hard)]
-    try:
-        resource.setrlimit(which, tuple(cap))
-    except (ValueError, OSError):
-        if sys.platform != "darwin":
-            raise
-signal(SIGPIPE, SIG_DFL)
-signal(SIGXFSZ, SIG_DFL)
-if sys.platform == "linux":
-    import ctypes
-    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
-try:
-    os.execvp(sys.argv[2], sys.argv[2:])
-except OSError as error:
-    sys.exit(f"cannot run {sys.argv[2]}: {error.strerror}")
-"""
 
+class LimitError(Exception):
+    """The child used more than its limits allow of `kind`: output, memory, disk or processes."""
 
-class OutputLimitError(Exception):
-    """The child printed more than its limits allow."""
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
 
 
 @dataclass(frozen=True)
@@ -62,24 +43,31 @@ class Limits:
     """What a child may use; None means no limit.
 
     `wall` and `cpu` are seconds (cpu: of one process, summed over its threads), the rest bytes:
-    `output` all it prints, `file_size` each file it writes, `memory` its address space (None
-    where CUDA runs: the driver reserves far more than it uses). `processes` counts all processes
-    and threads of the user, not only the child's, and does not bind root.
+    `output` all it prints, `file_size` each file it writes. Of the child and its descendants
+    together, looked at several times a second on Linux: `memory` what they hold without backing
+    by a file, `disk` what lies in the folders that they may write, `processes` their number with
+    threads. (A limit of the address space would do for none of it where CUDA runs: the driver
+    reserves far more than it uses.)
     """
 
     wall: float = 60.0
     cpu: float | None = 600.0
     output: int = 4 * MIB
     file_size: int | None = 1024 * MIB
-    memory: int | None = None
-    processes: int | None = None
+    memory: int | None = min(8192 * MIB, _PHYSICAL // 2)
+    disk: int | None = 2048 * MIB
+    processes: int | None = 1024
 
-    def as_words(self) -> str:
-        """The limits as the shim reads them: NAME:soft:hard, separated by spaces."""
-        cpu = None if self.cpu is None else math.ceil(self.cpu)
-        pairs = {"FSIZE": self.file_size, "AS": self.memory, "NPROC": self.processes}
-        words = [f"{name}:{n}:{n}" for name, n in pairs.items() if n is not None]
-        return " ".join(["CORE:0:0", *words, *([f"CPU:{cpu}:{cpu + 1}"] if cpu else [])])
+    def as_rlimits(self, own_user: bool) -> list[list[object]]:
+        """[name, soft, hard] of each; of processes only where the user is the child's alone."""
+        found: list[list[object]] = [["CORE", 0, 0]]
+        if self.file_size is not None:
+            found.append(["FSIZE", self.file_size, self.file_size])
+        if self.cpu is not None:
+            found.append(["CPU", math.ceil(self.cpu), math.ceil(self.cpu) + 1])
+        if self.processes is not None and own_user:
+            found.append(["NPROC", self.processes, self.processes])
+        return found
 
 
 def plain(text: str) -> str:
@@ -114,17 +102,18 @@ class Child:
     """A running process under limits. Whoever starts it must `kill` it, in a finally."""
 
     def __init__(
-        self, popen: subprocess.Popen[bytes], limits: Limits, level: str, home: Path
+        self, popen: subprocess.Popen[bytes], limits: Limits, view: View, home: Scratch
     ) -> None:
         assert popen.stdout is not None
         self.pid = popen.pid
         self.limits = limits
-        self.level = level
+        self.view = view
         self.output = Output()
         self.started = time.monotonic()
         self.deadline = self.started + limits.wall
         self._popen = popen
         self._home = home
+        self._next_look = time.monotonic() + _LOOK
         self._out: int | None = popen.stdout.fileno()
         self._pidfd = _open_pidfd(popen.pid)
         self._killed = False
@@ -134,7 +123,7 @@ class Child:
         """Waits until `fd` is ready (True) or the process has exited (False).
 
         Collects output all the while. `deadline` is a time.monotonic() time. Raises TimeoutError
-        past it, OutputLimitError when the child prints too much.
+        past it, LimitError when the child uses too much.
         """
         while True:
             left = deadline - time.monotonic()
@@ -143,6 +132,7 @@ class Child:
             ready = self._poll(fd, events, left)
             if self._out in ready:
                 self.collect()
+            self._look()
             if fd in ready:
                 return True
             if self.exited():
@@ -175,7 +165,7 @@ class Child:
                 raise EOFError from None
 
     def collect(self) -> None:
-        """Takes what has been printed so far. Raises OutputLimitError when it is too much."""
+        """Takes what has been printed so far. Raises LimitError when it is too much."""
         while self._out is not None:
             try:
                 chunk = os.read(self._out, _CHUNK)
@@ -183,7 +173,7 @@ class Child:
                 return
             self.output.add(chunk)
             if self.output.total > self.limits.output:
-                raise OutputLimitError
+                raise LimitError("output")
             if not chunk:
                 self._out = None
 
@@ -203,10 +193,12 @@ class Child:
         if not self._killed:
             self._end_processes()
             self._killed = True
-            with contextlib.suppress(OutputLimitError):
+            with contextlib.suppress(LimitError):
                 self.collect()
             self._release()
-        return self._popen.returncode
+        rc = self._popen.returncode
+        told = self.view.level == "bubblewrap" and rc is not None and 128 < rc < 192
+        return 128 - rc if told else rc  # how bubblewrap tells a signal
 
     def _end_processes(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -224,9 +216,22 @@ class Child:
                 poll.register(watched, select.POLLIN)
         if fd is not None:
             poll.register(fd, events)
-        if self._pidfd is None:
-            seconds = min(seconds, 0.01)
+        seconds = min(seconds, _LOOK if self._pidfd is not None else 0.01)
         return {ready for ready, _ in poll.poll(math.ceil(seconds * 1000))}
+
+    def _look(self) -> None:
+        """Now and then, whether memory, disk and processes are within their limits."""
+        if time.monotonic() < self._next_look:
+            return
+        limits, table = self.limits, usage.processes(self.pid)
+        if limits.processes is not None and sum(table.values()) > limits.processes:
+            raise LimitError("processes")
+        if limits.memory is not None and usage.memory(table) > limits.memory:
+            raise LimitError("memory")
+        folders = (self._home.path, *self.view.writable)
+        if limits.disk is not None and usage.disk(folders, limits.disk) > limits.disk:
+            raise LimitError("disk")
+        self._next_look = time.monotonic() + _LOOK
 
     def _release(self) -> None:
         assert self._popen.stdout is not None
@@ -235,7 +240,7 @@ class Child:
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
-        shutil.rmtree(self._home, ignore_errors=True)
+        self._home.remove()
 
 
 def start(
@@ -244,22 +249,24 @@ def start(
     env: Mapping[str, str] | None = None,
     limits: Limits | None = None,
     pass_fds: Sequence[int] = (),
+    view: View | None = None,
 ) -> Child:
     """Starts `argv` in its own session, with a clean environment plus `env`, and nothing on stdin.
 
-    HOME and TMPDIR are a fresh folder that goes with the child. A program that can't be run shows
-    as exit code 1 and a line of output. Raises OSError when `cwd` is no folder.
+    HOME and TMPDIR are a fresh folder that goes with the child; `view` tells what else it sees.
+    A program that can't be run shows as exit code 1 and a line of output. Raises OSError when
+    `cwd` is no folder.
     """
-    limits = limits or Limits()
-    home = Path(tempfile.mkdtemp(prefix="dlsys-child-"))
-    command, level = _contain(argv, limits)
+    limits, view = limits or Limits(), view or View()
+    home = Scratch()
     try:
+        command = confined(argv, Path(cwd).resolve(), home.path, limits.as_rlimits, view)
         with _LOCK:
             _adopt_orphans()
             popen = subprocess.Popen(
                 command,
                 cwd=cwd,
-                env=_environment(home) | dict(env or {}),
+                env=_environment(home.path) | dict(env or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -269,15 +276,9 @@ def start(
             )
             _LIVE.add(popen.pid)
     except BaseException:
-        shutil.rmtree(home, ignore_errors=True)
+        home.remove()
         raise
-    return Child(popen, limits, level, home)
-
-
-def _contain(argv: Sequence[str], limits: Limits) -> tuple[list[str], str]:
-    """The command that runs `argv` contained, and the level reached. Stronger levels go here."""
-    shim = [sys.executable, "-I", "-S", "-c", _SHIM, limits.as_words()]
-    return [*shim, *argv], "process"
+    return Child(popen, limits, view, home)
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -289,8 +290,9 @@ def _environment(home: Path) -> dict[str, str]:
 class Completed:
     """How a process ended.
 
-    `reason` is exit, signal, timeout, output, cpu or file_size; `rc` is the exit code (None unless
-    the reason is exit), `signal` the name of the signal that ended it, `seconds` wall time.
+    `reason` is exit, signal, timeout, cpu, file_size or the kind of a LimitError; `rc` is the exit
+    code (None unless the reason is exit), `signal` the name of the signal that ended it,
+    `seconds` wall time.
     """
 
     rc: int | None
@@ -305,16 +307,17 @@ def run(
     cwd: Path,
     env: Mapping[str, str] | None = None,
     limits: Limits | None = None,
+    view: View | None = None,
 ) -> Completed:
     """Runs `argv` to its end or its limits, ends its descendants, and tells how it went."""
-    child = start(argv, cwd, env, limits)
+    child = start(argv, cwd, env, limits, view=view)
     reason = "exit"
     try:
         child.wait(child.deadline)
     except TimeoutError:
         reason = "timeout"
-    except OutputLimitError:
-        reason = "output"
+    except LimitError as error:
+        reason = error.kind
     finally:
         rc = child.kill()
     seconds = time.monotonic() - child.started

@@ -15,6 +15,7 @@ import rewrite
 from cuda_tokens import Tokens
 from parameter_names import name_parameters
 from places import Place, Places
+from vector_copies import show_copies
 
 KERNEL = """\
 __global__ void add(int n, const float *a, float *out) {
@@ -157,6 +158,34 @@ def test_headers_are_told_apart(tmp_path):
     subprocess.run(command, cwd=tmp_path, check=True)
     assert 'emulator_parameters_1("a", "n");' in (tmp_path / "out/a.cc").read_text()
     assert 'emulator_parameters_src_b_cuh_1("b", "m");' in (tmp_path / "out/b.cuh").read_text()
+
+
+def shown(source):
+    """A source whose copied vectors are shown to clang, which are put in angle quotes here."""
+    text = rewrite.apply_edits(source, show_copies(Tokens(source)))
+    return text.replace("::emulator::whole(", "«")
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ("float4 v = in4[i];", "float4 v = «in4[i]);"),
+        ("const int2 v = f(a, b);", "const int2 v = «f(a, b));"),
+        ("float4 v = a, w = b;", "float4 v = a, w = b;"),
+        ("float4 v = {1, 2, 3, 4};", "float4 v = {1, 2, 3, 4};"),
+        ("void f(float4 v = zero);", "void f(float4 v = zero);"),
+        ("const float4& v = in4[i];", "const float4& v = in4[i];"),
+        ("#define LOAD float4 v = a[0]\nLOAD;", "#define LOAD float4 v = a[0]\nLOAD;"),
+        ("*reinterpret_cast<float4*>(p) = v;", "«*reinterpret_cast<float4*>(p)) = v;"),
+        ("f(reinterpret_cast<float4*>(p)[i]);", "f(«reinterpret_cast<float4*>(p)[i]));"),
+        ("if (b) *reinterpret_cast<int2*>(p) = v;", "if (b) «*reinterpret_cast<int2*>(p)) = v;"),
+        ("q = &*reinterpret_cast<float4*>(p);", "q = &*reinterpret_cast<float4*>(p);"),
+        ("q = reinterpret_cast<float4*>(p);", "q = reinterpret_cast<float4*>(p);"),
+        ("*reinterpret_cast<float4**>(p) = q;", "*reinterpret_cast<float4**>(p) = q;"),
+    ],
+)
+def test_copied_vectors_go_through_a_reference(source, seen):
+    assert shown(source) == seen
 
 
 def test_the_library_is_that_of_the_checked_build(tmp_path):

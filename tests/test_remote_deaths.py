@@ -12,8 +12,8 @@ from grader import pipe
 from grader.remote import (
     ChildDied,
     ChildError,
+    ChildExcess,
     ChildTimeout,
-    OutputFlood,
     Remote,
     StartError,
     StudentError,
@@ -142,9 +142,9 @@ def test_a_child_killed_while_its_copy_holds_the_pipe_is_a_death_at_once(failure
 
 def test_endless_printing_is_a_flood(failure):
     code = "def f():\n    while True: print('x' * 1000)"
-    error = failure(OutputFlood, code, "f", output=100_000)
+    error = failure(ChildExcess, code, "f", output=100_000)
     assert error.limit == 100_000
-    assert str(error) == "printed more than 100000 bytes while running: work.f()"
+    assert str(error) == "printed more than 100,000 bytes while running: work.f()"
 
 
 def test_a_worker_that_cannot_start_is_no_fault_of_the_student(tmp_path):

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from grader.sandbox import (
-    MIB,
+    LimitError,
     Limits,
     Output,
-    OutputLimitError,
     plain,
     run,
     signal_name,
@@ -110,12 +109,6 @@ def test_signals_that_python_ignores_are_back_to_their_default_in_the_program(tm
     ignored = int(done.output.split()[1], 16)
     assert not ignored >> (signal.SIGPIPE - 1) & 1
     assert not ignored >> (signal.SIGXFSZ - 1) & 1
-
-
-@linux_only
-def test_memory_over_the_limit_is_refused(tmp_path):
-    done = python(tmp_path, "bytearray(1 << 30)", memory=512 * MIB)
-    assert "MemoryError" in done.output
 
 
 def test_core_files_are_never_written(tmp_path):
@@ -225,7 +218,7 @@ def test_output_is_collected_while_another_pipe_is_awaited(tmp_path):
 def test_an_awaited_child_that_floods_raises(tmp_path):
     child = start(["yes"], tmp_path, limits=Limits(output=100_000))
     try:
-        with pytest.raises(OutputLimitError):
+        with pytest.raises(LimitError):
             child.wait(child.deadline)
     finally:
         child.kill()
@@ -257,9 +250,3 @@ def test_short_output_is_whole():
 
 def test_plain_text_has_no_escapes_or_surrogates():
     assert plain("a\x1b[31m\ud800b\n\tc\r") == "a[31m?b\n\tc"
-
-
-def test_the_level_of_containment_is_told(tmp_path):
-    child = start(["true"], tmp_path)
-    child.kill()
-    assert child.level == "process"

@@ -15,6 +15,7 @@ import numpy as np
 from grader.checks.calls import Call
 from grader.checks.compare import Array, Failure
 from grader.checks.device import Device
+from grader.isolation import View
 from grader.remote import Opaque, Proxy, Remote, StudentError
 from grader.rubric import Rubric
 from grader.sandbox import Limits
@@ -122,6 +123,7 @@ class Context:
         seconds: wall time for all its children.
         data: folder of MNIST, or None to search for it.
         env: environment of the children.
+        view: what they see beside their tree.
         facts: what the check measured, for the report.
         call: writes down the last call that was made, if the check keeps its calls.
         watched: whether a tool looks at every access: that takes long, so large sizes are
@@ -138,6 +140,7 @@ class Context:
     seconds: float
     data: Path | None = None
     env: dict[str, str] = field(default_factory=dict)
+    view: View = field(default_factory=View)
     facts: dict[str, Any] = field(default_factory=dict)
     call: Callable[[], Call] | None = None
     watched: bool = False
@@ -173,8 +176,10 @@ class Context:
         """The submission in a new child process."""
         limits = Limits(wall=self.seconds, cpu=None)  # BLAS may keep many cores busy
         paths = [str(self.tree / "python")]
-        started = Remote(sys.executable, paths, self.tree, limits, self.env, wrap=self.wrap,
-                         fds=self.fds)  # fmt: skip
+        started = Remote(
+            *(sys.executable, paths, self.tree, limits, self.env),
+            view=self.view, wrap=self.wrap, fds=self.fds,
+        )  # fmt: skip
         with started as remote:
             yield Session(remote, self._note)
 

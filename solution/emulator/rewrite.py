@@ -8,7 +8,8 @@ Macros do most of it (include/emulator/language.h). What they cannot do is done 
 - a `__shared__` variable becomes a reference into the block's memory, see emulator/shared.h;
   a static one gets a check that it fits into the 48 KB of a block;
 - what the emulated GPU does not have is marked for the compiler to refuse, see refusals.py;
-- for the checked build (--checked), the names of a kernel's parameters stand behind it.
+- for the checked build (--checked), the names of a kernel's parameters stand behind it, and
+  copied vectors are shown to the compiler, see vector_copies.py.
 
 Headers of the source's own folder, `#include "x.cuh"`, are treated alike and written next to the
 output, where the compiler finds them first; OUTPUT.d tells make which ones.
@@ -31,6 +32,7 @@ from parameter_names import name_parameters, prefix_of
 from program import Program
 from refusals import refuse_in_kernels, refuse_missing
 from shared_variables import rewrite_shared
+from vector_copies import show_copies
 
 PASSES = (
     rewrite_launches,
@@ -64,14 +66,15 @@ def rewrite(source, path, program=None, named=None):
     """Plain C++ for a CUDA source; its compiler errors will name `path`.
 
     With a loops.Program, whose `sources` have this one, kernels become loops where they can.
-    With `named`, a prefix (or ""), the names of the kernels' parameters are kept.
+    With `named`, a prefix (or ""), it is for the checked build, and the names of the kernels'
+    parameters are kept.
     """
     tokens = program.sources[path] if program else Tokens(source)
     edits = [edit for rewrite_pass in PASSES for edit in rewrite_pass(tokens)]
     if program:
         edits += add_loops(program, edits, path)
     if named is not None:
-        edits += name_parameters(tokens, named)
+        edits += name_parameters(tokens, named) + show_copies(tokens)
     quoted = path.replace("\\", "\\\\").replace('"', '\\"')
     return PROLOGUE + '#line 1 "%s"\n' % quoted + apply_edits(source, edits)
 

@@ -138,8 +138,10 @@ def checked(fast, slow, rng, rounds):
             if target is None:
                 continue
             slower, faster, spread = compare(theirs, [ours], 1, rounds)
-            print(f"{name:28}{slower * 1e3:>7.0f} ms{faster * 1e3:>7.2f} ms{slower / faster:>8.1f}"
-                  f"{target:>8}{spread:>8.2f}{'' if slower <= target * faster else '  too slow'}")  # fmt: skip
+            ratio = slower / faster
+            verdict = "" if ratio <= target else "  too slow"
+            print(f"{name:28}{slower * 1e3:>7.0f} ms{faster * 1e3:>7.2f} ms{ratio:>8.1f}"
+                  f"{target:>8}{spread:>8.2f}{verdict}")  # fmt: skip
 
 
 def main():

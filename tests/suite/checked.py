@@ -9,7 +9,6 @@ import os
 import shlex
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import emulated
@@ -59,16 +58,6 @@ def differences(program, findings):
     return []
 
 
-def built(folder, programs, cxx=None):
-    """The library and programs, in a folder."""
-    kit = CheckedKit(folder, cxx)
-    kit.build_library()
-    kit.precompile()
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(kit.build_program, programs))
-    return kit
-
-
 def main():
     """Runs what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -79,7 +68,7 @@ def main():
     programs = [program for program in manifest.programs() if arguments.name in program.name]
     found, surprises = {}, 0
     with tempfile.TemporaryDirectory() as temporary:
-        kit = built(Path(arguments.folder or temporary), programs)
+        kit = emulated.built(CheckedKit(Path(arguments.folder or temporary)), programs)
         for program in programs:
             findings, done = kit.findings(program)
             found[program.name] = report.as_json(findings)

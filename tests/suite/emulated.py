@@ -53,9 +53,8 @@ class SuiteKit(emulator_kit.Kit):
         return self.call(self.folder / program.name, env=env)
 
 
-def built(folder, programs):
-    """The library and programs, in a folder."""
-    kit = SuiteKit(folder)
+def built(kit, programs):
+    """A kit with its library and programs."""
     kit.build_library()
     kit.precompile()
     with ThreadPoolExecutor() as pool:
@@ -70,7 +69,7 @@ def main():
     arguments = parser.parse_args()
     programs = [program for program in manifest.programs() if arguments.name in program.name]
     with tempfile.TemporaryDirectory() as folder:
-        kit = built(Path(folder), programs)
+        kit = built(SuiteKit(Path(folder)), programs)
         for program in programs:
             done = kit.run(program)
             print(f"--- {program.name}: exit status {done.returncode}")

@@ -103,6 +103,7 @@ void note_read(State* s, const Part& part, Word* word, const Record& reader, uns
 }
 
 void note_write(State* s, const Part& part, Word* word, unsigned bytes) {
+  mark_word(word, 0);
   // A plain write stays known below the atomics of its block: those of other blocks race with it.
   Record plain(word->write);
   if (part.access == Access::kAtomic && part.region.begin != s->shared.begin && !plain.flag() &&

@@ -23,6 +23,17 @@ void access_of_host(uintptr_t address, size_t size, bool write, const void* plac
 /*! \brief For EMULATOR_THREAD, and for advice. */
 void watch_access(State* s, uintptr_t address, size_t size, bool write, const void* place);
 
+/*! \brief Whether a read of a word, at an offset in device memory, tells nothing new. */
+inline bool is_settled(uintptr_t offset) {
+  return __atomic_load_n(&settled_words[offset >> 2], __ATOMIC_RELAXED) == settled_tag;
+}
+
+/*! \brief Marks the shadow of a word with settled_tag, or with 0: not settled. */
+inline void mark_word(const Word* word, unsigned char tag) {
+  if (is_device_word(word))
+    __atomic_store_n(&settled_words[word - device_region.words], tag, __ATOMIC_RELAXED);
+}
+
 /*! \brief One word: true if nothing more has to be looked at. */
 template <bool write>
 inline bool is_fine(State* s, Word* word, unsigned bytes, const void* place) {
@@ -41,7 +52,10 @@ inline bool is_fine(State* s, Word* word, unsigned bytes, const void* place) {
   }
   if ((written & bytes) != bytes) return false;
   if (reader.who() == s->who) return true;
-  if ((read & kSeveral) && reader.segment() >= launch_first) return true;
+  if ((read & kSeveral) && reader.segment() >= launch_first) {
+    if ((written & 15) == 15 && last.segment() < unordered_first) mark_word(word, settled_tag);
+    return true;
+  }
   if (reader.flag() && reader.segment() >= s->interval_first) return true;
   if (reader.segment() >= launch_first) return false;
   __atomic_store_n(&word->read, Record(s->who, place_of(place), false, bytes, kAllocated).bits(),
@@ -59,6 +73,9 @@ inline void access(void* ptr, const void* place) {
   if (s->pending) settle(s, address, write);
   if (s->watched) watch_access(s, address, size, write, place);
   bool on_device = device_region.has(address);
+  if (!write && size == 4 && on_device && (address & 3) == 0 &&
+      is_settled(address - device_region.begin))
+    return;
   if (!on_device && s->owns(address)) return;
   if (!on_device && !s->shared.has(address))
     return access_elsewhere(s, address, size, write ? Access::kWrite : Access::kRead, place);

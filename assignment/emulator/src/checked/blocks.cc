@@ -71,6 +71,18 @@ uint3 index_of(int thread, const dim3& size) {
   return {i % size.x, i / size.x % size.y, i / size.x / size.y};
 }
 
+// A thread waits at a barrier, and another of its block is or was last somewhere else.
+void add_barrier_finding(const char* kind, int waiting, int other, const void* other_place) {
+  Finding finding = barrier_finding(kind, state->barriers[waiting]);
+  finding.who.thread = index_of(waiting, blockDim);
+  finding.has_other = true;
+  finding.other_at.address = other_place;
+  finding.other.known = true;
+  finding.other.block = blockIdx;
+  finding.other.thread = index_of(other, blockDim);
+  add_finding(finding);
+}
+
 }  // namespace
 
 bool find_shared(size_t offset, std::string* name, size_t* start, size_t* size) {
@@ -153,27 +165,13 @@ void barrier_released(const Block& block) {
     if (s->barriers[i] == nullptr) continue;
     if (first < 0) first = i;
     if (s->barriers[i] == s->barriers[first]) continue;
-    Finding finding = barrier_finding("different barriers", s->barriers[first]);
-    finding.who.thread = index_of(first, blockDim);
-    finding.has_other = true;
-    finding.other_at.address = s->barriers[i];
-    finding.other.known = true;
-    finding.other.block = blockIdx;
-    finding.other.thread = index_of(i, blockDim);
-    add_finding(finding);
+    add_barrier_finding("different barriers", first, i, s->barriers[i]);
     break;
   }
   // Did one that ended pass by this barrier? report.py can tell by the lines.
   for (int i = 0; first >= 0 && i < block.count(); ++i) {
     if (!s->ended[i] || s->last_places[i] == nullptr) continue;
-    Finding finding = barrier_finding("barrier not reached", s->barriers[first]);
-    finding.who.thread = index_of(first, blockDim);
-    finding.has_other = true;
-    finding.other_at.address = s->last_places[i];
-    finding.other.known = true;
-    finding.other.block = blockIdx;
-    finding.other.thread = index_of(i, blockDim);
-    add_finding(finding);
+    add_barrier_finding("barrier not reached", first, i, s->last_places[i]);
   }
   std::fill(s->barriers, s->barriers + kMaxThreads, nullptr);
   begin_interval(s);

@@ -123,7 +123,7 @@ HostCall::~HostCall() {
 
 Site site_of_host() { return here; }
 
-void arena_reserved(uintptr_t begin, size_t size) { device_region = make_region(begin, size); }
+void arena_reserved(uintptr_t begin, size_t size) { make_device_region(begin, size); }
 
 void allocated(uintptr_t start, size_t size) {
   set_allocated(device_region, start, size, false);
@@ -222,6 +222,7 @@ void launch_begins(const Grid& grid) {
   forget_unread();
   use_program(grid);
   reset_order();
+  unsettle_words();
 }
 
 void launch_refused(const Grid& grid, const char* why) {

@@ -16,6 +16,8 @@ namespace checked {
 
 Region device_region = {0, 0, nullptr};
 Region program_region = {0, 0, nullptr};
+unsigned char* settled_words = nullptr;
+unsigned char settled_tag = 1;
 
 namespace {
 
@@ -36,22 +38,38 @@ void for_each_word(const Region& region, uintptr_t begin, size_t size, Change ch
     change(word, bytes_of(address, begin, end));
 }
 
-}  // namespace
-
-Region make_region(uintptr_t begin, size_t size) {
-  begin &= ~uintptr_t(3);
-  size_t bytes = (size / 4 + 2) * sizeof(Word);
+// Address space whose pages come, as zeros, when they are used.
+void* reserve(size_t bytes) {
   void* memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
-    std::fprintf(stderr, "emulated GPU: no address space to check %zu bytes of memory\n", size);
+    std::fprintf(stderr, "emulated GPU: no address space to check %zu bytes of memory\n", bytes);
     std::abort();
   }
 #ifdef MADV_HUGEPAGE
   // A kernel that walks down the columns of a matrix would else miss the TLB at each access.
   madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
-  return {begin, size, static_cast<Word*>(memory)};
+  return memory;
+}
+
+}  // namespace
+
+Region make_region(uintptr_t begin, size_t size) {
+  begin &= ~uintptr_t(3);
+  return {begin, size, static_cast<Word*>(reserve((size / 4 + 2) * sizeof(Word)))};
+}
+
+void make_device_region(uintptr_t begin, size_t size) {
+  device_region = make_region(begin, size);
+  settled_words = static_cast<unsigned char*>(reserve(size / 4));
+}
+
+void unsettle_words() {
+  if (++settled_tag != 0 || settled_words == nullptr) return;
+  settled_tag = 1;
+  munmap(settled_words, device_region.size / 4);
+  settled_words = static_cast<unsigned char*>(reserve(device_region.size / 4));
 }
 
 void drop_region(Region* region) {

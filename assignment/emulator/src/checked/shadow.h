@@ -76,6 +76,24 @@ void drop_region(Region* region);
 
 /*! \brief Device memory. */
 extern Region device_region EMULATOR_HIDDEN;
+/*!
+ * \brief A byte for each word of device memory: what most reads need to know, in a sixteenth of
+ * the shadow's cache lines.
+ *
+ * It is `settled_tag`, which changes with each launch, if the whole word is allocated and has a
+ * value, nothing of this launch or before it that is not ordered wrote it, and several blocks read
+ * it: then one more read tells nothing new. A write clears it.
+ */
+extern unsigned char* settled_words EMULATOR_HIDDEN;
+extern unsigned char settled_tag EMULATOR_HIDDEN;
+/*! \brief Whether this is the shadow of device memory. */
+inline bool is_device_word(const Word* word) {
+  return static_cast<size_t>(word - device_region.words) < device_region.size / 4;
+}
+/*! \brief Memory of the device begins here; its shadow is made. */
+void make_device_region(uintptr_t begin, size_t size);
+/*! \brief Another launch begins: no word is settled. */
+void unsettle_words();
 /*! \brief The variables of the program that launches. */
 extern Region program_region;
 

@@ -10,15 +10,22 @@
 
 #include "emulator/language.h"
 
+// Else clang makes one call of two barriers that stand in two branches.
+#ifdef __clang__
+#define EMULATOR_NOMERGE __attribute__((nomerge))
+#else
+#define EMULATOR_NOMERGE
+#endif
+
 extern "C" {
 /*! \brief Waits until every thread of the block is here or has returned. */
-void __syncthreads();
+EMULATOR_NOMERGE void __syncthreads();
 /*! \brief As __syncthreads; how many threads passed something other than 0. */
-int __syncthreads_count(int predicate);
+EMULATOR_NOMERGE int __syncthreads_count(int predicate);
 /*! \brief As __syncthreads; whether all threads did. */
-int __syncthreads_and(int predicate);
+EMULATOR_NOMERGE int __syncthreads_and(int predicate);
 /*! \brief As __syncthreads; whether one thread did. */
-int __syncthreads_or(int predicate);
+EMULATOR_NOMERGE int __syncthreads_or(int predicate);
 
 /*! \brief Waits until every lane of the mask is here or has returned. */
 void emulator_syncwarp(unsigned mask);

@@ -1,0 +1,248 @@
+"""What a contained process may see and reach, and the command that keeps it to that.
+
+Three levels, the strongest first:
+
+- `bubblewrap`: a new root with the system's own folders, the interpreter and the child's tree,
+  read-only, and a scratch folder; no network; its own processes alone; as root, another user.
+- `namespaces`: the same by the kernel's namespaces alone, on the machine's root: the folders of
+  the kit, of the home and of temporary files are covered.
+- `process`: limits, and a group of processes that ends with the first. Files are as visible, and
+  the network as reachable, as they are for whoever runs the grader.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from grader.scratch import scratch_folder
+
+LEVELS = ("bubblewrap", "namespaces", "process")
+KIT = Path(__file__).resolve().parent.parent
+#: Names a list of further folders, separated by colons, that student code may read.
+EXTRA_PATHS = "DLSYS_SANDBOX_PATHS"
+
+_SHIM = Path(__file__).with_name("shim.py").read_text()
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/sys")
+_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf")
+_USERS = itertools.cycle(range(60000, 64000))  # ids that own nothing
+_PROBE = "import os; os.listdir('/proc'); print(os.getuid())"
+_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID")  # for giving up root, which gives these up too
+
+
+class IsolationError(Exception):
+    """The wanted level can't be had on this machine."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What a child may see beside the system's own folders.
+
+    Attributes:
+        level: one of LEVELS.
+        readable: files and folders.
+        writable: folders; they are given to the user that the child runs as.
+        hidden: further folders that must not be seen.
+    """
+
+    level: str = "process"
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+
+
+def choose(wanted: str = "auto") -> str:
+    """The strongest level that works here, or the one that is wanted.
+
+    Raises:
+        IsolationError: the wanted one does not work here, or there is none of that name.
+    """
+    if wanted == "auto":
+        return next(level for level in LEVELS if not why_not(level))
+    if wanted not in LEVELS:
+        raise IsolationError(f"no isolation {wanted!r}; hint: one of auto, {', '.join(LEVELS)}")
+    reason = why_not(wanted)
+    if reason:
+        raise IsolationError(f"isolation by {wanted} does not work here: {reason}")
+    return wanted
+
+
+@functools.cache
+def why_not(level: str) -> str:
+    """Why a level can't be had on this machine; "" if it can. Tries it, once."""
+    if level == "process":
+        return ""
+    if sys.platform != "linux":
+        return "it needs Linux"
+    if level == "bubblewrap" and not shutil.which("bwrap"):
+        return "bwrap is not installed; hint: apt-get install bubblewrap"
+    with scratch_folder() as home:
+        argv = [sys.executable, "-I", "-S", "-c", _PROBE]
+        command = confined(argv, home, home, lambda own: [], View(level))
+        try:
+            done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=60)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+    lines = done.stderr.strip().splitlines()
+    return "" if done.returncode == 0 else (lines[-1] if lines else "it fails without a word")
+
+
+def confined(
+    argv: Sequence[str],
+    cwd: Path,
+    home: Path,
+    limits: Callable[[bool], list[list[object]]],
+    view: View,
+) -> list[str]:
+    """The command that runs `argv` in the folder `cwd`, with `home` as scratch.
+
+    As root, gives these folders and what is writable to the user that the child will be. `limits`
+    gives the limits as shim.py reads them, told whether the child's processes are counted apart.
+    """
+    if view.level == "process":
+        return _shim(argv, cwd, limits(False))
+    writable = (*view.writable, home)
+    user = _give_away((cwd, *writable))
+    own = limits(user is not None or _counts_namespaces_apart())
+    if view.level == "bubblewrap":
+        return [*_bubblewrap((cwd, *view.readable), writable, user),
+                *_shim(argv, cwd, own, user)]  # fmt: skip
+    shown = [(str(path), False) for path in (*interpreter_paths(), cwd, *view.readable)]
+    shown += [(str(path), True) for path in writable]
+    return _shim(argv, cwd, own, user, _hidden(view.hidden), shown)
+
+
+def _counts_namespaces_apart() -> bool:
+    """Whether the kernel counts the processes of a namespace of users by themselves."""
+    release = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return release is not None and tuple(map(int, release.groups())) >= (5, 14)
+
+
+def _shim(
+    argv: Sequence[str],
+    cwd: Path,
+    limits: list[list[object]],
+    uid: int | None = None,
+    hide: list[str] | None = None,
+    show: list[tuple[str, bool]] | None = None,
+) -> list[str]:
+    settings = json.dumps(
+        {"limits": limits, "cwd": str(cwd), "uid": uid, "hide": hide, "show": show}
+    )
+    return [sys.executable, "-I", "-S", "-c", _SHIM, settings, *argv]
+
+
+def _give_away(folders: Iterable[Path]) -> int | None:
+    """As root: gives folders to a user that owns nothing else, and returns it."""
+    if os.getuid() != 0:
+        return None
+    user = next(_USERS)
+    for folder in folders:
+        os.chown(folder, user, user)
+        for root, names, files in os.walk(folder):
+            for name in names + files:
+                os.chown(os.path.join(root, name), user, user, follow_symlinks=False)
+    return user
+
+
+@functools.cache
+def interpreter_paths() -> tuple[Path, ...]:
+    """Where Python, numpy and the tools of a build are, as far as outside of the system."""
+    found = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]]
+    found += [Path(np.__file__).parents[1]]
+    for variable in ("CXX", "NVCC"):
+        tool = shutil.which(os.environ.get(variable, "").partition(" ")[0] or "none")
+        found += [Path(tool).parent, Path(tool).resolve().parents[1]] if tool else []
+    for variable in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", EXTRA_PATHS):
+        found += [Path(word) for word in os.environ.get(variable, "").split(":") if word]
+    home = Path.home()
+    return tuple(
+        path
+        for path in dict.fromkeys(path.absolute() for path in found)
+        if path.is_dir() and path != home and path not in home.parents and path not in KIT.parents
+    )
+
+
+def _hidden(more: Iterable[Path]) -> list[str]:
+    """Folders that hold what a submission must not see: of the grader, of others, of the user."""
+    folders = [KIT, Path.home(), Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]
+    folders += [Path(name) for name in ("/home", "/root", "/srv", "/mnt", "/media", "/run")]
+    if "XDG_CACHE_HOME" in os.environ:
+        folders.append(Path(os.environ["XDG_CACHE_HOME"]))
+    folders += more
+    system = {Path("/"), *map(Path, _SYSTEM)}
+    found = sorted({path.resolve() for path in folders if path.is_dir()} - system)
+    outermost: list[Path] = []
+    for path in found:
+        if not any(outer in path.parents for outer in outermost):
+            outermost.append(path)
+    return [str(path) for path in outermost]
+
+
+def _bubblewrap(readable: Iterable[Path], writable: Iterable[Path], user: int | None) -> list[str]:
+    """The words before the program's: a root with what is to be seen."""
+    parents = {p for path in (*interpreter_paths(), *readable, *writable) for p in path.parents}
+    words = ["bwrap", "--die-with-parent", *_separate(user), *_system()]
+    for parent in sorted(parents):  # made by themselves they would be for root alone
+        words += ["--dir", str(parent)]
+    words += _bind("--ro-bind", interpreter_paths())
+    for covered in _covered():
+        words += ["--tmpfs", covered]
+    words += _bind("--ro-bind", readable)
+    for covered in _covered():
+        words += ["--remount-ro", covered]
+    return [*words, *_bind("--bind", writable), "--remount-ro", "/", "--chdir", "/"]
+
+
+def _separate(user: int | None) -> list[str]:
+    """No network, and processes of its own; to become `user`, root keeps the rights for that."""
+    words = ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+    words += ["--unshare-cgroup-try"]
+    if user is None:
+        return [*words, "--unshare-user"]
+    words += ["--cap-drop", "ALL"]
+    for name in _CAPABILITIES:
+        words += ["--cap-add", name]
+    return words
+
+
+def _system() -> list[str]:
+    """The system's own folders, read-only, and the GPU's devices."""
+    words = []
+    for folder in _SYSTEM:
+        if os.path.islink(folder):
+            words += ["--symlink", os.readlink(folder), folder]
+        elif os.path.isdir(folder):
+            words += ["--ro-bind", folder, folder]
+    words += ["--dir", "/etc"]
+    for name in _ETC:
+        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    words += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    return words + _bind("--dev-bind", sorted(Path("/dev").glob("nvidia*")))
+
+
+def _bind(how: str, paths: Iterable[Path]) -> list[str]:
+    return [word for path in paths for word in (how, str(path), str(path))]
+
+
+def _covered() -> list[str]:
+    """Folders of the kit that would be visible, since they lie in one that is."""
+    inside = (*map(Path, _SYSTEM), *interpreter_paths())
+    own = (KIT / name for name in ("solution", "tests", "handout", ".git", "grader"))
+    return [
+        str(path)
+        for path in own
+        if path.is_dir() and any(folder in path.parents for folder in inside)
+    ]

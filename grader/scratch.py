@@ -1,0 +1,61 @@
+"""Temporary folders that are removed even if their process was killed: by a later one.
+
+Whoever uses a folder holds a lock on it, which ends with the process, however it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_PREFIX = "dlsys-scratch-"
+_YOUNG = 60.0  # seconds in which a new folder may not be locked yet
+
+
+class Scratch:
+    """A new folder in the folder of temporary files."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+        self._lock = os.open(self.path, os.O_RDONLY)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def remove(self) -> None:
+        """Removes it with all that is in it. Harmless when repeated."""
+        if self._lock >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A new folder, removed at the end."""
+    scratch = Scratch()
+    try:
+        yield scratch.path
+    finally:
+        scratch.remove()
+
+
+def sweep() -> None:
+    """Removes what was left by processes that are no more."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > _YOUNG:
+                _remove_unlocked(path)
+
+
+def _remove_unlocked(path: Path) -> None:
+    lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(lock)

@@ -1,0 +1,188 @@
+"""Becomes the program that is to be contained: sets limits, gives up rights, hides folders.
+
+Its text is run as `python -I -S -c TEXT SETTINGS PROGRAM ARGUMENT...`, inside of bubblewrap where
+there is one. Limits can't be set between fork and exec from Python without running Python code in
+a forked, perhaps threaded, parent. SETTINGS is a JSON object:
+
+- limits: [[name of the limit, soft, hard], ...]
+- cwd: the folder to run in
+- uid: the user and group to become, or null
+- hide, show: folders to cover, and paths that stay visible below them; null for no namespaces
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from typing import Any
+
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
+CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND = 1, 2, 4, 32, 4096
+MS_REC, MS_PRIVATE = 16384, 1 << 18
+# Options of a mount that may not be taken away.
+FLAGS = {"nosuid": 2, "nodev": 4, "noexec": 8, "noatime": 1024, "relatime": 1 << 21}
+# An id that owns nothing; exec takes all rights in the namespace from it, unlike from 0.
+NOBODY = 65534
+
+
+def set_limits(limits: list[Any]) -> None:
+    """Sets them, or what the machine allows of them."""
+    for name, soft, hard in limits:
+        which = getattr(resource, "RLIMIT_" + name)
+        top = resource.getrlimit(which)[1]
+        cap = [n if top == resource.RLIM_INFINITY else min(n, top) for n in (soft, hard)]
+        try:
+            resource.setrlimit(which, tuple(cap))
+        except (ValueError, OSError):
+            if sys.platform != "darwin":
+                raise
+
+
+def become(uid: int) -> None:
+    """Gives up root."""
+    os.setgroups([])
+    os.setgid(uid)
+    os.setuid(uid)
+
+
+def call(function: str, *arguments: Any) -> None:
+    """Calls a function of libc."""
+    if getattr(LIBC, function)(*arguments) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{function}: {os.strerror(error)}")
+
+
+def mount(
+    source: str, target: str, kind: str | None, flags: int, data: bytes | None = None
+) -> None:
+    """mount(2)."""
+    words = [w.encode() if w is not None else None for w in (source, target, kind)]
+    call("mount", *words, ctypes.c_ulong(flags), data)
+
+
+def enter_namespaces() -> None:
+    """No network, no sight of other processes' memory, mounts of one's own."""
+    uid, gid = os.getuid(), os.getgid()
+    kinds = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
+    if uid != 0:  # only in a namespace of users may an ordinary one do the rest
+        call("unshare", CLONE_NEWUSER | kinds)
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{NOBODY} {uid} 1"),
+            ("gid_map", f"{NOBODY} {gid} 1"),
+        ):
+            with open("/proc/self/" + name, "w") as file:
+                file.write(text)
+    else:
+        call("unshare", kinds)
+    mount("none", "/", None, MS_REC | MS_PRIVATE)
+
+
+def cover(folders: list[str], shown: list[Any]) -> None:
+    """Covers folders with empty ones in which only what is shown appears, at its place.
+
+    `shown` is a list of [path, whether it may be written]; all else becomes read-only.
+    """
+    held = [(path, os.open(path, os.O_PATH)) for path, _ in shown]
+    for folder in folders:
+        mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV, b"mode=755,size=1m")
+    for path, fd in held:
+        place(path, fd)
+        os.close(fd)
+    writable = {path for path, may_write in shown if may_write}
+    for path, options in mounts():
+        if path not in writable:
+            flags = sum(FLAGS.get(word, 0) for word in options)
+            with contextlib.suppress(OSError):  # below another, or not this user's to change
+                mount("none", path, None, MS_REMOUNT | MS_BIND | MS_RDONLY | flags)
+
+
+def mounts() -> list[tuple[str, list[str]]]:
+    """[(mount point, its options)], as they are now."""
+    with open("/proc/self/mountinfo") as file:
+        rows = [line.split() for line in file]
+    return [(row[4].encode().decode("unicode_escape"), row[5].split(",")) for row in rows]
+
+
+def place(path: str, fd: int) -> None:
+    """Binds what is open to its old place."""
+    real = f"/proc/self/fd/{fd}"
+    if os.path.isdir(real):
+        os.makedirs(path, exist_ok=True)
+    elif not os.path.exists(path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+    mount(real, path, None, MS_BIND | MS_REC)
+
+
+def follow(pid: int, status: int) -> None:
+    """Waits for the first process of the new namespace, and ends as its program ended."""
+    os.waitpid(pid, 0)
+    told = os.read(status, 16)
+    code = int(told) if told else signal.SIGKILL
+    if os.WIFSIGNALED(code):
+        number = os.WTERMSIG(code)
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.kill(os.getpid(), number)
+    os._exit(os.WEXITSTATUS(code))
+
+
+def reap(pid: int, status: int) -> None:
+    """Is the first process of its namespace: with its end all others are killed."""
+    call("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)  # nobody else writes to `status`
+    while True:
+        ended, code = os.wait()
+        if ended == pid:
+            os.write(status, b"%d" % code)
+            os._exit(0)
+
+
+def isolate(hide: list[str], show: list[Any]) -> None:
+    """Enters namespaces; returns in their second process, since the first ignores signals."""
+    told, tell = os.pipe()
+    enter_namespaces()
+    first = os.fork()
+    if first:
+        os.close(tell)
+        follow(first, told)
+    call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    cover(hide, show)
+    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV)
+    program = os.fork()
+    if program:
+        reap(program, tell)
+
+
+def main() -> None:
+    """Does what the settings say, and becomes the program."""
+    settings = json.loads(sys.argv[1])
+    if sys.platform == "linux":  # the grader may be killed; this also outlives exec
+        call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if settings["hide"] is not None:
+        isolate(settings["hide"], settings["show"])
+    if settings["uid"] is not None:
+        become(settings["uid"])
+    os.chdir(settings["cwd"])  # by its name: it may have been covered and shown again
+    set_limits(settings["limits"])
+    # Python ignores these at its start, and an ignored signal stays ignored over exec.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    if sys.platform == "linux":
+        call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    except OSError as error:
+        sys.exit(f"cannot run {sys.argv[2]}: {error.strerror}")
+
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+main()

@@ -1,0 +1,60 @@
+"""What a process and its descendants use, as far as the system tells: memory, disk, processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+_MOST_FILES = 50_000  # a folder with more counts as full
+
+
+def processes(pid: int) -> dict[int, int]:
+    """Descendants of a process and itself: {id: number of threads}. Empty without /proc."""
+    found: dict[int, int] = {}
+    pending = [pid]
+    while pending:
+        number = pending.pop()
+        with contextlib.suppress(OSError):
+            tasks = os.listdir(f"/proc/{number}/task")
+            found[number] = len(tasks)
+            for task in tasks:
+                with contextlib.suppress(OSError):
+                    children = Path(f"/proc/{number}/task/{task}/children").read_text()
+                    pending += [int(word) for word in children.split()]
+    return found
+
+
+def memory(pids: Iterable[int]) -> int:
+    """Bytes that processes hold, without what is backed by files."""
+    return sum(_memory(pid) for pid in pids)
+
+
+def _memory(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    words = [line.split() for line in status.splitlines()]
+    return sum(int(w[1]) << 10 for w in words if w and w[0] in ("RssAnon:", "RssShmem:"))
+
+
+def disk(folders: Iterable[Path], most: int) -> int:
+    """Bytes in folders; stops soon after `most`, and a folder of too many files is as full."""
+    total = 0
+    for number, size in enumerate(_sizes(folders)):
+        total += size
+        if total > most:
+            break
+        if number >= _MOST_FILES:
+            return most + 1
+    return total
+
+
+def _sizes(folders: Iterable[Path]) -> Iterator[int]:
+    for folder in folders:
+        for root, _, names in os.walk(folder):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    yield os.lstat(os.path.join(root, name)).st_blocks * 512
