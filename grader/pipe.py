@@ -200,9 +200,10 @@ class Pipe:
 
     def dismiss(self, seconds: float) -> None:
         """Tells the worker to end, gives it so long to do so, and ends it."""
-        if not self.dismissed:
-            self.dismissed = True
-            os.close(self._requests)
+        if self._progress.closed or self.dismissed:
+            return
+        self.dismissed = True
+        os.close(self._requests)
         with contextlib.suppress(TimeoutError, LimitError):
             self.child.wait(min(self.deadline[0], time.monotonic() + seconds))
         self.end()
