@@ -104,7 +104,7 @@ def _grade(options: argparse.Namespace, console: Console) -> int:
             show_result(console, result)  # type: ignore[arg-type]
 
         report = grade(options.submission, settings, show)
-    show_report(console, report, rubric)
+    show_report(console, report)
     if report.has_errors:
         return GRADER_FAILED
     return OK if report.score == report.points and not report.problem else FELL_SHORT
