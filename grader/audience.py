@@ -11,7 +11,12 @@ from grader.runner import ERROR, FAIL, PASS, Report, Result
 
 STUDENT = "student"
 
-_OURS = "the grader failed here, which is not your fault and costs you nothing"
+_OURS = "this is not your fault, and it costs you nothing"
+
+
+def shown_to_students(after_due_date: bool) -> set[str]:
+    """The visibilities that are open to students."""
+    return {ALWAYS, AFTER_DUE_DATE} if after_due_date else {ALWAYS}
 
 
 def student_view(report: Report, after_due_date: bool = False) -> Report:
@@ -22,7 +27,7 @@ def student_view(report: Report, after_due_date: bool = False) -> Report:
     """
     if report.audience == STUDENT:
         return report
-    shown = {ALWAYS, AFTER_DUE_DATE} if after_due_date else {ALWAYS}
+    shown = shown_to_students(after_due_date)
     hidden = [result for result in report.results if result.visibility not in shown]
     return replace(
         report,
@@ -47,7 +52,7 @@ def standing(report: Report) -> str:
     parts = [_passed(report)]
     errors = sum(result.status == ERROR for result in report.results)
     if errors:
-        parts.append(f"in {errors} the grader itself failed, and their points are open")
+        parts.append(f"the grader itself failed in {errors}, whose points are open")
     parts += _withheld(report.withheld)
     if not report.complete:
         parts.append("the grading did not come to its end")
@@ -71,6 +76,6 @@ def _withheld(counts: dict[str, int]) -> list[str]:
         be = "hidden one is" if after == 1 else "hidden ones are"
         said.append(f"{after} {be} graded after the due date")
     if never:
-        be = "hidden one counts and is" if never == 1 else "hidden ones count and are"
+        be = "hidden one is" if never == 1 else "hidden ones are"
         said.append(f"{never} {be} never shown")
     return said

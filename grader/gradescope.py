@@ -18,6 +18,11 @@ from grader.runner import ERROR, PASS, SKIPPED, Report, Result
 
 _VISIBILITY = {ALWAYS: "visible", AFTER_DUE_DATE: "after_due_date", NEVER: "hidden"}
 
+_ENDED = (
+    "The grading did not come to its end, so there is no score yet. If a check below failed since "
+    "it ran out of time, mend that first: checks that hang use up the time of the others. "
+    "Instructors: the autograder's output says what ended it."
+)
 _FAILED = (
     "The autograder failed, through no fault of this submission, so there is no score. "
     "Instructors: the reason stands in the autograder's output and in extra_data; please mend it "
@@ -58,7 +63,7 @@ def failed(reason: str) -> dict[str, Any]:
 def _output(report: Report, scored: bool) -> str:
     """The text above the tests. Every student reads it, so it is of the public checks alone."""
     public = student_view(report)
-    lines = [] if scored else [_FAILED]
+    lines = [] if scored else [_FAILED if report.has_errors else _ENDED]
     lines += [report.problem] if report.problem else []
     said = standing(public)
     lines.append(f"{said[:1].upper()}{said[1:]}.")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from grader.audience import standing
 from grader.printable import printable
 from grader.report import number
-from grader.runner import ERROR, FAIL, SKIPPED, Report, Result
+from grader.runner import ERROR, FAIL, PASS, SKIPPED, Report, Result
 
+_NO_PART = "submission, build and what is given"
 _ELEMENTS = {FAIL: "failure", ERROR: "error", SKIPPED: "skipped"}
 
 
@@ -17,10 +19,10 @@ def to_junit(report: Report) -> str:
 
     A failure is the student's, an error the grader's or the machine's.
     """
-    root = ElementTree.Element(
-        "testsuites", {"name": printable(report.title), **_counts(report.results)}
-    )
-    for title, results in _suites(report):
+    suites = _suites(report)
+    total = [result for _, results in suites for result in results]
+    root = ElementTree.Element("testsuites", {"name": printable(report.title), **_counts(total)})
+    for title, results in suites:
         suite = ElementTree.SubElement(
             root,
             "testsuite",
@@ -29,20 +31,29 @@ def to_junit(report: Report) -> str:
         _properties(suite, results, report)
         for result in results:
             _case(suite, result, title)
-        if suite is root[0] and (report.notes or report.problem):
-            _text(suite, "system-out", "\n".join([*report.notes, report.problem]).strip())
+        if suite is root[0] and report.notes:
+            _text(suite, "system-out", "\n".join(report.notes))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, "unicode") + "\n"
 
 
 def _suites(report: Report) -> list[tuple[str, list[Result]]]:
     """The parts with their results, before them what belongs to none. At least one suite."""
-    suites: dict[str, list[Result]] = {}
+    suites: dict[str, list[Result]] = {_NO_PART: list(_whole(report))}
     for result in report.results:
         part = result.task.partition(".")[0]
-        name = f"part {part}, {report.parts.get(part, '')}" if part else "build and given"
+        name = f"part {part}, {report.parts.get(part, '')}" if part else _NO_PART
         suites.setdefault(name, []).append(result)
-    return list(suites.items()) or [("build and given", [])]
+    return [(name, results) for name, results in suites.items() if results]
+
+
+def _whole(report: Report) -> Iterator[Result]:
+    """Cases on the grading as a whole: a reader of the counts alone must not see a success."""
+    readable, ended = "the submission can be read", "the grading came to its end"
+    status = FAIL if report.problem else PASS
+    yield Result("submission", "", 0, 0, status, readable, message=report.problem)
+    if not report.complete:
+        yield Result("grading", "", 0, 0, ERROR, ended, message="it was ended before")
 
 
 def _timestamp(report: Report) -> str:

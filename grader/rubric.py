@@ -119,6 +119,17 @@ def load_rubric(profile: str) -> Rubric:
         raise RubricError(f"{path}: {type(error).__name__}: {error}") from error
 
 
+def rubric_files(profile: str) -> list[Path]:
+    """The file that load_rubric reads for a name or a path, and that of its base.
+
+    Raises:
+        OSError: one of them is missing.
+    """
+    path = Path(profile) if profile.endswith(".toml") else RUBRICS / f"{profile}.toml"
+    base = tomllib.loads(path.read_text()).get("base")
+    return [path, path.parent / f"{base}.toml"] if base else [path]
+
+
 def _with_base(path: Path, raw: dict[str, Any]) -> dict[str, Any]:
     """Fills what `raw` leaves out from the rubric that it names as its `base`."""
     if "base" not in raw:
