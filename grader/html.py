@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from grader.audience import standing
 from grader.picture import bar_svg, losses_svg, mismatch_svg, read_mismatch
 from grader.printable import printable
-from grader.report import number
+from grader.report import finding_text, number, other_details
 from grader.rubric import AFTER_DUE_DATE, NEVER
 from grader.runner import ERROR, FAIL, PASS, SKIPPED, Report, Result
 
@@ -61,7 +61,8 @@ def to_html(report: Report) -> str:
         hidden=_HIDDEN,
         most_findings=_FINDINGS,
         picture=_picture,
-        finding_text=_finding_text,
+        finding_text=finding_text,
+        other_details=other_details,
     )
 
 
@@ -115,9 +116,3 @@ def _picture(result: Result) -> dict[str, Any] | None:
     if mismatch is None:
         return None
     return {"svg": mismatch_svg(mismatch), "caption": mismatch.caption}
-
-
-def _finding_text(finding: dict[str, Any]) -> str:
-    """All that a finding says, its title first and once."""
-    title, text = str(finding.get("title", "")), str(finding.get("text", ""))
-    return text if text.startswith(title) else f"{title}\n{text}"

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from grader.audience import standing
 from grader.printable import printable
-from grader.report import number
+from grader.report import finding_text, number, other_details
 from grader.runner import ERROR, FAIL, PASS, SKIPPED, Report, Result
 
 _NO_PART = "submission, build and what is given"
@@ -112,5 +112,5 @@ def full_text(result: Result) -> str:
     """Everything that is said of a result, as lines."""
     lines = [result.message]
     lines += [f"hint: {result.hint}"] if result.hint else []
-    lines += [str(finding.get("text") or finding.get("title", "")) for finding in result.findings]
-    return "\n".join([*lines, *result.details])
+    lines += [finding_text(finding) for finding in result.findings]
+    return "\n".join([*lines, *other_details(result)])

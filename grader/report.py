@@ -61,9 +61,7 @@ def _show_failure(console: Console, result: Result) -> None:
     blame = "the grader failed: " if result.status == ERROR else ""
     console.print(f"  [{_STYLES[result.status]}]{blame}{_safe(result.message)}[/]", highlight=False)
     shown = result.findings[:_FINDINGS]
-    said = tuple(found["sentence"] for found in shown)
-    details = [line for line in result.details if not (said and line.endswith(said))]
-    for line in details[-_DETAIL_LINES:]:
+    for line in other_details(result)[-_DETAIL_LINES:]:
         console.print(f"    {_safe(line)}", highlight=False)
     if result.hint:
         console.print(f"  hint: {_safe(result.hint)}", highlight=False)
@@ -76,12 +74,26 @@ def _show_failure(console: Console, result: Result) -> None:
 
 def _show_finding(console: Console, found: dict[str, Any], whole: bool) -> None:
     """What a tool saw a kernel do: all of it, or the title and the sentence."""
-    title, *lines = found["text"].split("\n")
+    title, *lines = finding_text(found).split("\n")
     lines = lines if whole else lines[:1]
-    console.print(f"  [bold]{_safe(found['tool'])}[/]: {_safe(title)}", highlight=False)
+    console.print(
+        f"  [bold]{_safe(found.get('tool') or 'found')}[/]: {_safe(title)}", highlight=False
+    )
     for line in lines:
         style = "red" if line.startswith("  >") else None
         console.print(f"    {_safe(line)}", highlight=False, style=style)
+
+
+def finding_text(finding: dict[str, Any]) -> str:
+    """All that a finding says, its title first and once."""
+    title, text = str(finding.get("title", "")), str(finding.get("text", ""))
+    return text if text.startswith(title) else f"{title}\n{text}".strip()
+
+
+def other_details(result: Result) -> list[str]:
+    """The details without the lines that only repeat a finding."""
+    said = tuple(filter(None, (str(found.get("sentence", "")) for found in result.findings)))
+    return [line for line in result.details if not (said and line.endswith(said))]
 
 
 def _show_facts(console: Console, report: Report) -> None:

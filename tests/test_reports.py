@@ -153,6 +153,7 @@ def test_printable_text_has_no_control_no_direction_and_no_endless_line():
 def test_the_terminal_gets_no_command_of_a_submission():
     text = shown(sample_report.report())
     assert "\x1b" not in text and "\x9b" not in text and "[/bold]" in text
+    assert text.count("write of 4 bytes behind the end") == 1
 
 
 def test_a_file_is_whole_or_as_before(tmp_path, monkeypatch):
