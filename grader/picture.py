@@ -46,10 +46,8 @@ class Mismatch:
         down, across = self.rows / len(self.cells), self.columns / len(self.cells[0])
         if down == across == 1:
             return "A cell is one element."
-        return (
-            f"A cell is about {down:,.3g} by {across:,.3g} elements; the darker, the more of "
-            "them are wrong."
-        )
+        size = " by ".join(f"{side:,.1f}".removesuffix(".0") for side in (down, across))
+        return f"A cell is about {size} elements; the darker, the more of them are wrong."
 
 
 def read_mismatch(facts: dict[str, Any]) -> Mismatch | None:
