@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from grader.audience import standing
 from grader.picture import bar_svg, losses_svg, mismatch_svg, read_mismatch
 from grader.printable import printable
-from grader.report import finding_text, number, other_details
+from grader.report import finding_text, number, other_details, trainings
 from grader.rubric import AFTER_DUE_DATE, NEVER
 from grader.runner import ERROR, FAIL, PASS, SKIPPED, Report, Result
 
@@ -54,7 +54,7 @@ def to_html(report: Report) -> str:
         groups=list(_groups(report)),
         parts=list(_parts(report)),
         wrong=[r for r in report.results if r.status in (FAIL, ERROR)],
-        trainings=list(_trainings(report)),
+        trainings=list(trainings(report)),
         slowest=max((r.seconds for r in report.results), default=0.0),
         words=_WORDS,
         signs=_SIGNS,
@@ -92,22 +92,6 @@ def _parts(report: Report) -> Iterator[tuple[str, float, float]]:
         rows = [r for r in report.results if r.task.partition(".")[0] == part]
         if rows:
             yield f"Part {part}, {name}", sum(r.score for r in rows), sum(r.points for r in rows)
-
-
-def _trainings(report: Report) -> Iterator[dict[str, Any]]:
-    """What the facts say of trainings, as far as it has the form that is drawn."""
-    for result in report.results:
-        for name, fact in result.facts.items():
-            if not isinstance(fact, dict) or "epoch_seconds" not in fact:
-                continue
-            figures = [fact.get(key) for key in ("accuracy", "wanted", "epoch_seconds")]
-            losses = fact.get("losses", [])
-            losses = losses if isinstance(losses, list) else []
-            if all(isinstance(figure, (int, float)) for figure in [*figures, *losses]):
-                model, _, where = name.partition("_")
-                keys = ("accuracy", "wanted", "seconds")
-                figures_by_name = dict(zip(keys, figures, strict=True))
-                yield {"name": f"{model} on {where}", "losses": losses, **figures_by_name}
 
 
 def _picture(result: Result) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
@@ -36,7 +37,7 @@ def show_result(console: Console, result: Result) -> None:
     task = result.task or "-"
     points = f"{number(result.score)}/{number(result.points)}" if result.points else ""
     console.print(
-        f"[{style}]{result.status:<8}[/] {task:<5} {escape(result.check):<37} "
+        f"[{style}]{result.status:<8}[/] {task:<5} {_safe(result.check):<37} "
         f"{points:>5} {result.seconds:6.1f} s{hidden}",
         highlight=False,
     )
@@ -57,7 +58,7 @@ def show_report(console: Console, report: Report) -> None:
 
 def _show_failure(console: Console, result: Result) -> None:
     title = f"{result.task} " if result.task else ""
-    console.print(f"\n[bold]{title}{escape(result.check)}[/]: {escape(result.sentence)}")
+    console.print(f"\n[bold]{title}{_safe(result.check)}[/]: {_safe(result.sentence)}")
     blame = "the grader failed: " if result.status == ERROR else ""
     console.print(f"  [{_STYLES[result.status]}]{blame}{_safe(result.message)}[/]", highlight=False)
     shown = result.findings[:_FINDINGS]
@@ -98,19 +99,36 @@ def other_details(result: Result) -> list[str]:
 
 def _show_facts(console: Console, report: Report) -> None:
     """Accuracies and times of the trainings."""
+    for training in trainings(report):
+        console.print(
+            f"{_safe(training['name'])}: accuracy {training['accuracy']:.4f} "
+            f"(at least {training['wanted']:g}), {training['seconds']:.2f} s an epoch",
+            highlight=False,
+        )
+    for result in report.results:
+        recipe = result.facts.get("recipe")
+        if isinstance(recipe, dict) and result.check == "mnist_gpu":
+            images, source = recipe.get("train"), recipe.get("source")
+            console.print(f"trained on {_safe(images)} images: {_safe(source)}", highlight=False)
+
+
+def trainings(report: Report) -> Iterator[dict[str, Any]]:
+    """name, accuracy, wanted, seconds (of an epoch) and losses of each training.
+
+    A stored report may hold anything in its facts: what has another form is passed over.
+    """
     for result in report.results:
         for name, fact in result.facts.items():
-            if isinstance(fact, dict) and "accuracy" in fact:
+            if not isinstance(fact, dict) or "epoch_seconds" not in fact:
+                continue
+            figures = [fact.get(key) for key in ("accuracy", "wanted", "epoch_seconds")]
+            losses = fact.get("losses", [])
+            losses = losses if isinstance(losses, list) else []
+            if all(isinstance(figure, (int, float)) for figure in [*figures, *losses]):
                 model, _, where = name.partition("_")
-                console.print(
-                    f"{model} on {where}: accuracy {fact['accuracy']:.4f} "
-                    f"(at least {fact['wanted']:g}), {fact['epoch_seconds']:.2f} s an epoch",
-                    highlight=False,
-                )
-        recipe = result.facts.get("recipe")
-        if recipe and result.check == "mnist_gpu":
-            console.print(f"trained on {recipe['train']:,} images: {_safe(recipe['source'])}",
-                          highlight=False)  # fmt: skip
+                keys = ("accuracy", "wanted", "seconds")
+                figures_by_name = dict(zip(keys, figures, strict=True))
+                yield {"name": f"{model} on {where}", "losses": losses, **figures_by_name}
 
 
 def _show_points(console: Console, report: Report) -> None:

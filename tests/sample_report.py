@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from grader import findings
 from grader.checks.compare import mismatch
 from grader.rubric import AFTER_DUE_DATE, ALWAYS, NEVER
 from grader.runner import ERROR, FAIL, PASS, SKIPPED, Report, Result
@@ -30,19 +31,15 @@ def rows_wrong():
 
 
 def finding():
-    """As the checked build has it."""
-    text = "write of 4 bytes behind the end\n  relu_kernel, thread 3\n" + HOSTILE
-    title = "write of 4 bytes behind the end"
-    return {
-        "kind": "out of bounds",
-        "kernel": "relu_kernel",
-        "file": "src/gpu_op.cu",
-        "line": 12,
-        "other_line": None,
-        "count": 3,
-        "title": title,
-        "text": text,
-    }
+    """What the checked build found, in a kernel whose source is hostile."""
+    found = findings.finding(
+        tool="checked build", kind="out of bounds", title="Write behind the end",
+        sentence="thread 3 writes 4 bytes behind the end of out", kernel="relu_kernel",
+        block=[0, 0, 0], thread=[3, 0, 0], place=("src/gpu_op.cu", 2), count=3,
+        cause="No guard.", cure="compare the index with the size.",
+    )  # fmt: skip
+    source = f"int i = threadIdx.x;\nout[i] = x[i];  // {HOSTILE}\n"
+    return findings.quoted(found, {"src/gpu_op.cu": source.encode("utf-8", "replace")})
 
 
 def training():
@@ -62,7 +59,7 @@ def results():
             message=f"relu: wrong {HOSTILE}",
             hint=HOSTILE,
             seconds=1.5,
-            details=[HOSTILE, "second line"],
+            details=[HOSTILE, "second line", f"src/gpu_op.cu:12: {finding()['sentence']}"],
             facts={"mismatch": rows_wrong()},
             findings=[finding()],
         ),

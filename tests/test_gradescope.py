@@ -82,7 +82,7 @@ def test_results_json_has_every_check_with_its_visibility():
     assert tests["build"]["status"] == "passed" and "score" not in tests["build"]
     assert tests["relu"] | {"score": 0.0, "max_score": 1.0, "status": "failed"} == tests["relu"]
     assert tests["relu"]["number"] == "2.11"
-    assert "relu_kernel, thread 3" in tests["relu"]["output"]
+    assert "thread 3 writes 4 bytes" in tests["relu"]["output"]
     assert tests["softmax"]["output"].startswith("not run: needs relu")
     assert results["extra_data"]["seed"] == "5ec4e7"
 

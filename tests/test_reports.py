@@ -153,7 +153,8 @@ def test_printable_text_has_no_control_no_direction_and_no_endless_line():
 def test_the_terminal_gets_no_command_of_a_submission():
     text = shown(sample_report.report())
     assert "\x1b" not in text and "\x9b" not in text and "[/bold]" in text
-    assert text.count("write of 4 bytes behind the end") == 1
+    assert text.count("Write behind the end: src/gpu_op.cu:2") == 1
+    assert text.count("thread 3 writes 4 bytes") == 1 and "checked build" in text
 
 
 def test_a_file_is_whole_or_as_before(tmp_path, monkeypatch):
@@ -180,7 +181,11 @@ def test_a_real_report_and_what_a_student_sees_of_it_are_valid(graded):
     assert data["results"][2]["facts"]["mismatch"]["shape"] == [1025]
     view = student_view(read_report(graded)).to_dict()
     validate(view)
-    assert [each["check"] for each in view["results"]] == ["build", "topological_order", "relu"]
+    assert [each["check"] for each in view["results"]] == [
+        "build",
+        "topological_order",
+        "relu",
+    ]
 
 
 def test_a_report_with_everything_is_valid():
@@ -207,6 +212,7 @@ def test_the_schema_describes_every_field_of_the_model():
         assert set(schema["properties"]) == set(schema["required"]) == names
         for name, entry in schema["properties"].items():
             assert entry.get("description") or "$ref" in entry, name
+    assert set(SCHEMA["$defs"]["finding"]["properties"]) == set(sample_report.finding())
 
 
 def test_a_stored_report_is_the_same_when_it_is_read(tmp_path, graded):
@@ -293,7 +299,7 @@ def test_junit_of_everything_is_what_a_strict_reader_takes():
     assert [suite.get("name") for suite in root][1:] == ["part 1, autodiff", "part 2, gpu executor"]
     failure = root.find(".//failure")
     assert "relu: wrong <script>" in failure.get("message")
-    assert "second line" in failure.text and "relu_kernel, thread 3" in failure.text
+    assert "second line" in failure.text and "thread 3 writes 4 bytes" in failure.text
     points = [p.get("value") for p in root[1].find("properties") if p.get("name") == "points"]
     assert points == ["2"]
 
