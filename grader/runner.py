@@ -23,9 +23,10 @@ from grader import __version__, build, isolation, sandbox
 from grader.checks import CHECKS, Context, Failure
 from grader.compiler import excerpt, first_error, last_step
 from grader.diagnosis import Diagnosis, Explanation
+from grader.files import write_whole
 from grader.findings import place_of, quote
 from grader.remote import ChildError, Remote, StartError
-from grader.rubric import Row, Rubric, RubricError
+from grader.rubric import ALWAYS, Row, Rubric, RubricError
 from grader.scratch import scratch_folder, sweep
 from grader.submission import SubmissionError, load_submission
 from grader.wording import explain, tail
@@ -56,6 +57,7 @@ class Result:
         hint: what to look for.
         seconds: wall time.
         facts: what was measured.
+        visibility: when a student may see it, as in the rubric.
         findings: what a tool saw the kernels do wrong, see grader.findings.
     """
 
@@ -70,12 +72,20 @@ class Result:
     hint: str = ""
     seconds: float = 0.0
     facts: dict[str, Any] = field(default_factory=dict)
+    visibility: str = ALWAYS
     findings: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass
 class Report:
-    """Everything that grading one submission found. See `to_dict` for the JSON."""
+    """Everything that grading one submission found. See report.schema.json for the JSON.
+
+    Attributes:
+        parts, tasks: number of a part, id of a task -> its name.
+        audience: "instructor", or "student" where hidden checks were taken out.
+        withheld: visibility -> how many checks were taken out for it.
+        withheld_points: what those are worth.
+    """
 
     submission: str
     sha256: str
@@ -90,6 +100,11 @@ class Report:
     results: list[Result] = field(default_factory=list)
     seconds: float = 0.0
     complete: bool = False
+    parts: dict[str, str] = field(default_factory=dict)
+    tasks: dict[str, str] = field(default_factory=dict)
+    audience: str = "instructor"
+    withheld: dict[str, int] = field(default_factory=dict)
+    withheld_points: float = 0.0
 
     @property
     def score(self) -> float:
@@ -113,14 +128,7 @@ class Report:
 
     def write(self, path: Path) -> None:
         """Writes the JSON so that the file is always whole."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w") as file:
-            json.dump(self.to_dict(), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        write_whole(path, json.dumps(self.to_dict(), indent=1) + "\n")
 
 
 @dataclass(frozen=True)
@@ -215,6 +223,8 @@ def _empty_report(source: Path, options: Options) -> Report:
         seed=options.seed or secrets.token_hex(16),
         started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         notes=[],
+        parts={str(part): name for part, name in options.rubric.parts.items()},
+        tasks=dict(options.rubric.tasks),
     )
 
 
@@ -357,7 +367,9 @@ def sentence(name: str) -> str:
 
 
 def _result(row: Row, status: str, **more: Any) -> Result:
-    return Result(row.name, row.task, row.points, 0.0, status, sentence(row.name), **more)
+    line = sentence(row.name)
+    visible = row.visible
+    return Result(row.name, row.task, row.points, 0.0, status, line, visibility=visible, **more)
 
 
 def _skip(row: Row, why: str) -> Result:
@@ -416,6 +428,7 @@ def _check(
         return _result(row, PASS, facts=context.facts)
     except (Failure, ChildError) as error:
         result = _result(row, FAIL, **explain(error), facts=context.facts)
+        result.facts |= getattr(error, "facts", {})
         return _with_findings(result, diagnosis.explain(context, error))
     except Exception as error:  # the grader's own fault must not end the other checks
         message = f"{type(error).__name__}: {error}"
