@@ -36,6 +36,7 @@ SCHEMA = "dlsys-grader-report/1"
 
 PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
 
+_BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 _KEPT_BUILDS = 12
 
 
@@ -315,7 +316,9 @@ def _check_device(tree: Path) -> None:
     limits, paths = sandbox.Limits(wall=60), [str(tree / "python")]
     sent = np.arange(3, dtype=np.float32)
     try:
-        with Remote(sys.executable, paths, tree, limits, _child_environment()) as remote:
+        with Remote(
+            sys.executable, paths, tree, limits, _child_environment(build.backend_of(tree))
+        ) as remote:
             nd = remote.import_("dlsys.ndarray")
             got = remote.fetch(nd.array(sent, ctx=nd.gpu(0)).asnumpy())
     except (ChildError, StartError) as error:
@@ -420,7 +423,7 @@ def _check(
         check=row.name,
         seconds=row.seconds,
         data=options.data,
-        env=_child_environment(),
+        env=_child_environment(backend),
         view=_view(report, options),
     )
     options.on_check(context)
@@ -436,10 +439,16 @@ def _check(
         return _result(row, ERROR, message=message, details=traceback.format_exc().splitlines())
 
 
-def _child_environment() -> dict[str, str]:
-    """What the driver needs of this machine's environment; the rest stays away."""
-    names = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "EMULATOR_THREADS")
-    return {name: os.environ[name] for name in names if name in os.environ}
+def _child_environment(backend: str) -> dict[str, str]:
+    """What the driver needs of this machine's environment; the rest stays away.
+
+    Without a real GPU, numpy's BLAS gets one thread unless the environment says otherwise: its
+    threads wait for each other by spinning, and on cores that others use an epoch of small
+    products then takes 20 times as long.
+    """
+    names = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "EMULATOR_THREADS", *_BLAS_THREADS)
+    found = {name: os.environ[name] for name in names if name in os.environ}
+    return found if backend == "cuda" else dict.fromkeys(_BLAS_THREADS, "1") | found
 
 
 def _with_findings(result: Result, explanation: Explanation) -> Result:

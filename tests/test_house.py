@@ -24,8 +24,8 @@ GRADER_ORDER = [
     "files", "printable", "rubric", "release", "archive", "submission", "build", "compiler",
     "usage", "shim", "scratch", "isolation", "sandbox", "worker", "resolve", "pipe", "remote",
     "checks", "findings", "sanitizer", "diagnosis", "wording", "runner", "replay", "audience",
-    "report", "stored", "picture", "html", "junit", "gradescope", "autograder", "exports", "bench", "cli",
-    "__main__",
+    "report", "stored", "picture", "html", "junit", "gradescope", "autograder", "exports", "bench",
+    "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
     "compare", "calls", "device", "context", "trial", "gradients", "executor", "kernels", "mnist",
