@@ -17,7 +17,7 @@ from grader import cli, release
 from grader.autograder import Autograder, build_zip
 from grader.build import cache_folder
 from grader.gradescope import failed, to_gradescope
-from grader.runner import GraderError
+from grader.pristine import GraderError
 from sample_report import result
 
 KIT = Path(__file__).resolve().parent.parent
