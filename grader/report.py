@@ -109,6 +109,7 @@ def _show_facts(console: Console, report: Report) -> None:
         recipe = result.facts.get("recipe")
         if isinstance(recipe, dict) and result.check == "mnist_gpu":
             images, source = recipe.get("train"), recipe.get("source")
+            images = f"{images:,}" if isinstance(images, int) else images
             console.print(f"trained on {_safe(images)} images: {_safe(source)}", highlight=False)
 
 
