@@ -249,7 +249,9 @@ def test_a_build_that_does_not_end_says_what_was_compiled(monkeypatch, tmp_path)
     ended = sandbox.Completed(None, "SIGKILL", "timeout", printed, 300.0)
     monkeypatch.setattr(runner.sandbox, "run", lambda *_: ended)
     row = RUBRIC.rows[0]
-    result = runner._build(row, tmp_path, Options(RUBRIC, "emulated"), {})
+    options = Options(RUBRIC, "emulated")
+    report = runner._empty_report(tmp_path, options)
+    result = runner._build(row, tmp_path, report, options, {})
     assert result.message == "the build did not end within 300 s: compiling gpu_op.cu"
 
 
