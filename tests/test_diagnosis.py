@@ -51,7 +51,7 @@ def test_a_missing_guard_is_found_at_its_line(tmp_path):
     assert result.details[-1] == f"src/gpu_op.cu:{line}: {result.findings[0]['sentence']}"
     assert result.facts["findings"]["note"] == ""
     shown = io.StringIO()
-    show_report(Console(file=shown, width=200), report, RUBRIC)
+    show_report(Console(file=shown, width=200), report)
     assert f"outside of a buffer in global memory: src/gpu_op.cu:{line}" in shown.getvalue()
     assert shown.getvalue().count(result.findings[0]["sentence"]) == 1
 
