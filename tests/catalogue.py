@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from grader import sandbox
+from grader.rubric import Rubric
+from grader.runner import FAIL, Report
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -26,7 +31,12 @@ class Mutant:
         title: what is wrong with it.
         check: the check that it must fail.
         says: words that the report on that check must contain.
-        edits: (file, text that stands there once, what replaces it).
+        edits: (file, text that stands there once, what replaces it). Where the text has
+            @KIT@, the kit's own folder takes its place.
+        family: the kind of trick; "" for an honest mistake.
+        needs: "sandbox" if only isolation can catch it; it isn't run without.
+        seconds: what the check may take, for a submission that never ends.
+        missed: why the check passes all the same; "" where it fails, as it should.
     """
 
     name: str
@@ -34,6 +44,36 @@ class Mutant:
     check: str
     says: tuple[str, ...]
     edits: tuple[tuple[str, str, str], ...]
+    family: str = ""
+    needs: str = ""
+    seconds: float | None = None
+    missed: str = ""
+
+    @property
+    def only(self) -> tuple[str, ...]:
+        """The checks to run. One that imports the submission's Python comes first, where that
+        has been edited: what it changes must not last."""
+        edits_python = any(name.endswith(".py") for name, _, _ in self.edits)
+        return ("topological_order", self.check) if edits_python else (self.check,)
+
+    def rubric(self, rubric: Rubric) -> Rubric:
+        """`rubric` with this submission's limit of time on the check."""
+        if self.seconds is None:
+            return rubric
+        rows = [
+            dataclasses.replace(row, seconds=self.seconds) if row.name == self.check else row
+            for row in rubric.rows
+        ]
+        return dataclasses.replace(rubric, rows=tuple(rows))
+
+    def verdict(self, report: Report) -> str:
+        """What is wrong with a report on it; "" if it was caught with the right words."""
+        result = next(r for r in report.results if r.check == self.check)
+        if result.status != FAIL:
+            return f"{self.check} is {result.status}: {result.message}"
+        said = "\n".join([result.message, result.hint, *result.details])
+        lacking = [words for words in self.says if words not in said]
+        return f"the report lacks {lacking}: {said}" if lacking else ""
 
 
 def mutants() -> list[Mutant]:
@@ -41,8 +81,9 @@ def mutants() -> list[Mutant]:
     found = []
     for path in sorted(FOLDER.glob("*.toml")):
         raw = tomllib.loads(path.read_text())
-        edits = tuple((e["file"], e["find"], e["replace"]) for e in raw["edit"])
-        found.append(Mutant(path.stem, raw["title"], raw["check"], tuple(raw["says"]), edits))
+        edits = tuple((e["file"], e["find"], e["replace"]) for e in raw.pop("edit"))
+        says = tuple(raw.pop("says"))
+        found.append(Mutant(name=path.stem, says=says, edits=edits, **raw))
     return found
 
 
@@ -59,5 +100,12 @@ def write(mutant: Mutant, folder: Path) -> Path:
         text = (folder / name).read_text()
         if text.count(find) != 1:
             raise ValueError(f"{mutant.name}: {find!r} stands {text.count(find)} times in {name}")
-        (folder / name).write_text(text.replace(find, replace))
+        (folder / name).write_text(text.replace(find, replace.replace("@KIT@", str(KIT))))
     return folder
+
+
+def is_isolated() -> bool:
+    """Whether children run with more than limits: without a view of what is not theirs."""
+    child = sandbox.start([sys.executable, "-c", ""], Path.cwd())
+    child.kill()
+    return child.level != "process"

@@ -121,8 +121,8 @@ def topological_order(ctx: Context) -> None:
         total = product + x
         square = total * total
         wanted = [x, y, product, total, square]
-        _check_order(session, ad, [square], wanted, "square of x * y + x")
-        _check_order(session, ad, [product, square], wanted, "[x * y, (x * y + x) squared]")
+        _check_order(ctx, session, [square], wanted, "square of x * y + x")
+        _check_order(ctx, session, [product, square], wanted, "[x * y, (x * y + x) squared]")
         node = x
         for _ in range(3000):
             node = node + 1
@@ -132,15 +132,21 @@ def topological_order(ctx: Context) -> None:
             raise Failure("find_topo_sort of a line of 3001 nodes does not return 3001 nodes")
 
 
-def _check_order(session: Session, ad: Any, nodes: list[Any], wanted: list[Any], what: str) -> None:
+def _check_order(
+    ctx: Context, session: Session, nodes: list[Any], wanted: list[Any], what: str
+) -> None:
     identity = session.remote.builtin("id")
-    order = ad.find_topo_sort(nodes)
+    order = session.autodiff().find_topo_sort(nodes)
     count = session.remote.len(order)
     if count != len(wanted):
         raise Failure(f"find_topo_sort of {what} has {count} nodes, expected {len(wanted)}")
-    got = session.remote.fetch_all([identity(order[i]) for i in range(count)])
-    expected = session.remote.fetch_all([identity(node) for node in wanted])
-    if got != expected:
+    # Asked for in a random order: what answers in the child can't know which are compared.
+    both = [order[i] for i in range(count)] + wanted
+    places = ctx.random.permutation(len(both))
+    answers = session.remote.fetch_all([identity(both[place]) for place in places])
+    ids = [answer for _, answer in sorted(zip(places, answers, strict=True), key=lambda p: p[0])]
+    got, expected = ids[:count], ids[count:]
+    if got != expected or len(set(map(repr, expected))) != len(wanted):
         names = session.remote.fetch_all([order[i].name for i in range(count)])
         right = session.remote.fetch_all([node.name for node in wanted])
         raise Failure(f"find_topo_sort of {what} is {names}, expected {right}")
@@ -275,6 +281,19 @@ def reverse_walk(ctx: Context) -> None:
                     verify(got[position], want, bound, words)
         stranger = ad.gradients(x * 2, [session.variable("z")])
         expect_error(session, stranger, "gradients(x * 2, [z]), where z is not used,")
+        _check_names(ctx, session)
+
+
+def _check_names(ctx: Context, session: Session) -> None:
+    """Nodes are told apart by what they are: names may repeat."""
+    x, twin = session.variable("x"), session.variable("x")
+    a, b = _values(ctx, (3, 4), (3, 4))
+    what = "gradients(x * y), where y has the name x too"
+    with session.remote.doing(what):
+        grads = session.autodiff().gradients(x * twin, [twin, x])
+        got = session.evaluate([grads[i] for i in range(2)], {x: a, twin: b})
+    for position, want in enumerate([a, b]):
+        verify(got[position], want, sum_bound(8, 2.0**8, ROUND64), f"{what}[{position}], (3, 4)")
 
 
 CHECKS = {
