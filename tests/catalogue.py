@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 import sys
 from dataclasses import dataclass
@@ -102,6 +103,19 @@ def write(mutant: Mutant, folder: Path) -> Path:
             raise ValueError(f"{mutant.name}: {find!r} stands {text.count(find)} times in {name}")
         (folder / name).write_text(text.replace(find, replace.replace("@KIT@", str(KIT))))
     return folder
+
+
+def children() -> set[int]:
+    """Processes whose parent is this one, the orphans that it has adopted among them."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = stat.read_bytes().rpartition(b")")[2].split()[1]
+        except OSError:
+            continue  # it has just ended
+        if int(parent) == os.getpid():
+            found.add(int(stat.parent.name))
+    return found
 
 
 def is_isolated() -> bool:

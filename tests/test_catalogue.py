@@ -1,0 +1,74 @@
+"""Every wrong submission of tests/submissions/ fails the check that it names, with its words.
+
+Graded on the emulated GPU. Those that only isolation can catch run where there is some.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import catalogue
+import catalogue_table
+from grader.rubric import load_rubric
+from grader.runner import ERROR, PASS, Options, grade
+
+KIT = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("DLSYS_DATA") or KIT.parent / "shared" / "data" / "mnist")
+MUTANTS = catalogue.mutants()
+
+
+def grade_mutant(mutant, folder):
+    rubric = mutant.rubric(load_rubric("default"))
+    data = DATA if DATA.is_dir() else None
+    setup = Options(rubric=rubric, device="emulated", data=data, only=mutant.only)
+    return grade(catalogue.write(mutant, folder), setup)
+
+
+@pytest.fixture(scope="module")
+def isolated():
+    return catalogue.is_isolated()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_wrong_submission_fails_the_check_it_names(mutant, tmp_path, isolated):
+    if mutant.needs and not isolated:
+        pytest.skip("children are not isolated here")
+    before = catalogue.children()
+    report = grade_mutant(mutant, tmp_path)
+    assert catalogue.children() - before == set(), "a process has outlived its check"
+    assert [r.check for r in report.results if r.status == ERROR] == []
+    if mutant.missed:
+        found = {r.check: r.status for r in report.results}
+        assert found[mutant.check] == PASS, "caught at last; hint: remove `missed`"
+    else:
+        assert mutant.verdict(report) == "", mutant.title
+
+
+def test_every_check_is_failed_by_some_wrong_submission():
+    caught = {mutant.check for mutant in MUTANTS if not mutant.missed and not mutant.needs}
+    assert {row.name for row in load_rubric("default").rows} - caught == set()
+
+
+def test_every_task_has_an_honest_mistake():
+    rows = {row.name: row.task for row in load_rubric("default").rows}
+    honest = [mutant for mutant in MUTANTS if not mutant.family]
+    assert {rows[mutant.check] for mutant in honest} >= set(load_rubric("default").tasks)
+
+
+def test_every_edit_of_the_solution_is_still_possible(tmp_path):
+    for mutant in MUTANTS:
+        catalogue.write(mutant, tmp_path / mutant.name)
+
+
+def test_no_submission_stands_twice_for_one_check():
+    works = [(mutant.edits, mutant.check) for mutant in MUTANTS]
+    assert len(set(works)) == len(works)
+
+
+def test_the_table_shows_every_submission():
+    shown = set(re.findall(r"^\| .* \(`(\w+)`\) \|", catalogue_table.TABLE.read_text(), re.M))
+    assert shown == {mutant.name for mutant in MUTANTS}, (
+        "hint: run tests/catalogue_table.py for the submissions that are new"
+    )
