@@ -268,7 +268,8 @@ def _prebuilt(device: str, checked: bool = False) -> Path:
 
 def _forget_old_builds(folder: Path) -> None:
     """Keeps the newest few of the built trees; one that is in use is copied within seconds."""
-    built = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    done = [path for path in folder.iterdir() if not path.name.startswith("new-")]
+    built = sorted(done, key=lambda path: path.stat().st_mtime, reverse=True)
     for path in built[_KEPT_BUILDS:]:
         shutil.rmtree(path, ignore_errors=True)
 

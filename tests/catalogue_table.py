@@ -62,19 +62,21 @@ def grade_one(name, device, data, isolated):
 
 
 def grade_all(names, device, data, jobs):
-    """The results of submissions by name, graded side by side, with a line for each."""
-    isolated, started, results = catalogue.is_isolated(), time.monotonic(), {}
+    """Yields (name, result), graded side by side, and prints a line for each."""
+    isolated, started, count = catalogue.is_isolated(), time.monotonic(), 0
+    # What all share is built once, before they start.
+    grade(KIT / "assignment", Options(load_rubric("default"), device, only=("build",)))
     work = partial(grade_one, device=device, data=data, isolated=isolated)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
         pending = {pool.submit(work, name): name for name in names}
         for done in as_completed(pending):
-            name = pending[done]
-            results[name] = done.result()
+            name, result, count = pending[done], done.result(), count + 1
             seconds = time.monotonic() - started
-            print(f"[{len(results)}/{len(names)}] {seconds:.0f} s, {name}: "
-                  f"{results[name]['verdict']}", flush=True)  # fmt: skip
-    return results
+            print(
+                f"[{count}/{len(names)}] {seconds:.0f} s, {name}: {result['verdict']}", flush=True
+            )
+            yield name, result
 
 
 def cell(text):
@@ -149,12 +151,13 @@ def main():
     mutants, results = catalogue.mutants(), load_results()
     if not arguments.table_only:
         names = arguments.names or [mutant.name for mutant in mutants]
-        new = grade_all(names, arguments.device, arguments.data, arguments.jobs)
-        kept = {m.name for m in mutants}
-        merged = {n: r for n, r in (results[arguments.device] | new).items() if n in kept}
-        results[arguments.device] = dict(sorted(merged.items()))
-        text = json.dumps(results[arguments.device], indent=1) + "\n"
-        results_path(arguments.device).write_text(text)
+        found = results[arguments.device]
+        for name in found.keys() - {mutant.name for mutant in mutants}:
+            del found[name]
+        for name, result in grade_all(names, arguments.device, arguments.data, arguments.jobs):
+            found[name] = result
+            text = json.dumps(dict(sorted(found.items())), indent=1) + "\n"
+            results_path(arguments.device).write_text(text)
     TABLE.write_text(document(mutants, results))
     known = {mutant.name for mutant in mutants if mutant.missed}
     bad = {"missed", "other words"}
