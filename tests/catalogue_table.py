@@ -100,7 +100,14 @@ def section(title, mutants, results):
     lines = [header, ["---"] * len(header)]
     for mutant in mutants:
         found = [results[device].get(mutant.name) for device in devices]
-        verdicts = ["?" if result is None else verdict_cell(mutant, result) for result in found]
+        verdicts = [
+            verdict_cell(mutant, result)
+            if result
+            else "?"
+            if mutant.device in ("", device)
+            else "–"
+            for device, result in zip(devices, found, strict=True)
+        ]
         message = next((result["message"] for result in found if result), "")
         what = f"{cell(mutant.title)} (`{mutant.name}`)"
         lines.append([what, f"`{mutant.check}`", *verdicts, cell(message)])
@@ -150,9 +157,10 @@ def main():
     arguments = parser.parse_args()
     mutants, results = catalogue.mutants(), load_results()
     if not arguments.table_only:
-        names = arguments.names or [mutant.name for mutant in mutants]
+        fitting = [m.name for m in mutants if m.device in ("", arguments.device)]
+        names = [name for name in fitting if name in arguments.names or not arguments.names]
         found = results[arguments.device]
-        for name in found.keys() - {mutant.name for mutant in mutants}:
+        for name in found.keys() - set(fitting):
             del found[name]
         for name, result in grade_all(names, arguments.device, arguments.data, arguments.jobs):
             found[name] = result

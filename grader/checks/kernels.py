@@ -247,16 +247,17 @@ def softmax(ctx: Context) -> Iterator[Case]:
         bound = sum_bound(x.shape[1], expected) + 60 * ROUND * expected
         return expected, bound + SMALLEST  # what is smaller may become 0
 
-    rows, columns = ctx.sized((33, 65))
-
-    def large() -> list[Any]:
-        offset = np.float32(200) * ctx.random.choice([-1, 1], rows)[:, None]
-        return [(ctx.uniform((rows, columns), -5, 5) + offset).astype(np.float32)]
-
     for shape in _shapes(ctx, (400, 1000), ODD_MATRICES):
         yield Case("softmax", functools.partial(_draw, ctx, [shape], 5), judge, shape)
     if ctx.thorough:
-        yield Case("softmax", large, judge, (rows, columns))
+        shape = ctx.sized((33, 65))
+        yield Case("softmax", lambda: [_far_from_zero(ctx, shape)], judge, shape)
+
+
+def _far_from_zero(ctx: Context, shape: Shape) -> Array:
+    """A matrix of values around 200 or -200, by rows: their exponentials overflow."""
+    offset = np.float32(200) * ctx.random.choice([-1, 1], shape[0])[:, None]
+    return (ctx.uniform(shape, -5, 5) + offset).astype(np.float32)
 
 
 @check
@@ -265,7 +266,8 @@ def softmax_cross_entropy(ctx: Context) -> Iterator[Case]:
 
     def judge(logits: Array, labels: Array) -> tuple[Array, Any]:
         terms = labels * _log_softmax(logits)
-        magnitude = (np.abs(terms) + 10 * np.abs(labels)).sum(axis=1).mean()
+        largest = max(10, np.abs(logits).max())  # a logit may be rounded before it is subtracted
+        magnitude = (np.abs(terms) + largest * np.abs(labels)).sum(axis=1).mean()
         return np.array([-terms.sum(axis=1).mean()]), sum_bound(sum(logits.shape), magnitude)
 
     for number, shape in enumerate(_shapes(ctx, (400, 1000), ODD_MATRICES)):
@@ -275,6 +277,13 @@ def softmax_cross_entropy(ctx: Context) -> Iterator[Case]:
             return [ctx.uniform(shape, -5, 5), _one_way(labels) if positive else labels]
 
         yield Case("softmax_cross_entropy", draw, judge, (1,))
+    if ctx.thorough:
+        both = functools.partial(_far_and_near, ctx, ctx.sized((33, 65)))
+        yield Case("softmax_cross_entropy", both, judge, (1,))
+
+
+def _far_and_near(ctx: Context, shape: Shape) -> list[Any]:
+    return [_far_from_zero(ctx, shape), ctx.uniform(shape, -5, 5)]
 
 
 def _one_way(values: Array) -> Array:
