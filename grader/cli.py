@@ -5,20 +5,33 @@ from __future__ import annotations
 import argparse
 import sys
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from grader import __version__
+from grader.autograder import Autograder, AutograderError, build_zip
 from grader.bench import bench
 from grader.build import KIT, PRISTINE
+from grader.exports import ExportError, Exports
 from grader.isolation import LEVELS, IsolationError
 from grader.release import ReleaseError, release, stale
 from grader.replay import Replay, ReplayError, replay
 from grader.report import show_report, show_result
 from grader.rubric import RubricError, load_rubric, profiles
-from grader.runner import ERROR, GraderError, Options, grade
+from grader.runner import ERROR, GraderError, Options, Report, Result, grade
+from grader.stored import StoredError, read_report
 
+_USAGE_ERRORS = (
+    RubricError,
+    ReleaseError,
+    ReplayError,
+    StoredError,
+    ExportError,
+    AutograderError,
+    IsolationError,
+)
 OK, FELL_SHORT, USAGE, GRADER_FAILED = 0, 1, 2, 3
 
 _EXAMPLES = """examples:
@@ -27,6 +40,9 @@ _EXAMPLES = """examples:
   grader grade work.zip --profile classic     by the published rubric and recipe
   grader grade work --only relu --only softmax
   grader replay out.json relu                 make one result again, drop its inputs
+  grader grade work --html report.html --student
+  grader report out.json --html report.html   the same from a stored report
+  grader gradescope autograder.zip            an autograder to upload
   grader release                              regenerate assignment/ from solution/
   grader release --check                      say whether it is fresh
   grader release --part 2 --output classic/   holes in part 2 alone
@@ -47,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     _add_grade(commands)
     _add_replay(commands)
+    _add_report(commands)
+    _add_gradescope(commands)
     _add_release(commands)
     _add_bench(commands)
     return parser
@@ -59,7 +77,10 @@ def _add_grade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command.add_argument("--device", default="auto", choices=["auto", "cuda", "emulated"])
     command.add_argument("--only", action="append", default=[], metavar="CHECK",
                          help="run this check and what it requires; may be repeated")  # fmt: skip
-    command.add_argument("--json", type=Path, metavar="FILE", help="write the report there")
+    command.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all of it there, after every check"
+    )
+    _add_exports(command)
     command.add_argument("--seed", default="", help="the secret of the run, hex; default: new")
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
     command.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the built tree there")
@@ -84,6 +105,38 @@ def _add_replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
                          help="default: replay/")  # fmt: skip
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
     command.set_defaults(run=_replay)
+
+
+def _add_exports(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("reports")
+    group.add_argument("--html", type=Path, metavar="FILE", help="one page, on its own")
+    group.add_argument("--junit", type=Path, metavar="FILE", help="JUnit XML")
+    group.add_argument("--gradescope", type=Path, metavar="FILE",
+                       help="results.json; the platform hides what is hidden")  # fmt: skip
+    group.add_argument("--student", action="store_true",
+                       help="show what a student may see: here, in HTML, in JUnit XML")  # fmt: skip
+    group.add_argument("--after-due-date", action="store_true",
+                       help="with --student: and what opens then")  # fmt: skip
+
+
+def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("report", help="show a stored report, or convert it")
+    command.add_argument("report", type=Path, metavar="FILE", help="of grade --json")
+    command.add_argument("--json", type=Path, metavar="FILE",
+                         help="write it again, for a student without what is hidden")  # fmt: skip
+    _add_exports(command)
+    command.set_defaults(run=_report)
+
+
+def _add_gradescope(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("gradescope", help="make an autograder for Gradescope")
+    command.add_argument("output", type=Path, nargs="?", default=Path("autograder.zip"),
+                         help="default: autograder.zip")  # fmt: skip
+    command.add_argument("--profile", default="default", help=f"rubric: {', '.join(profiles())}")
+    command.add_argument("--data", type=Path, metavar="FOLDER",
+                         help="MNIST to pack; default: downloaded by setup.sh")  # fmt: skip
+    command.add_argument("--minutes", type=float, default=10, help="what the platform gives; 10")
+    command.set_defaults(run=_gradescope)
 
 
 def _add_release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -118,17 +171,56 @@ def _grade(options: argparse.Namespace, console: Console) -> int:
         keep=options.keep,
         isolation=options.isolation,
     )
-    with console.status("building the kit; the first time takes a minute") as status:
+    exports = _exports(options)
+    try:
+        with console.status("building the kit; the first time takes a minute") as status:
 
-        def show(result: object) -> None:
-            status.update("checking")
-            show_result(console, result)  # type: ignore[arg-type]
+            def show(result: Result) -> None:
+                status.update("checking")
+                if exports.shows(result):
+                    show_result(console, result)
 
-        report = grade(options.submission, settings, show)
-    show_report(console, report, rubric)
-    if report.has_errors:
+            report = grade(options.submission, settings, show)
+        exports.write(report)
+    except Exception as error:
+        exports.write_failure(f"{type(error).__name__}: {error}")
+        raise
+    show_report(console, exports.view(report))
+    return _exit_code(report, exports)
+
+
+def _exports(options: argparse.Namespace) -> Exports:
+    names = ("html", "junit", "gradescope", "student", "after_due_date")
+    return Exports(**{name: getattr(options, name) for name in names})
+
+
+def _exit_code(report: Report, exports: Exports) -> int:
+    """Of what is shown: for a student it must not tell how hidden checks ended."""
+    view = exports.view(report)
+    if view.has_errors or not view.complete:
         return GRADER_FAILED
-    return OK if report.score == report.points and not report.problem else FELL_SHORT
+    return OK if view.score == view.points and not view.problem else FELL_SHORT
+
+
+def _report(options: argparse.Namespace, console: Console) -> int:
+    report, exports = read_report(options.report), _exports(options)
+    problem = _unusable_files(options)
+    if problem:
+        print(f"grader: {problem}", file=sys.stderr)
+        return USAGE
+    replace(exports, json=options.json).write(report)
+    show_report(console, exports.view(report))
+    return OK
+
+
+def _gradescope(options: argparse.Namespace, console: Console) -> int:
+    if options.data and not options.data.is_dir():
+        print(f"grader: --data {options.data} is no folder", file=sys.stderr)
+        return USAGE
+    how = Autograder(options.profile, options.data, options.minutes)
+    names = build_zip(options.output, how)
+    console.print(f"{len(names)} files in {options.output}", highlight=False, markup=False)
+    return OK
 
 
 def _replay(options: argparse.Namespace, console: Console) -> int:
@@ -158,16 +250,24 @@ def _unusable(options: argparse.Namespace) -> str:
         return f"{options.submission} does not exist"
     if options.data and not options.data.is_dir():
         return f"--data {options.data} is no folder"
-    for name in ("json", "keep"):
+    if options.keep and options.keep.exists() and not options.keep.is_dir():
+        return f"--keep {options.keep}: {options.keep} is no folder"
+    return _unusable_files(options)
+
+
+def _unusable_files(options: argparse.Namespace) -> str:
+    """What is wrong with the files to be written, or "". Makes their folders."""
+    for name in ("json", "html", "junit", "gradescope"):
         path = getattr(options, name)
-        folder = path.parent if path and name == "json" else path
-        if folder and folder.exists() and not folder.is_dir():
-            return f"--{name} {path}: {folder} is no folder"
-    if options.json:
+        if path and path.is_dir():
+            return f"--{name} {path} is a folder"
         try:
-            options.json.parent.mkdir(parents=True, exist_ok=True)
+            if path:
+                path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            return f"--json {options.json}: {error}"
+            return f"--{name} {path}: {error}"
+    if options.after_due_date and not options.student:
+        return "--after-due-date goes with --student"
     return ""
 
 
@@ -204,7 +304,7 @@ def main(arguments: list[str] | None = None) -> int:
     console = Console(highlight=False, soft_wrap=True)
     try:
         return int(options.run(options, console))
-    except (RubricError, ReleaseError, ReplayError, IsolationError) as error:
+    except _USAGE_ERRORS as error:
         print(f"grader: {error}", file=sys.stderr)
         return USAGE
     except (GraderError, OSError) as error:

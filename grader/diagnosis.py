@@ -254,13 +254,14 @@ class Diagnosis:
         self, tree: Path, entries: list[dict[str, Any]]
     ) -> tuple[list[dict[str, Any]], int]:
         """Findings with lines and words, by a process in the sandbox."""
-        work = tree / "build"
-        (work / "findings.jsonl").write_text("".join(json.dumps(e) + "\n" for e in entries))
-        shutil.copyfile(_RESOLVER, work / "resolve.py")
-        names = ("build/resolve.py", "emulator", "build/findings.jsonl")
-        library = str(tree / build.CHECKED_LIBRARY)
-        argv = [sys.executable, "-I", "-B", *names, library]
-        done = sandbox.run(argv, tree, limits=_RESOLVING, view=self._view)
+        with scratch_folder() as folder:
+            script, path = folder / "resolve.py", folder / "findings.jsonl"
+            shutil.copyfile(_RESOLVER, script)
+            path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+            library = str(tree / build.CHECKED_LIBRARY)
+            argv = [sys.executable, "-I", "-B", str(script), "emulator", str(path), library]
+            view = dataclasses.replace(self._view, readable=(script, path))
+            done = sandbox.run(argv, tree, limits=_RESOLVING, view=view)
         if done.rc != 0:
             said = done.output.strip().rpartition("\n")[2][:200]
             raise NoFindings(f"the findings can't be read ({done.reason}): {said}")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from grader.rubric import Rubric
+from grader.audience import standing
+from grader.printable import printable
+from grader.rubric import ALWAYS
 from grader.runner import ERROR, FAIL, PASS, SKIPPED, Report, Result
 
 _STYLES = {PASS: "green", FAIL: "red", SKIPPED: "yellow", ERROR: "bold magenta"}
 _DETAIL_LINES = 12
 _FINDINGS = 3
+_HIDDEN = {"after_due_date": "shown after the due date", "never": "never shown"}
 
 
 def number(points: float) -> str:
@@ -21,45 +25,47 @@ def number(points: float) -> str:
     return f"{points:g}"
 
 
+def _safe(text: object) -> str:
+    """Text of a submission, which is neither our markup nor a command to the terminal."""
+    return escape(printable(text))
+
+
 def show_result(console: Console, result: Result) -> None:
     """One line, when the check has run."""
+    hidden = "" if result.visibility == ALWAYS else f"  ({_HIDDEN[result.visibility]})"
     style = _STYLES[result.status]
     task = result.task or "-"
     points = f"{number(result.score)}/{number(result.points)}" if result.points else ""
     console.print(
-        f"[{style}]{result.status:<8}[/] {task:<5} {escape(result.check):<37} "
-        f"{points:>5} {result.seconds:6.1f} s",
+        f"[{style}]{result.status:<8}[/] {task:<5} {_safe(result.check):<37} "
+        f"{points:>5} {result.seconds:6.1f} s{hidden}",
         highlight=False,
     )
 
 
-def show_report(console: Console, report: Report, rubric: Rubric) -> None:
+def show_report(console: Console, report: Report) -> None:
     """What went wrong, then the points of each part, then the total."""
     for note in report.notes:
-        console.print(f"note: {escape(note)}", highlight=False)
+        console.print(f"note: {_safe(note)}", highlight=False)
     if report.problem:
-        console.print(f"[red]{escape(report.problem)}[/]", highlight=False)
+        console.print(f"[red]{_safe(report.problem)}[/]", highlight=False)
     for result in report.results:
         if result.status in (FAIL, ERROR):
             _show_failure(console, result)
     _show_facts(console, report)
-    _show_points(console, report, rubric)
+    _show_points(console, report)
 
 
 def _show_failure(console: Console, result: Result) -> None:
     title = f"{result.task} " if result.task else ""
-    console.print(f"\n[bold]{title}{escape(result.check)}[/]: {escape(result.sentence)}")
+    console.print(f"\n[bold]{title}{_safe(result.check)}[/]: {_safe(result.sentence)}")
     blame = "the grader failed: " if result.status == ERROR else ""
-    console.print(
-        f"  [{_STYLES[result.status]}]{blame}{escape(result.message)}[/]", highlight=False
-    )
+    console.print(f"  [{_STYLES[result.status]}]{blame}{_safe(result.message)}[/]", highlight=False)
     shown = result.findings[:_FINDINGS]
-    said = tuple(found["sentence"] for found in shown)
-    details = [line for line in result.details if not (said and line.endswith(said))]
-    for line in details[-_DETAIL_LINES:]:
-        console.print(f"    {escape(line)}", highlight=False)
+    for line in other_details(result)[-_DETAIL_LINES:]:
+        console.print(f"    {_safe(line)}", highlight=False)
     if result.hint:
-        console.print(f"  hint: {escape(result.hint)}", highlight=False)
+        console.print(f"  hint: {_safe(result.hint)}", highlight=False)
     for number, found in enumerate(shown):
         _show_finding(console, found, whole=number == 0)
     left = len(result.findings) - len(shown)
@@ -69,46 +75,83 @@ def _show_failure(console: Console, result: Result) -> None:
 
 def _show_finding(console: Console, found: dict[str, Any], whole: bool) -> None:
     """What a tool saw a kernel do: all of it, or the title and the sentence."""
-    title, *lines = found["text"].split("\n")
+    title, *lines = finding_text(found).split("\n")
     lines = lines if whole else lines[:1]
-    console.print(f"  [bold]{escape(found['tool'])}[/]: {escape(title)}", highlight=False)
+    console.print(
+        f"  [bold]{_safe(found.get('tool') or 'found')}[/]: {_safe(title)}", highlight=False
+    )
     for line in lines:
         style = "red" if line.startswith("  >") else None
-        console.print(f"    {escape(line)}", highlight=False, style=style)
+        console.print(f"    {_safe(line)}", highlight=False, style=style)
+
+
+def finding_text(finding: dict[str, Any]) -> str:
+    """All that a finding says, its title first and once."""
+    title, text = str(finding.get("title", "")), str(finding.get("text", ""))
+    return text if text.startswith(title) else f"{title}\n{text}".strip()
+
+
+def other_details(result: Result) -> list[str]:
+    """The details without the lines that only repeat a finding."""
+    said = tuple(filter(None, (str(found.get("sentence", "")) for found in result.findings)))
+    return [line for line in result.details if not (said and line.endswith(said))]
 
 
 def _show_facts(console: Console, report: Report) -> None:
     """Accuracies and times of the trainings."""
+    for training in trainings(report):
+        console.print(
+            f"{_safe(training['name'])}: accuracy {training['accuracy']:.4f} "
+            f"(at least {training['wanted']:g}), {training['seconds']:.2f} s an epoch",
+            highlight=False,
+        )
+    for result in report.results:
+        recipe = result.facts.get("recipe")
+        if isinstance(recipe, dict) and result.check == "mnist_gpu":
+            images, source = recipe.get("train"), recipe.get("source")
+            console.print(f"trained on {_safe(images)} images: {_safe(source)}", highlight=False)
+
+
+def trainings(report: Report) -> Iterator[dict[str, Any]]:
+    """name, accuracy, wanted, seconds (of an epoch) and losses of each training.
+
+    A stored report may hold anything in its facts: what has another form is passed over.
+    """
     for result in report.results:
         for name, fact in result.facts.items():
-            if isinstance(fact, dict) and "accuracy" in fact:
+            if not isinstance(fact, dict) or "epoch_seconds" not in fact:
+                continue
+            figures = [fact.get(key) for key in ("accuracy", "wanted", "epoch_seconds")]
+            losses = fact.get("losses", [])
+            losses = losses if isinstance(losses, list) else []
+            if all(isinstance(figure, (int, float)) for figure in [*figures, *losses]):
                 model, _, where = name.partition("_")
-                console.print(
-                    f"{model} on {where}: accuracy {fact['accuracy']:.4f} "
-                    f"(at least {fact['wanted']:g}), {fact['epoch_seconds']:.2f} s an epoch",
-                    highlight=False,
-                )
-        recipe = result.facts.get("recipe")
-        if recipe and result.check == "mnist_gpu":
-            console.print(f"trained on {recipe['train']:,} images: {escape(recipe['source'])}",
-                          highlight=False)  # fmt: skip
+                keys = ("accuracy", "wanted", "seconds")
+                figures_by_name = dict(zip(keys, figures, strict=True))
+                yield {"name": f"{model} on {where}", "losses": losses, **figures_by_name}
 
 
-def _show_points(console: Console, report: Report, rubric: Rubric) -> None:
+def _show_points(console: Console, report: Report) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(justify="left")
     table.add_column(justify="right")
-    for part, name in rubric.parts.items():
-        rows = [r for r in report.results if r.task.partition(".")[0] == str(part)]
+    for part, name in report.parts.items():
+        rows = [r for r in report.results if r.task.partition(".")[0] == part]
         if rows:
             score, points = sum(r.score for r in rows), sum(r.points for r in rows)
             table.add_row(f"part {part}, {name}", f"{number(score)} / {number(points)}")
-    table.add_row("[bold]total[/]", f"[bold]{number(report.score)} / {number(report.points)}[/]")
+    total = "total without hidden checks" if report.withheld else "total"
+    table.add_row(f"[bold]{total}[/]", f"[bold]{number(report.score)} / {number(report.points)}[/]")
     console.print()
     console.print(table)
+    if report.withheld or not report.complete:
+        console.print(standing(report), highlight=False)
+    seed = f"seed {report.seed}, " if report.seed else ""
     console.print(
-        f"{rubric.title}, profile {report.profile}, {report.device} GPU, isolation "
-        f"{report.isolation}, seed {report.seed}, {report.seconds:.0f} s",
+        _safe(
+            f"{report.title}, profile {report.profile}, {report.device} GPU, isolation "
+            f"{report.isolation}, {seed}{report.seconds:.0f} s"
+        ),
         highlight=False,
         style="dim",
     )

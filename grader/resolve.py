@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from typing import Any
 
 KEPT = 16  # findings
@@ -70,9 +71,10 @@ def main() -> None:
     with open(path) as file:
         entries = [with_own_library(json.loads(line), library) for line in file]
     known = [entry for entry in entries if entry["kind"] in WORDS]
-    with open(path, "w") as file:
-        file.writelines(json.dumps(entry) + "\n" for entry in known)
-    wrong = [finding for finding in read_report(path) if not finding.is_advice]
+    with tempfile.NamedTemporaryFile("w") as own:
+        own.writelines(json.dumps(entry) + "\n" for entry in known)
+        own.flush()
+        wrong = [finding for finding in read_report(own.name) if not finding.is_advice]
     found = [described(finding, WORDS[finding.kind], sentence) for finding in wrong[:KEPT]]
     print(json.dumps({"found": found, "more": len(wrong) - len(found)}))
 

@@ -17,6 +17,9 @@ RUBRICS = Path(__file__).parent / "rubrics"
 #: Seconds of wall time that a check may take where its row says nothing.
 DEFAULT_SECONDS = 60.0
 
+#: When a student may see a check, from the most to the least open.
+ALWAYS, AFTER_DUE_DATE, NEVER = VISIBILITIES = ("always", "after_due_date", "never")
+
 
 class RubricError(Exception):
     """The rubric file is wrong; the message names the file and the place."""
@@ -32,6 +35,7 @@ class Row:
         points: what passing is worth.
         requires: names of checks that must have passed before.
         seconds: wall time that the check may take.
+        visible: when a student may see it, one of VISIBILITIES.
     """
 
     name: str
@@ -39,6 +43,7 @@ class Row:
     points: float
     requires: tuple[str, ...]
     seconds: float
+    visible: str = ALWAYS
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,17 @@ def load_rubric(profile: str) -> Rubric:
         raise RubricError(f"{path}: {type(error).__name__}: {error}") from error
 
 
+def rubric_files(profile: str) -> list[Path]:
+    """The file that load_rubric reads for a name or a path, and that of its base.
+
+    Raises:
+        OSError: one of them is missing.
+    """
+    path = Path(profile) if profile.endswith(".toml") else RUBRICS / f"{profile}.toml"
+    base = tomllib.loads(path.read_text()).get("base")
+    return [path, path.parent / f"{base}.toml"] if base else [path]
+
+
 def _with_base(path: Path, raw: dict[str, Any]) -> dict[str, Any]:
     """Fills what `raw` leaves out from the rubric that it names as its `base`."""
     if "base" not in raw:
@@ -145,7 +161,7 @@ def _parse(path: Path, raw: dict[str, Any]) -> Rubric:
 
 
 def _row(entry: dict[str, Any]) -> Row:
-    unknown = set(entry) - {"name", "task", "points", "requires", "seconds"}
+    unknown = set(entry) - {"name", "task", "points", "requires", "seconds", "visible"}
     if unknown:
         raise ValueError(f"check {entry.get('name')!r} has unknown keys {sorted(unknown)}")
     return Row(
@@ -154,6 +170,7 @@ def _row(entry: dict[str, Any]) -> Row:
         points=float(entry["points"]),
         requires=tuple(entry.get("requires", ())),
         seconds=float(entry.get("seconds", DEFAULT_SECONDS)),
+        visible=entry.get("visible", ALWAYS),
     )
 
 
@@ -173,3 +190,21 @@ def _check_rows(path: Path, rows: tuple[Row, ...], tasks: dict[str, str]) -> Non
         if row.points < 0 or row.seconds <= 0:
             raise RubricError(f"{path}: check {row.name!r} has negative points or no time")
         earlier.add(row.name)
+    _check_visible(path, rows)
+
+
+def _check_visible(path: Path, rows: tuple[Row, ...]) -> None:
+    """A check that is skipped says why, which must not tell of one that is hidden longer."""
+    for row in rows:
+        if row.visible not in VISIBILITIES:
+            raise RubricError(
+                f"{path}: check {row.name!r} is visible {row.visible!r}; "
+                f"hint: one of {', '.join(VISIBILITIES)}"
+            )
+    visible = {row.name: row.visible for row in rows}
+    for row, name in ((each, name) for each in rows for name in each.requires):
+        if VISIBILITIES.index(visible[name]) > VISIBILITIES.index(row.visible):
+            raise RubricError(
+                f"{path}: check {row.name!r}, visible {row.visible}, requires {name!r}, "
+                f"visible {visible[name]}; hint: hide what it requires no longer than itself"
+            )

@@ -23,9 +23,10 @@ from grader import __version__, build, isolation, sandbox
 from grader.checks import CHECKS, Context, Failure
 from grader.compiler import excerpt, first_error, last_step
 from grader.diagnosis import Diagnosis, Explanation
+from grader.files import write_whole
 from grader.findings import place_of, quote
 from grader.remote import ChildError, Remote, StartError
-from grader.rubric import Row, Rubric, RubricError
+from grader.rubric import ALWAYS, Row, Rubric, RubricError
 from grader.scratch import scratch_folder, sweep
 from grader.submission import SubmissionError, load_submission
 from grader.wording import explain, tail
@@ -35,6 +36,7 @@ SCHEMA = "dlsys-grader-report/1"
 
 PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
 
+_BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 _KEPT_BUILDS = 12
 
 
@@ -56,6 +58,7 @@ class Result:
         hint: what to look for.
         seconds: wall time.
         facts: what was measured.
+        visibility: when a student may see it, as in the rubric.
         findings: what a tool saw the kernels do wrong, see grader.findings.
     """
 
@@ -70,12 +73,20 @@ class Result:
     hint: str = ""
     seconds: float = 0.0
     facts: dict[str, Any] = field(default_factory=dict)
+    visibility: str = ALWAYS
     findings: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass
 class Report:
-    """Everything that grading one submission found. See `to_dict` for the JSON."""
+    """Everything that grading one submission found. See report.schema.json for the JSON.
+
+    Attributes:
+        parts, tasks: number of a part, id of a task -> its name.
+        audience: "instructor", or "student" where hidden checks were taken out.
+        withheld: visibility -> how many checks were taken out for it.
+        withheld_points: what those are worth.
+    """
 
     submission: str
     sha256: str
@@ -90,6 +101,11 @@ class Report:
     results: list[Result] = field(default_factory=list)
     seconds: float = 0.0
     complete: bool = False
+    parts: dict[str, str] = field(default_factory=dict)
+    tasks: dict[str, str] = field(default_factory=dict)
+    audience: str = "instructor"
+    withheld: dict[str, int] = field(default_factory=dict)
+    withheld_points: float = 0.0
 
     @property
     def score(self) -> float:
@@ -113,14 +129,7 @@ class Report:
 
     def write(self, path: Path) -> None:
         """Writes the JSON so that the file is always whole."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w") as file:
-            json.dump(self.to_dict(), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        write_whole(path, json.dumps(self.to_dict(), indent=1) + "\n")
 
 
 @dataclass(frozen=True)
@@ -215,6 +224,8 @@ def _empty_report(source: Path, options: Options) -> Report:
         seed=options.seed or secrets.token_hex(16),
         started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         notes=[],
+        parts={str(part): name for part, name in options.rubric.parts.items()},
+        tasks=dict(options.rubric.tasks),
     )
 
 
@@ -305,7 +316,9 @@ def _check_device(tree: Path) -> None:
     limits, paths = sandbox.Limits(wall=60), [str(tree / "python")]
     sent = np.arange(3, dtype=np.float32)
     try:
-        with Remote(sys.executable, paths, tree, limits, _child_environment()) as remote:
+        with Remote(
+            sys.executable, paths, tree, limits, _child_environment(build.backend_of(tree))
+        ) as remote:
             nd = remote.import_("dlsys.ndarray")
             got = remote.fetch(nd.array(sent, ctx=nd.gpu(0)).asnumpy())
     except (ChildError, StartError) as error:
@@ -358,7 +371,9 @@ def sentence(name: str) -> str:
 
 
 def _result(row: Row, status: str, **more: Any) -> Result:
-    return Result(row.name, row.task, row.points, 0.0, status, sentence(row.name), **more)
+    line = sentence(row.name)
+    visible = row.visible
+    return Result(row.name, row.task, row.points, 0.0, status, line, visibility=visible, **more)
 
 
 def _skip(row: Row, why: str) -> Result:
@@ -408,7 +423,7 @@ def _check(
         check=row.name,
         seconds=row.seconds,
         data=options.data,
-        env=_child_environment(),
+        env=_child_environment(backend),
         view=_view(report, options),
     )
     options.on_check(context)
@@ -417,16 +432,23 @@ def _check(
         return _result(row, PASS, facts=context.facts)
     except (Failure, ChildError) as error:
         result = _result(row, FAIL, **explain(error), facts=context.facts)
+        result.facts |= getattr(error, "facts", {})
         return _with_findings(result, diagnosis.explain(context, error))
     except Exception as error:  # the grader's own fault must not end the other checks
         message = f"{type(error).__name__}: {error}"
         return _result(row, ERROR, message=message, details=traceback.format_exc().splitlines())
 
 
-def _child_environment() -> dict[str, str]:
-    """What the driver needs of this machine's environment; the rest stays away."""
-    names = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "EMULATOR_THREADS")
-    return {name: os.environ[name] for name in names if name in os.environ}
+def _child_environment(backend: str) -> dict[str, str]:
+    """What the driver needs of this machine's environment; the rest stays away.
+
+    Without a real GPU, numpy's BLAS gets one thread unless the environment says otherwise: its
+    threads wait for each other by spinning, and on cores that others use an epoch of small
+    products then takes 20 times as long.
+    """
+    names = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "EMULATOR_THREADS", *_BLAS_THREADS)
+    found = {name: os.environ[name] for name in names if name in os.environ}
+    return found if backend == "cuda" else dict.fromkeys(_BLAS_THREADS, "1") | found
 
 
 def _with_findings(result: Result, explanation: Explanation) -> Result:

@@ -30,7 +30,7 @@ def report_text() -> str:
         report = grade(work, Options(rubric, "emulated", seed=SEED, only=only))
     report.seconds = round(report.seconds, -1)
     text = io.StringIO()
-    show_report(Console(file=text, width=96), report, rubric)
+    show_report(Console(file=text, width=96), report)
     return "\n".join(line.rstrip() for line in text.getvalue().strip().splitlines()) + "\n"
 
 

@@ -10,6 +10,7 @@ import catalogue
 from grader import build, diagnosis, runner, sandbox
 from grader.checks import CHECKS, ON_GPU, Context, Failure
 from grader.diagnosis import Diagnosis, concerns_kernels
+from grader.isolation import View
 from grader.remote import ChildDied, ChildTimeout, StudentError
 from grader.report import show_report
 from grader.rubric import FindingsBudget, RubricError, load_rubric
@@ -195,7 +196,7 @@ def compared(monkeypatch, tmp_path, outcomes):
             raise outcome
 
     monkeypatch.setitem(CHECKS, "relu", check)
-    explain = Diagnosis({}, RUBRIC, lambda: tmp_path)
+    explain = Diagnosis({}, RUBRIC, lambda: tmp_path, View())
     return explain._compared(context(tmp_path), Failure("x", "", "a"))
 
 

@@ -156,7 +156,7 @@ def test_the_report_is_written_after_every_check_and_is_whole(tmp_path):
 
 def test_the_terminal_report_shows_parts_total_and_seed(reference):
     text = io.StringIO()
-    show_report(Console(file=text, width=100), reference, load_rubric("default"))
+    show_report(Console(file=text, width=100), reference)
     assert "part 1, autodiff" in text.getvalue()
     assert "25 / 25" in text.getvalue()
     assert "seed 5eed" in text.getvalue()

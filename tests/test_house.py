@@ -21,9 +21,11 @@ KIT = Path(__file__).resolve().parent.parent
 #: Each module may import those before it. Equals stand in one entry.
 PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
-    "rubric", "release", "archive", "submission", "build", "compiler", "usage", "shim", "scratch",
-    "isolation", "sandbox", "worker", "resolve", "pipe", "remote", "checks", "findings",
-    "sanitizer", "diagnosis", "wording", "runner", "replay", "report", "bench", "cli", "__main__",
+    "files", "printable", "rubric", "release", "archive", "submission", "build", "compiler",
+    "usage", "shim", "scratch", "isolation", "sandbox", "worker", "resolve", "pipe", "remote",
+    "checks", "findings", "sanitizer", "diagnosis", "wording", "runner", "replay", "audience",
+    "report", "stored", "picture", "html", "junit", "gradescope", "autograder", "exports", "bench",
+    "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
     "compare", "calls", "device", "context", "trial", "gradients", "executor", "kernels", "mnist",

@@ -13,6 +13,9 @@ ROUND = 2.0**-24
 #: The same for float64.
 ROUND64 = 2.0**-53
 
+#: Most cells of a mismatch's picture, along each side.
+_PICTURE = 32
+
 Array = np.ndarray[Any, Any]
 
 
@@ -23,13 +26,21 @@ class Failure(Exception):
         message: one sentence: what was called, and what is wrong.
         hint: what to look for, if the pattern is known.
         result: tells apart one wrong result from another, "" if there is none.
+        facts: more for the report: under "mismatch" where the output is wrong.
     """
 
-    def __init__(self, message: str, hint: str = "", result: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        result: str = "",
+        facts: dict[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.result = result
+        self.facts = facts or {}
 
 
 def sum_bound(terms: int, magnitude: Any, rounding: float = ROUND) -> Any:
@@ -67,7 +78,8 @@ def verify(got: Any, expected: Any, bound: Any, call: str) -> None:
         wrong = ~(np.abs(got.astype(np.float64) - expected) <= bound)
     if wrong.any():
         message, hint = _describe(got, expected, wrong, call), pattern(got, expected, wrong, call)
-        raise Failure(message, hint, hashlib.sha256(got.tobytes()).hexdigest())
+        facts = {"mismatch": mismatch(wrong)} if wrong.ndim else {}
+        raise Failure(message, hint, hashlib.sha256(got.tobytes()).hexdigest(), facts)
 
 
 def _describe(got: Array, expected: Array, wrong: Array, call: str) -> str:
@@ -76,6 +88,44 @@ def _describe(got: Array, expected: Array, wrong: Array, call: str) -> str:
         f"{call}: {wrong.sum():,} of {wrong.size:,} elements differ, the first is "
         f"{list(first)}: got {got[first]:.7g}, expected {expected[first]:.7g}"
     )
+
+
+def mismatch(wrong: Array) -> dict[str, Any]:
+    """Where an array of at least one dimension is wrong, as a picture of few cells.
+
+    The array is seen as a matrix: its last axis across, the others down; a vector is folded
+    into lines.
+
+    Returns:
+        shape: of the array; rows, columns: of the matrix; cells: rows of at most 32, at most 32
+        of them, each the fraction of wrong elements there, or None behind a vector's end.
+    """
+    if wrong.ndim == 1:
+        columns = _PICTURE * -(-wrong.size // _PICTURE**2) if wrong.size > _PICTURE else wrong.size
+    else:
+        columns = wrong.shape[-1]
+    rows = -(-wrong.size // columns)
+    padded = np.zeros(rows * columns, bool)
+    padded[: wrong.size] = wrong.reshape(-1)
+    sums = _binned(padded, rows, columns)
+    counts = _binned(np.arange(rows * columns) < wrong.size, rows, columns)
+    # rounded up, so that one wrong element of millions is seen
+    with np.errstate(invalid="ignore"):
+        fractions = np.ceil(1e4 * sums / counts) / 1e4
+    cells = [[None if np.isnan(f) else float(f) for f in line] for line in fractions]
+    return {"shape": list(wrong.shape), "rows": rows, "columns": columns, "cells": cells}
+
+
+def _binned(flat: Array, rows: int, columns: int) -> Array:
+    """How many are true in each cell of the picture of a matrix."""
+    lines = np.add.reduceat(flat.reshape(rows, columns), _starts(columns), 1, dtype=np.int64)
+    return np.add.reduceat(lines, _starts(rows), 0)
+
+
+def _starts(size: int) -> list[int]:
+    """Where the cells begin along an axis: as many as there are, but at most 32."""
+    cells = min(size, _PICTURE)
+    return [i * size // cells for i in range(cells)]
 
 
 def pattern(got: Array, expected: Array, wrong: Array, call: str = "") -> str:

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from grader.build import KIT
+from grader.build import PRISTINE
 from grader.checks.compare import ROUND, Array, Failure, verify
 from grader.checks.context import Context, Session
 
@@ -56,7 +56,7 @@ class Recipe:
 @functools.cache
 def _load(path: str | None) -> Any:
     """MNIST by the kit's own loader, which students have too; never the submission's copy."""
-    package = str(KIT / "solution" / "python")
+    package = str(PRISTINE / "python")
     if package not in sys.path:
         sys.path.append(package)
     load_mnist = importlib.import_module("dlsys.data").load_mnist

@@ -1,0 +1,145 @@
+"""Pictures of a report as inline SVG: where an output is wrong, losses, bars of time.
+
+Colours and strokes are the page's, by class, so that they follow a dark screen and paper.
+Everything in a picture is a number: no text of a submission gets into one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from markupsafe import Markup
+
+_SIDE = 256.0  # of the largest picture, in pixels
+_CELL = 22.0  # of the largest cell
+_LEFT, _TOP = 46.0, 20.0  # room for the indices
+_CELLS = 32
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Where an output is wrong; as facts["mismatch"] of a result has it, read with care."""
+
+    shape: tuple[int, ...]
+    rows: int
+    columns: int
+    cells: list[list[float | None]]
+
+    @property
+    def caption(self) -> str:
+        """How to read the picture."""
+        shape = f"({', '.join(map(str, self.shape))}{',' if len(self.shape) == 1 else ''})"
+        if len(self.shape) == 1:
+            seen = f"{shape}, folded into lines of {self.columns:,} elements"
+        elif len(self.shape) == 2:
+            seen = f"{shape}: rows down, columns across"
+        else:
+            seen = f"{shape}: the last axis across, the others down"
+        return f"Where the output of shape {seen}, is wrong. {self._grain}"
+
+    @property
+    def _grain(self) -> str:
+        down, across = self.rows / len(self.cells), self.columns / len(self.cells[0])
+        if down == across == 1:
+            return "A cell is one element."
+        size = " by ".join(f"{side:,.1f}".removesuffix(".0") for side in (down, across))
+        return f"A cell is about {size} elements; the darker, the more of them are wrong."
+
+
+def read_mismatch(facts: dict[str, Any]) -> Mismatch | None:
+    """The mismatch of a result's facts, or None if there is none that can be drawn."""
+    raw = facts.get("mismatch")
+    try:
+        sizes = [raw["rows"], raw["columns"], *raw["shape"]]  # type: ignore[index]
+        cells = [[None if f is None else float(f) for f in line] for line in raw["cells"]]  # type: ignore[index]
+    except (TypeError, KeyError, ValueError):
+        return None
+    if not all(type(size) is int and size > 0 for size in sizes) or len(sizes) < 3:
+        return None
+    widths = {len(line) for line in cells}
+    if len(widths) != 1 or not 1 <= len(cells) <= _CELLS or not 1 <= widths.pop() <= _CELLS:
+        return None
+    if not all(f is None or 0 <= f <= 1 for line in cells for f in line):
+        return None
+    return Mismatch(tuple(sizes[2:]), sizes[0], sizes[1], cells)
+
+
+def mismatch_svg(mismatch: Mismatch) -> Markup:
+    """The picture: a matrix of few cells, wrong ones darker, with the first and last indices."""
+    down, across = len(mismatch.cells), len(mismatch.cells[0])
+    height, width = min(_CELL, _SIDE / down), min(_CELL, _SIDE / across)
+    inner = [*_cells(mismatch, width, height), _grid(down, across, width, height)]
+    inner += _labels(mismatch, across * width, down * height)
+    return _svg(_LEFT + across * width + 14, _TOP + down * height + 4, "".join(inner))
+
+
+def _cells(mismatch: Mismatch, width: float, height: float) -> Iterator[str]:
+    """One rectangle for neighbours in a row that are as wrong as each other."""
+    for row, line in enumerate(mismatch.cells):
+        column = 0
+        for fraction, group in groupby(line):
+            count = len(list(group))
+            if fraction is not None:
+                x, y = _LEFT + column * width, _TOP + row * height
+                style = 'class="right"'
+                if fraction:
+                    style = f'class="bad" fill-opacity="{0.3 + 0.7 * fraction:.2f}"'
+                yield (
+                    f'<rect x="{x:.2f}" y="{y:.2f}" width="{count * width:.2f}" '
+                    f'height="{height:.2f}" {style}/>'
+                )
+            column += count
+
+
+def _grid(down: int, across: int, width: float, height: float) -> str:
+    right, bottom = _LEFT + across * width, _TOP + down * height
+    lines = [f"M{_LEFT:g} {_TOP + i * height:.2f}H{right:.2f}" for i in range(down + 1)]
+    lines += [f"M{_LEFT + i * width:.2f} {_TOP:g}V{bottom:.2f}" for i in range(across + 1)]
+    return f'<path class="grid" d="{"".join(lines)}"/>'
+
+
+def _labels(mismatch: Mismatch, width: float, height: float) -> Iterator[str]:
+    """Indices of the first and the last row and column; of a vector where its lines begin."""
+    folded = len(mismatch.shape) == 1
+    last_row = (mismatch.rows - 1) * (mismatch.columns if folded else 1)
+    yield _label(_LEFT - 5, _TOP + 10, "end", 0)
+    if mismatch.rows > 1:
+        yield _label(_LEFT - 5, _TOP + max(height - 2, 20), "end", last_row)
+    yield _label(_LEFT, _TOP - 6, "start", 0)
+    if mismatch.columns > 1 and width > 40:
+        yield _label(_LEFT + width, _TOP - 6, "end", mismatch.columns - 1)
+
+
+def _label(x: float, y: float, anchor: str, number: int) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{number}</text>'
+
+
+def bar_svg(value: float, largest: float, kind: str) -> Markup:
+    """A bar as long as `value` is of `largest`; `kind` is a class of ours. It stretches."""
+    share = 100 * min(max(value / largest, 0.0), 1.0) if largest > 0 else 0.0
+    inner = f'<rect class="track" width="100" height="8"/><rect class="{kind}" width="'
+    inner += f'{max(share, 0.5 if value > 0 else 0):.2f}" height="8"/>'
+    return _svg(100, 8, inner, ' class="bar" preserveAspectRatio="none"')
+
+
+def losses_svg(losses: Sequence[float]) -> Markup:
+    """A line of the losses of each epoch, from 0 up."""
+    finite = [float(loss) for loss in losses if math.isfinite(loss)]
+    if len(finite) < 2 or max(finite) <= 0:
+        return Markup("")
+    step = 96 / (len(finite) - 1)
+    points = [
+        f"{2 + i * step:.1f},{22 - 20 * max(loss, 0) / max(finite):.1f}"
+        for i, loss in enumerate(finite)
+    ]
+    return _svg(100, 24, f'<polyline class="line" points="{" ".join(points)}"/>', ' class="spark"')
+
+
+def _svg(width: float, height: float, inner: str, more: str = "") -> Markup:
+    """The element; what is in it was made of numbers and of our own words."""
+    size = f'viewBox="0 0 {width:.6g} {height:.6g}" width="{width:.6g}" height="{height:.6g}"'
+    return Markup(f'<svg {size}{more} aria-hidden="true">{inner}</svg>')

@@ -1,0 +1,84 @@
+"""Reads a report that was stored as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+from grader.rubric import VISIBILITIES
+from grader.runner import ERROR, FAIL, PASS, SCHEMA, SKIPPED, Report, Result
+
+_STATUSES = (PASS, FAIL, SKIPPED, ERROR)
+# Types of the fields, by the annotations of Report and Result.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "float": (int, float),
+    "bool": (bool,),
+    "list": (list,),
+    "dict": (dict,),
+}
+
+
+class StoredError(Exception):
+    """The file holds no report that can be read; the message names the file and the place."""
+
+
+def read_report(path: Path) -> Report:
+    """The report in a JSON file. Fields that it has besides are passed over.
+
+    Raises:
+        StoredError: it is no JSON, of another schema, or a field is wrong.
+        OSError: it can't be read.
+    """
+    try:
+        raw = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise StoredError(f"{path} is no JSON: {error}") from error
+    schema = raw.get("schema") if isinstance(raw, dict) else None
+    if schema != SCHEMA:
+        raise StoredError(f"{path} has schema {schema!r}; this version reads {SCHEMA}")
+    try:
+        entries = _field(raw, "results", "list")
+        values = _fields(Report, {**raw, "results": []})
+        return Report(**{**values, "results": [_result(entry) for entry in entries]})
+    except ValueError as error:
+        raise StoredError(f"{path}: {error}") from error
+
+
+def _result(entry: Any) -> Result:
+    if not isinstance(entry, dict):
+        raise ValueError(f"results holds {str(entry)[:40]!r}, which is no object")
+    result = Result(**_fields(Result, entry))
+    where = f"check {result.check!r}"
+    if result.status not in _STATUSES:
+        raise ValueError(f"{where}: status is {result.status!r}; it is {' or '.join(_STATUSES)}")
+    if result.visibility not in VISIBILITIES:
+        raise ValueError(f"{where}: visibility is {result.visibility!r}")
+    if not all(isinstance(line, str) for line in result.details):
+        raise ValueError(f"{where}: details are no strings")
+    if not all(isinstance(finding, dict) for finding in result.findings):
+        raise ValueError(f"{where}: findings are no objects")
+    return result
+
+
+def _fields(kind: type[Report] | type[Result], raw: dict[str, Any]) -> dict[str, Any]:
+    """What `raw` has of a class's fields; those without a default must be there."""
+    found = {}
+    for field in fields(kind):
+        needed = field.default is MISSING and field.default_factory is MISSING
+        if field.name in raw or needed:
+            found[field.name] = _field(raw, field.name, str(field.type).partition("[")[0])
+    return found
+
+
+def _field(raw: dict[str, Any], name: str, kind: str) -> Any:
+    if name not in raw:
+        raise ValueError(f"{name} is missing")
+    value, kinds = raw[name], _KINDS.get(kind)
+    wrong = kinds is not None and not isinstance(value, kinds)
+    if wrong or (kind == "float" and (isinstance(value, bool) or not math.isfinite(value))):
+        raise ValueError(f"{name} is {str(value)[:40]!r}, expected {kind}")
+    return value
