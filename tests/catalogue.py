@@ -9,9 +9,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader import sandbox
+from grader import isolation
 from grader.results import FAIL, Report
-from grader.rubric import Rubric
+from grader.rubric import FindingsBudget, Rubric
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -61,14 +61,16 @@ class Mutant:
         return ("topological_order", self.check) if edits_python else (self.check,)
 
     def rubric(self, rubric: Rubric) -> Rubric:
-        """`rubric` with this submission's limit of time on the check."""
-        if self.seconds is None:
-            return rubric
+        """`rubric` with this submission's limit of time on the check, and no time for explaining
+        failures: that takes a build of its own, and other tests see to it."""
         rows = [
-            dataclasses.replace(row, seconds=self.seconds) if row.name == self.check else row
+            dataclasses.replace(row, seconds=self.seconds)
+            if self.seconds is not None and row.name == self.check
+            else row
             for row in rubric.rows
         ]
-        return dataclasses.replace(rubric, rows=tuple(rows))
+        none = FindingsBudget(build=0, seconds=0, total=0)
+        return dataclasses.replace(rubric, rows=tuple(rows), findings=none)
 
     def verdict(self, report: Report) -> str:
         """What is wrong with a report on it; "" if it was caught with the right words."""
@@ -125,6 +127,4 @@ def children() -> set[int]:
 
 def is_isolated() -> bool:
     """Whether children run with more than limits: without a view of what is not theirs."""
-    child = sandbox.start([sys.executable, "-c", ""], Path.cwd())
-    child.kill()
-    return child.level != "process"
+    return isolation.choose() != "process"

@@ -59,7 +59,8 @@ def grade_one(name, device, data, isolated):
     result = next(r for r in report.results if r.check == mutant.check)
     wrong = mutant.verdict(report)
     verdict = "missed" if result.status == PASS else "other words" if wrong else "caught"
-    return {"verdict": verdict, "message": result.message or wrong}
+    message = (result.message or wrong).replace(str(KIT), "KIT")
+    return {"verdict": verdict, "message": message}
 
 
 def grade_all(names, device, data, jobs):

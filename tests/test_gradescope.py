@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import sample_report
-from grader import cli, release, runner
+from grader import cli, pristine, release
 from grader.autograder import Autograder, build_zip
 from grader.build import cache_folder
 from grader.gradescope import failed, to_gradescope
@@ -219,7 +219,7 @@ def test_both_scripts_are_bash_and_know_what_was_asked(tmp_path, monkeypatch):
     assert "--profile 'rubric/own rubric.toml'" in text and "--data" not in text
     command = re.search("python\" -c '(.*)'", (tmp_path / "out" / "setup.sh").read_text())[1]
     built = []
-    monkeypatch.setattr(runner, "_prebuilt", lambda *how, **more: built.append((how, more)))
+    monkeypatch.setattr(pristine, "prebuilt", lambda *how, **more: built.append((how, more)))
     exec(command, {})
     assert built == [(("emulated",), {}), (("emulated",), {"checked": True})]
     assert "python3-venv" in (tmp_path / "out" / "setup.sh").read_text()
