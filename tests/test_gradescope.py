@@ -252,9 +252,12 @@ def test_an_autograder_whose_kit_is_broken_says_so_and_gives_no_score(root):
     assert "the kit does not build here" in printed
 
 
-def test_an_autograder_without_its_source_says_so_and_gives_no_score(root):
-    shutil.rmtree(root / "source" / "grader")
-    assert "score" not in run(root)[0]
+def test_an_autograder_whose_grader_does_not_start_says_so_and_gives_no_score(root):
+    (root / "source" / "grader" / "cli.py").write_text("raise ImportError('half a file')\n")
+    results, printed = run(root)
+    assert "score" not in results
+    assert "exit code 1 and left no results" in results["extra_data"]["reason"]
+    assert "half a file" in printed
 
 
 def test_an_autograder_that_runs_out_of_time_keeps_what_it_had(root):
