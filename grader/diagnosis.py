@@ -148,6 +148,7 @@ class Diagnosis:
         told = Explanation(facts={"tool": "compute-sanitizer" if on_gpu else "checked build"})
         started, note = time.monotonic(), ""
         try:
+            self._seconds()  # with no time at all, nothing is built either
             told.hint = self._compared(context, error)
             told.findings, note = (self._sanitized if on_gpu else self._checked)(context)
         except (NoFindings, Malformed) as refusal:

@@ -150,11 +150,12 @@ def test_findings_that_a_submission_makes_up_harm_nothing(code, note, tmp_path):
         assert "root:" not in found["text"]
 
 
-def test_the_time_for_all_explanations_is_kept(tmp_path):
-    rubric = dataclasses.replace(RUBRIC, findings=FindingsBudget(total=1))
+def test_without_time_nothing_is_built(monkeypatch, tmp_path):
+    monkeypatch.setattr(Diagnosis, "_build", lambda *_: 1 / 0)
+    rubric = dataclasses.replace(RUBRIC, findings=FindingsBudget(total=0))
     result = graded("add_no_guard", tmp_path, rubric).results[-1]
     assert (result.status, result.findings) == (FAIL, [])
-    assert result.facts["findings"]["note"] == "the 1 s for explanations are used up"
+    assert result.facts["findings"]["note"] == "the 0 s for explanations are used up"
 
 
 def test_the_library_is_built_checked_once_for_all_checks(monkeypatch, tmp_path):
