@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import PurePath
 
+from grader.results import ERROR, FAIL, PASS, Report, Result
 from grader.rubric import AFTER_DUE_DATE, ALWAYS, NEVER
-from grader.runner import ERROR, FAIL, PASS, Report, Result
 
 STUDENT = "student"
 

@@ -16,11 +16,13 @@ from grader.bench import bench
 from grader.build import KIT, PRISTINE
 from grader.exports import ExportError, Exports
 from grader.isolation import LEVELS, IsolationError
+from grader.pristine import GraderError
 from grader.release import ReleaseError, release, stale
 from grader.replay import Replay, ReplayError, replay
-from grader.report import show_report, show_result
+from grader.report import show_report, show_result, show_timing
+from grader.results import ERROR, Report, Result
 from grader.rubric import RubricError, load_rubric, profiles
-from grader.runner import ERROR, GraderError, Options, Report, Result, grade
+from grader.runner import Options, grade
 from grader.stored import StoredError, read_report
 
 _USAGE_ERRORS = (
@@ -84,6 +86,7 @@ def _add_grade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command.add_argument("--seed", default="", help="the secret of the run, hex; default: new")
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
     command.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the built tree there")
+    command.add_argument("--timing", action="store_true", help="show where the time went")
     command.add_argument("--isolation", default="auto", choices=["auto", *LEVELS],
                          help="how student code is contained; default: the best here")  # fmt: skip
     command.set_defaults(run=_grade)
@@ -186,6 +189,8 @@ def _grade(options: argparse.Namespace, console: Console) -> int:
         exports.write_failure(f"{type(error).__name__}: {error}")
         raise
     show_report(console, exports.view(report))
+    if options.timing:
+        show_timing(console, report)
     return _exit_code(report, exports)
 
 

@@ -300,7 +300,11 @@ class Diagnosis:
     def _under(self, context: Context, command: tuple[str, ...], seconds: float) -> str:
         """Everything that is printed when the check runs behind a command."""
         with _copy(context.tree) as copy:
-            again = _Sanitized(**_watched(context, copy, seconds), wrap=command)
+            values = _watched(context, copy, seconds)
+            folders = {Path(command[0]).parent, Path(command[0]).resolve().parent}
+            seen = (*context.view.readable, *sorted(folders))
+            values["view"] = dataclasses.replace(context.view, readable=seen)
+            again = _Sanitized(**values, wrap=command)
             self._rerun(again)
         # Paths in the copy are told as those of the tree.
         return "\n".join(again.printed).replace(str(copy), str(context.tree))

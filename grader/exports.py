@@ -11,7 +11,7 @@ from grader.files import write_whole
 from grader.gradescope import failed, to_gradescope
 from grader.html import to_html
 from grader.junit import to_junit
-from grader.runner import Report, Result
+from grader.results import Report, Result
 
 
 class ExportError(Exception):

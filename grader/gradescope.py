@@ -13,8 +13,8 @@ from grader.audience import standing, student_view
 from grader.junit import full_text
 from grader.printable import printable
 from grader.report import number
+from grader.results import ERROR, PASS, SKIPPED, Report, Result
 from grader.rubric import AFTER_DUE_DATE, ALWAYS, NEVER
-from grader.runner import ERROR, PASS, SKIPPED, Report, Result
 
 _VISIBILITY = {ALWAYS: "visible", AFTER_DUE_DATE: "after_due_date", NEVER: "hidden"}
 

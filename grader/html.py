@@ -18,8 +18,8 @@ from grader.audience import standing
 from grader.picture import bar_svg, losses_svg, mismatch_svg, read_mismatch
 from grader.printable import printable
 from grader.report import finding_text, number, other_details, trainings
+from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.rubric import AFTER_DUE_DATE, NEVER
-from grader.runner import ERROR, FAIL, PASS, SKIPPED, Report, Result
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

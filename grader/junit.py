@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from grader.audience import standing
 from grader.printable import printable
 from grader.report import finding_text, number, other_details
-from grader.runner import ERROR, FAIL, PASS, SKIPPED, Report, Result
+from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
 
 _NO_PART = "submission, build and what is given"
 _ELEMENTS = {FAIL: "failure", ERROR: "error", SKIPPED: "skipped"}

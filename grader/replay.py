@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from grader.checks import Context
+from grader.results import SCHEMA, Result
 from grader.rubric import load_rubric
-from grader.runner import SCHEMA, Options, Result, grade
+from grader.runner import Options, grade
 
 
 class ReplayError(Exception):

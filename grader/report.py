@@ -11,8 +11,8 @@ from rich.table import Table
 
 from grader.audience import standing
 from grader.printable import printable
+from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.rubric import ALWAYS
-from grader.runner import ERROR, FAIL, PASS, SKIPPED, Report, Result
 
 _STYLES = {PASS: "green", FAIL: "red", SKIPPED: "yellow", ERROR: "bold magenta"}
 _DETAIL_LINES = 12
@@ -109,6 +109,7 @@ def _show_facts(console: Console, report: Report) -> None:
         recipe = result.facts.get("recipe")
         if isinstance(recipe, dict) and result.check == "mnist_gpu":
             images, source = recipe.get("train"), recipe.get("source")
+            images = f"{images:,}" if isinstance(images, int) else images
             console.print(f"trained on {_safe(images)} images: {_safe(source)}", highlight=False)
 
 
@@ -157,3 +158,21 @@ def _show_points(console: Console, report: Report) -> None:
     )
     if report.has_errors:
         console.print("[bold magenta]the grader failed in some checks; these points are open[/]")
+
+
+def show_timing(console: Console, report: Report) -> None:
+    """Where the time went: what was done around the checks, and every check, the longest first."""
+    checks = {result.check: result.seconds for result in report.results}
+    spent = {**{f"({what})": seconds for what, seconds in report.timing.items()}, **checks}
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(justify="left")
+    table.add_column(justify="right")
+    table.add_column(justify="left")
+    longest = max(spent.values(), default=0.0) or 1.0
+    for what, seconds in sorted(spent.items(), key=lambda item: -item[1]):
+        table.add_row(_safe(what), f"{seconds:.2f} s", "█" * round(30 * seconds / longest))
+    table.add_row("[bold]in all[/]", f"[bold]{report.seconds:.2f} s[/]", "")
+    console.print()
+    console.print(table)
+    console.print("in brackets: around the checks; copying and explaining are in theirs too",
+                  style="dim", highlight=False)  # fmt: skip

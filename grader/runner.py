@@ -3,133 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import secrets
 import shutil
-import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from grader import __version__, build, isolation, sandbox
+from grader import build, isolation, sandbox
 from grader.checks import CHECKS, Context, Failure
 from grader.compiler import excerpt, first_error, last_step
 from grader.diagnosis import Diagnosis, Explanation
-from grader.files import write_whole
 from grader.findings import place_of, quote
-from grader.remote import ChildError, Remote, StartError
-from grader.rubric import ALWAYS, Row, Rubric, RubricError
+from grader.pristine import check_device, child_environment, prebuilt
+from grader.remote import ChildError
+from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
+from grader.rubric import Row, Rubric, RubricError
+from grader.sandbox import Limits
 from grader.scratch import scratch_folder, sweep
-from grader.submission import SubmissionError, load_submission
+from grader.stored import unfinished
+from grader.submission import Submission, SubmissionError, load_submission
 from grader.wording import explain, tail
 
-#: Version of the report's JSON; a change that breaks readers makes it larger.
-SCHEMA = "dlsys-grader-report/1"
-
-PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
-
-_BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
-_KEPT_BUILDS = 12
-
-
-class GraderError(Exception):
-    """The grader or the machine failed; no submission is to blame."""
-
-
-@dataclass
-class Result:
-    """The result of one check.
-
-    Attributes:
-        check, task, points (what passing is worth), score: as in the rubric.
-        status: "pass", "fail" (the student's), "skipped" (an earlier check is needed) or
-            "error" (the grader's or the machine's).
-        sentence: what is checked.
-        message: what is wrong, one sentence.
-        details: further lines: traceback, output, compiler error.
-        hint: what to look for.
-        seconds: wall time.
-        facts: what was measured.
-        visibility: when a student may see it, as in the rubric.
-        findings: what a tool saw the kernels do wrong, see grader.findings.
-    """
-
-    check: str
-    task: str
-    points: float
-    score: float
-    status: str
-    sentence: str
-    message: str = ""
-    details: list[str] = field(default_factory=list)
-    hint: str = ""
-    seconds: float = 0.0
-    facts: dict[str, Any] = field(default_factory=dict)
-    visibility: str = ALWAYS
-    findings: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass
-class Report:
-    """Everything that grading one submission found. See report.schema.json for the JSON.
-
-    Attributes:
-        parts, tasks: number of a part, id of a task -> its name.
-        audience: "instructor", or "student" where hidden checks were taken out.
-        withheld: visibility -> how many checks were taken out for it.
-        withheld_points: what those are worth.
-    """
-
-    submission: str
-    sha256: str
-    profile: str
-    title: str
-    device: str
-    isolation: str
-    seed: str
-    started: str
-    notes: list[str]
-    problem: str = ""
-    results: list[Result] = field(default_factory=list)
-    seconds: float = 0.0
-    complete: bool = False
-    parts: dict[str, str] = field(default_factory=dict)
-    tasks: dict[str, str] = field(default_factory=dict)
-    audience: str = "instructor"
-    withheld: dict[str, int] = field(default_factory=dict)
-    withheld_points: float = 0.0
-
-    @property
-    def score(self) -> float:
-        """Points reached."""
-        return sum(result.score for result in self.results)
-
-    @property
-    def points(self) -> float:
-        """Points that could be reached."""
-        return sum(result.points for result in self.results)
-
-    @property
-    def has_errors(self) -> bool:
-        """Whether the grader itself failed somewhere."""
-        return any(result.status == ERROR for result in self.results)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON types: the attributes, with schema, version, score and points."""
-        head = {"schema": SCHEMA, "grader_version": __version__}
-        return {**head, **asdict(self), "score": self.score, "points": self.points}
-
-    def write(self, path: Path) -> None:
-        """Writes the JSON so that the file is always whole."""
-        write_whole(path, json.dumps(self.to_dict(), indent=1) + "\n")
+_UNCONTAINED = (
+    "the submission's code could see files, network and other processes of this machine; "
+    "hint: install bubblewrap, or allow namespaces to ordinary users"
+)
 
 
 @dataclass(frozen=True)
@@ -164,6 +66,9 @@ def grade(
 ) -> Report:
     """Grades a folder or an archive. Every result is passed to on_result when it is there.
 
+    Where `options.output` holds the report of the same submission and rubric, by a run that was
+    interrupted, its results are kept, and its seed.
+
     Raises:
         RubricError: the rubric has no check of a name in `only`.
         GraderError: the kit can't be built on this machine, or its device does not work.
@@ -173,36 +78,149 @@ def grade(
     rows = _select(options.rubric, options.only)
     report = _empty_report(source, options)
     try:
-        submission = load_submission(source, options.rubric.files, build.PRISTINE)
+        with report.timed("reading the submission"):
+            submission = load_submission(source, options.rubric.files, build.PRISTINE)
     except SubmissionError as error:
         report.problem = str(error)
         report.results = [_skip(row, "the submission can't be read") for row in rows]
         return _finish(report, options, started)
-    report.sha256, report.notes = submission.sha256, list(submission.notes)
-    prebuilt = _prebuilt(options.device)
-    _check_device(prebuilt)
-    explain = Diagnosis(
-        submission.taken,
-        options.rubric,
-        lambda: _prebuilt("emulated", checked=True),
-        _view(report, options),
-    )
-    with explain as diagnosis, _workspace(options.keep) as tree:
-        shutil.copytree(prebuilt / "build", tree / "build", dirs_exist_ok=True)
-        build.copy_pristine(tree)
-        build.lay_over(tree, submission.taken)
-        built: _Built | None = None
+    report.sha256, report.notes = submission.sha256, [*report.notes, *submission.notes]
+    with _Grading(submission, options, report) as grading:
         for row in rows:
-            if built is None and row.name != "build":
-                built = _Built(tree)
-            result = _run(row, tree, built, report, options, diagnosis, submission.taken)
+            result = grading.result(row)
             report.results.append(result)
-            report.device = (built.backend if built else "") or report.device
             report.seconds = time.monotonic() - started
             if options.output:
                 report.write(options.output)
             on_result(result)
     return _finish(report, options, started)
+
+
+class _Grading:
+    """One submission, laid out and built. Used in a `with`."""
+
+    def __init__(self, submission: Submission, options: Options, report: Report) -> None:
+        self._submission, self._options, self._report = submission, options, report
+        self._built: _Built | None = None
+        self._kept: dict[str, Result] = {}
+        self._view = _view(report, options)
+        self._diagnosis = Diagnosis(
+            submission.taken,
+            options.rubric,
+            lambda: prebuilt("emulated", checked=True),
+            self._view,
+        )
+        self._resources = contextlib.ExitStack()
+
+    def __enter__(self) -> _Grading:
+        with self._report.timed("building the kit"):
+            kit = prebuilt(self._options.device)
+        with self._report.timed("trying the device"):
+            check_device(kit)
+        self._kept = self._take_up_unfinished(build.backend_of(kit))
+        with self._report.timed("laying out the submission"), contextlib.ExitStack() as stack:
+            stack.enter_context(self._diagnosis)
+            self._tree = stack.enter_context(_workspace(self._options.keep))
+            shutil.copytree(kit / "build", self._tree / "build", dirs_exist_ok=True)
+            build.copy_pristine(self._tree)
+            build.lay_over(self._tree, self._submission.taken)
+            self._resources = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._resources.close()
+
+    def result(self, row: Row) -> Result:
+        """Runs one check, whatever happens in it; or the result that an earlier run has left."""
+        started = time.monotonic()
+        if row.name == "build":
+            result = self._build(row)
+        else:
+            if self._built is None:
+                self._built = _Built(self._tree)
+                self._report.device = self._built.backend or self._report.device
+            if row.name in self._kept:
+                return self._kept[row.name]
+            result = self._decide(row, self._built)
+        result.seconds = round(time.monotonic() - started, 3)
+        result.score = row.points if result.status == PASS else 0.0
+        return result
+
+    def _take_up_unfinished(self, backend: str) -> dict[str, Result]:
+        """The results that an interrupted run has left. Takes its seed over too."""
+        earlier = unfinished(self._options.output, self._report)
+        if earlier is None or earlier.device != backend:
+            return {}
+        if self._options.seed not in ("", earlier.seed):
+            return {}
+        kept = {result.check: result for result in earlier.results if result.status != ERROR}
+        self._report.seed = earlier.seed
+        self._report.notes.append(f"{len(kept)} results are kept of a run that was interrupted")
+        return kept
+
+    def _decide(self, row: Row, built: _Built) -> Result:
+        passed = {result.check for result in self._report.results if result.status == PASS}
+        missing = [name for name in row.requires if name not in passed]
+        if missing and _is_hole(row.task, built, self._options.rubric):
+            return _result(row, FAIL, message=f"task {row.task} is not written yet")
+        if missing:
+            return _skip(row, f"needs {', '.join(missing)}")
+        with contextlib.ExitStack() as stack:
+            with self._report.timed("copying the built tree"):
+                tree = stack.enter_context(built.copy())
+            return self._check(row, tree, built.backend)
+
+    def _build(self, row: Row) -> Result:
+        """Compiles the submission. An error is the student's: the pristine tree did compile."""
+        command = build.make_command(self._options.device)
+        view = _view(self._report, self._options, self._tree / "build")
+        limits = Limits(wall=row.seconds)
+        done = sandbox.run(command, self._tree, build.build_environment(), limits, view)
+        if done.rc == 0:
+            return _result(row, PASS, facts={"backend": build.backend_of(self._tree)})
+        return _build_failure(row, done, self._submission.taken)
+
+    def _check(self, row: Row, tree: Path, backend: str) -> Result:
+        context = Context(
+            tree=tree,
+            rubric=self._options.rubric,
+            backend=backend,
+            seed=self._report.seed,
+            check=row.name,
+            seconds=row.seconds,
+            data=self._options.data,
+            env=child_environment(backend),
+            view=self._view,
+        )
+        self._options.on_check(context)
+        try:
+            CHECKS[row.name](context)
+            return _result(row, PASS, facts=context.facts)
+        except (Failure, ChildError) as error:
+            result = _result(row, FAIL, **explain(error), facts=context.facts)
+            result.facts |= getattr(error, "facts", {})
+            with self._report.timed("explaining failures"):
+                return _with_findings(result, self._diagnosis.explain(context, error))
+        except Exception as error:  # the grader's own fault must not end the other checks
+            message = f"{type(error).__name__}: {error}"
+            return _result(row, ERROR, message=message, details=traceback.format_exc().splitlines())
+
+
+def _build_failure(row: Row, done: sandbox.Completed, taken: Mapping[str, bytes]) -> Result:
+    """What is wrong with a submission that does not compile."""
+    if done.reason == "timeout":
+        step = last_step(done.output)
+        message = f"the build did not end within {row.seconds:g} s" + (f": {step}" * bool(step))
+        return _result(row, FAIL, message=message, details=tail(done.output))
+    error = first_error(done.output, taken)
+    message = str(error) if error else f"make failed ({done.signal or done.reason}, {done.rc})"
+    details = excerpt(done.output) if error else tail(done.output)
+    if error and error.file in taken:
+        marked = quote(taken, error.file, error.line, around=0)
+        # g++ and clang quote the line themselves, nvcc does not.
+        known = any(line.partition("| ")[2] in "\n".join(details) for line in marked)
+        details = details if known else [*details, *marked]
+    return _result(row, FAIL, message=message, details=details)
 
 
 def _finish(report: Report, options: Options, started: float) -> Report:
@@ -214,18 +232,20 @@ def _finish(report: Report, options: Options, started: float) -> Report:
 
 
 def _empty_report(source: Path, options: Options) -> Report:
+    level = isolation.choose(options.isolation)
     return Report(
         submission=str(source),
         sha256="",
         profile=options.rubric.profile,
         title=options.rubric.title,
         device=options.device,
-        isolation=isolation.choose(options.isolation),
+        isolation=level,
         seed=options.seed or secrets.token_hex(16),
         started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        notes=[],
+        notes=[_UNCONTAINED] if level == "process" else [],
         parts={str(part): name for part, name in options.rubric.parts.items()},
         tasks=dict(options.rubric.tasks),
+        rubric=options.rubric.digest,
     )
 
 
@@ -255,36 +275,6 @@ def _workspace(keep: Path | None) -> Iterator[Path]:
         yield folder
 
 
-def _prebuilt(device: str, checked: bool = False) -> Path:
-    """The pristine tree with its own objects built, so that a submission compiles one file."""
-    target = build.cache_folder() / build.tree_key(device, checked)
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix="new-", dir=target.parent))
-    try:
-        build.copy_pristine(scratch)
-        limits = sandbox.Limits(wall=600)
-        command = build.make_command(device, checked)
-        done = sandbox.run(command, scratch, build.build_environment(), limits)
-        if done.rc != 0:
-            raise GraderError(f"the kit does not build here:\n{done.output[-2000:].strip()}")
-        with contextlib.suppress(OSError):  # somebody else was faster
-            scratch.rename(target)
-        _forget_old_builds(target.parent)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return target
-
-
-def _forget_old_builds(folder: Path) -> None:
-    """Keeps the newest few of the built trees; one that is in use is copied within seconds."""
-    done = [path for path in folder.iterdir() if not path.name.startswith("new-")]
-    built = sorted(done, key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in built[_KEPT_BUILDS:]:
-        shutil.rmtree(path, ignore_errors=True)
-
-
 class _Built:
     """A built tree, held in this process, so that no check can change it for the next one."""
 
@@ -309,51 +299,6 @@ class _Built:
     def holds(self, text: str, names: Iterable[str]) -> bool:
         """Whether one of the files has the text in it."""
         return any(text.encode() in self._files.get(Path(name), b"") for name in names)
-
-
-def _check_device(tree: Path) -> None:
-    """Raises GraderError unless an array goes to the device of the pristine tree and back."""
-    limits, paths = sandbox.Limits(wall=60), [str(tree / "python")]
-    sent = np.arange(3, dtype=np.float32)
-    try:
-        with Remote(
-            sys.executable, paths, tree, limits, _child_environment(build.backend_of(tree))
-        ) as remote:
-            nd = remote.import_("dlsys.ndarray")
-            got = remote.fetch(nd.array(sent, ctx=nd.gpu(0)).asnumpy())
-    except (ChildError, StartError) as error:
-        raise GraderError(
-            f"the {build.backend_of(tree)} GPU does not work here: {error}"
-        ) from error
-    if not np.array_equal(got, sent):
-        raise GraderError(f"the {build.backend_of(tree)} GPU returns {got} for {sent}")
-
-
-def _run(
-    row: Row,
-    tree: Path,
-    built: _Built | None,
-    report: Report,
-    options: Options,
-    diagnosis: Diagnosis,
-    taken: Mapping[str, bytes],
-) -> Result:
-    """Runs one check, whatever happens in it."""
-    started = time.monotonic()
-    passed = {result.check for result in report.results if result.status == PASS}
-    missing = [name for name in row.requires if name not in passed]
-    if built is None:
-        result = _build(row, tree, report, options, taken)
-    elif missing and _is_hole(row.task, built, options.rubric):
-        result = _result(row, FAIL, message=f"task {row.task} is not written yet")
-    elif missing:
-        result = _skip(row, f"needs {', '.join(missing)}")
-    else:
-        with built.copy() as fresh:
-            result = _check(row, fresh, built.backend, report, options, diagnosis)
-    result.seconds = round(time.monotonic() - started, 3)
-    result.score = row.points if result.status == PASS else 0.0
-    return result
 
 
 def _is_hole(task: str, built: _Built, rubric: Rubric) -> bool:
@@ -385,70 +330,6 @@ def _view(report: Report, options: Options, *writable: Path) -> isolation.View:
     hidden = [Path(report.submission).resolve().parent]
     hidden += [options.output.resolve().parent] if options.output else []
     return isolation.View(report.isolation, writable=writable, hidden=tuple(hidden))
-
-
-def _build(
-    row: Row, tree: Path, report: Report, options: Options, taken: Mapping[str, bytes]
-) -> Result:
-    """Compiles the submission. An error is the student's: the pristine tree did compile."""
-    limits = sandbox.Limits(wall=row.seconds)
-    environment = build.build_environment()
-    view = _view(report, options, tree / "build")
-    done = sandbox.run(build.make_command(options.device), tree, environment, limits, view)
-    if done.rc == 0:
-        return _result(row, PASS, facts={"backend": build.backend_of(tree)})
-    if done.reason == "timeout":
-        step = last_step(done.output)
-        message = f"the build did not end within {row.seconds:g} s" + (f": {step}" * bool(step))
-        return _result(row, FAIL, message=message, details=tail(done.output))
-    error = first_error(done.output, taken)
-    message = str(error) if error else f"make failed ({done.signal or done.reason}, {done.rc})"
-    details = excerpt(done.output) if error else tail(done.output)
-    if error and error.file in taken:
-        marked = quote(taken, error.file, error.line, around=0)
-        # g++ and clang quote the line themselves, nvcc does not.
-        known = any(line.partition("| ")[2] in "\n".join(details) for line in marked)
-        details = details if known else [*details, *marked]
-    return _result(row, FAIL, message=message, details=details)
-
-
-def _check(
-    row: Row, tree: Path, backend: str, report: Report, options: Options, diagnosis: Diagnosis
-) -> Result:
-    context = Context(
-        tree=tree,
-        rubric=options.rubric,
-        backend=backend,
-        seed=report.seed,
-        check=row.name,
-        seconds=row.seconds,
-        data=options.data,
-        env=_child_environment(backend),
-        view=_view(report, options),
-    )
-    options.on_check(context)
-    try:
-        CHECKS[row.name](context)
-        return _result(row, PASS, facts=context.facts)
-    except (Failure, ChildError) as error:
-        result = _result(row, FAIL, **explain(error), facts=context.facts)
-        result.facts |= getattr(error, "facts", {})
-        return _with_findings(result, diagnosis.explain(context, error))
-    except Exception as error:  # the grader's own fault must not end the other checks
-        message = f"{type(error).__name__}: {error}"
-        return _result(row, ERROR, message=message, details=traceback.format_exc().splitlines())
-
-
-def _child_environment(backend: str) -> dict[str, str]:
-    """What the driver needs of this machine's environment; the rest stays away.
-
-    Without a real GPU, numpy's BLAS gets one thread unless the environment says otherwise: its
-    threads wait for each other by spinning, and on cores that others use an epoch of small
-    products then takes 20 times as long.
-    """
-    names = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "EMULATOR_THREADS", *_BLAS_THREADS)
-    found = {name: os.environ[name] for name in names if name in os.environ}
-    return found if backend == "cuda" else dict.fromkeys(_BLAS_THREADS, "1") | found
 
 
 def _with_findings(result: Result, explanation: Explanation) -> Result:

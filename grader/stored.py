@@ -8,8 +8,8 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
+from grader.results import ERROR, FAIL, PASS, SCHEMA, SKIPPED, Report, Result
 from grader.rubric import VISIBILITIES
-from grader.runner import ERROR, FAIL, PASS, SCHEMA, SKIPPED, Report, Result
 
 _STATUSES = (PASS, FAIL, SKIPPED, ERROR)
 # Types of the fields, by the annotations of Report and Result.
@@ -46,6 +46,21 @@ def read_report(path: Path) -> Report:
         return Report(**{**values, "results": [_result(entry) for entry in entries]})
     except ValueError as error:
         raise StoredError(f"{path}: {error}") from error
+
+
+def unfinished(path: Path | None, like: Report) -> Report | None:
+    """The report of an interrupted run in a file, if it is about the same: the submission, the
+    rubric and the isolation are those of `like`.
+    """
+    try:
+        report = read_report(path) if path and path.exists() else None
+    except (StoredError, OSError):
+        return None
+    if report is None or report.complete:
+        return None
+    names = ("sha256", "rubric", "isolation", "audience")
+    same = all(getattr(report, name) == getattr(like, name) for name in names)
+    return report if same else None
 
 
 def _result(entry: Any) -> Result:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import isolation
+from grader.results import FAIL, Report
 from grader.rubric import FindingsBudget, Rubric
-from grader.runner import FAIL, Report
 
 if sys.version_info >= (3, 11):
     import tomllib

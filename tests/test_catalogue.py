@@ -11,8 +11,9 @@ import pytest
 
 import catalogue
 import catalogue_table
+from grader.results import ERROR, PASS
 from grader.rubric import load_rubric
-from grader.runner import ERROR, PASS, Options, grade
+from grader.runner import Options, grade
 
 KIT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DLSYS_DATA") or KIT.parent / "shared" / "data" / "mnist")

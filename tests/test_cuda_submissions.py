@@ -5,8 +5,9 @@ import os
 import pytest
 
 import catalogue
+from grader.results import FAIL
 from grader.rubric import load_rubric
-from grader.runner import FAIL, Options, grade
+from grader.runner import Options, grade
 
 FOLDER = catalogue.FOLDER / "cuda"
 

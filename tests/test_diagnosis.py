@@ -13,8 +13,9 @@ from grader.diagnosis import Diagnosis, concerns_kernels
 from grader.isolation import View
 from grader.remote import ChildDied, ChildTimeout, StudentError
 from grader.report import show_report
+from grader.results import FAIL, PASS, Result
 from grader.rubric import FindingsBudget, RubricError, load_rubric
-from grader.runner import FAIL, PASS, Options, grade
+from grader.runner import Options, grade
 
 RUBRIC = load_rubric("default")
 MUTANTS = {mutant.name: mutant for mutant in catalogue.mutants()}
@@ -51,7 +52,7 @@ def test_a_missing_guard_is_found_at_its_line(tmp_path):
     assert result.details[-1] == f"src/gpu_op.cu:{line}: {result.findings[0]['sentence']}"
     assert result.facts["findings"]["note"] == ""
     shown = io.StringIO()
-    show_report(Console(file=shown, width=200), report, RUBRIC)
+    show_report(Console(file=shown, width=200), report)
     assert f"outside of a buffer in global memory: src/gpu_op.cu:{line}" in shown.getvalue()
     assert shown.getvalue().count(result.findings[0]["sentence"]) == 1
 
@@ -244,18 +245,16 @@ def test_a_link_error_fails_the_build_in_words(tmp_path):
     assert result.message.startswith("`helper(float*, int)` is called, and nowhere defined")
 
 
-def test_a_build_that_does_not_end_says_what_was_compiled(monkeypatch, tmp_path):
+def test_a_build_that_does_not_end_says_what_was_compiled():
     printed = "g++ -O2 -c build/obj/emulated/gpu_op.cu.cc -o build/obj/emulated/gpu_op.cu.o\n"
     ended = sandbox.Completed(None, "SIGKILL", "timeout", printed, 300.0)
-    monkeypatch.setattr(runner.sandbox, "run", lambda *_: ended)
-    row = RUBRIC.rows[0]
-    result = runner._build(row, tmp_path, Options(RUBRIC, "emulated"), {})
+    result = runner._build_failure(RUBRIC.rows[0], ended, {})
     assert result.message == "the build did not end within 300 s: compiling gpu_op.cu"
 
 
 def test_the_runner_tells_a_finding_once_among_the_details():
     found = {"file": "src/gpu_op.cu", "line": 3, "sentence": "k races."}
-    result = runner.Result("relu", "2.11", 1, 0, FAIL, "")
+    result = Result("relu", "2.11", 1, 0, FAIL, "")
     told = diagnosis.Explanation([found, found], "a race?", {"note": ""})
     runner._with_findings(result, told)
     assert result.details == ["src/gpu_op.cu:3: k races."]

@@ -16,8 +16,9 @@ sys.path.insert(0, str(PROGRAMS))
 
 import kit as emulator_kit  # noqa: E402
 
+from grader.results import PASS  # noqa: E402
 from grader.rubric import load_rubric  # noqa: E402
-from grader.runner import PASS, Options, grade  # noqa: E402
+from grader.runner import Options, grade  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 import sample_report
-from grader import cli, release
+from grader import cli, pristine, release
 from grader.autograder import Autograder, build_zip
 from grader.build import cache_folder
 from grader.gradescope import failed, to_gradescope
-from grader.runner import GraderError
+from grader.pristine import GraderError
 from sample_report import result
 
 KIT = Path(__file__).resolve().parent.parent
@@ -205,7 +205,7 @@ def test_the_same_kit_makes_the_same_zip(tmp_path):
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
 
 
-def test_both_scripts_are_bash_and_know_what_was_asked(tmp_path):
+def test_both_scripts_are_bash_and_know_what_was_asked(tmp_path, monkeypatch):
     own = tmp_path / "own rubric.toml"
     shutil.copy(KIT / "grader/rubrics/classic.toml", own)
     shutil.copy(KIT / "grader/rubrics/default.toml", tmp_path)
@@ -217,6 +217,11 @@ def test_both_scripts_are_bash_and_know_what_was_asked(tmp_path):
     text = (tmp_path / "out" / "run_autograder").read_text()
     assert "timeout --kill-after=10 1170 " in text
     assert "--profile 'rubric/own rubric.toml'" in text and "--data" not in text
+    command = re.search("python\" -c '(.*)'", (tmp_path / "out" / "setup.sh").read_text())[1]
+    built = []
+    monkeypatch.setattr(pristine, "prebuilt", lambda *how, **more: built.append((how, more)))
+    exec(command, {})
+    assert built == [(("emulated",), {}), (("emulated",), {"checked": True})]
     assert "python3-venv" in (tmp_path / "out" / "setup.sh").read_text()
     assert "dlsys.data" in (tmp_path / "out" / "setup.sh").read_text()
     assert (tmp_path / "out" / "rubric" / "default.toml").is_file()

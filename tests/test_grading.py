@@ -16,8 +16,9 @@ import catalogue
 import readme_report
 from grader import cli
 from grader.report import show_report
+from grader.results import FAIL, PASS, SKIPPED
 from grader.rubric import load_rubric
-from grader.runner import FAIL, PASS, SKIPPED, Options, grade
+from grader.runner import Options, grade
 
 KIT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DLSYS_DATA") or KIT.parent / "shared" / "data" / "mnist")

@@ -23,9 +23,9 @@ PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
     "files", "printable", "rubric", "release", "archive", "submission", "build", "compiler",
     "usage", "shim", "scratch", "isolation", "sandbox", "worker", "resolve", "pipe", "remote",
-    "checks", "findings", "sanitizer", "diagnosis", "wording", "runner", "replay", "audience",
-    "report", "stored", "picture", "html", "junit", "gradescope", "autograder", "exports", "bench",
-    "cli", "__main__",
+    "checks", "findings", "sanitizer", "diagnosis", "wording", "results", "pristine", "stored",
+    "runner", "replay", "audience", "report", "picture", "html", "junit", "gradescope",
+    "autograder", "exports", "bench", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
     "compare", "calls", "device", "context", "trial", "gradients", "executor", "kernels", "mnist",

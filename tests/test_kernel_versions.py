@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from grader.results import PASS
 from grader.rubric import load_rubric
-from grader.runner import PASS, Options, grade
+from grader.runner import Options, grade
 
 KIT = Path(__file__).resolve().parent.parent
 

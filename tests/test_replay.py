@@ -11,8 +11,9 @@ import pytest
 import catalogue
 from grader import cli
 from grader.replay import ReplayError, replay
+from grader.results import FAIL, PASS
 from grader.rubric import load_rubric
-from grader.runner import FAIL, PASS, Options, grade
+from grader.runner import Options, grade
 
 KIT = Path(__file__).resolve().parent.parent
 

@@ -19,8 +19,9 @@ from grader.files import write_whole
 from grader.junit import to_junit
 from grader.printable import LINE, printable
 from grader.report import show_report
+from grader.results import ERROR, FAIL, PASS, Report, Result
 from grader.rubric import NEVER, RubricError, load_rubric
-from grader.runner import ERROR, FAIL, PASS, Options, Report, Result, grade
+from grader.runner import Options, grade
 from grader.stored import StoredError, read_report
 from sample_report import result
 

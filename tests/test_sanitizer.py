@@ -7,8 +7,9 @@ import pytest
 
 import catalogue
 from grader import build, sanitizer
+from grader.results import FAIL, PASS
 from grader.rubric import FindingsBudget, load_rubric
-from grader.runner import FAIL, PASS, Options, grade
+from grader.runner import Options, grade
 from grader.sanitizer import parse
 
 ROOT = "/w"

@@ -7,7 +7,7 @@ import pytest
 
 from grader.checks import CHECKS, Context, Failure, kernels
 from grader.checks.compare import verify
-from grader.checks.device import Guarded
+from grader.checks.device import Device, Guarded
 from grader.checks.mnist import COMPARED_STEPS, _compare, initial_parameters
 from grader.rubric import load_rubric
 
@@ -131,6 +131,9 @@ class NoDevice:
     def __add__(self, other):
         return self
 
+    def __getitem__(self, key):
+        return self
+
 
 @pytest.fixture
 def guarded():
@@ -169,3 +172,16 @@ def test_a_changed_element_of_a_zone_is_found(guarded, place, words, written):
 def test_memory_of_another_size_or_type_is_no_output(guarded, reply):
     with pytest.raises(Failure, match="did not arrive"):
         guarded.inside(reply, "call")
+
+
+@pytest.mark.parametrize("code", [-1, 700, None, False, 0.0, "0", np.int64(0)])
+def test_only_the_number_zero_says_that_the_device_has_no_error(code):
+    device = Device(NoDevice())
+    device.require_clean(0, "call")
+    with pytest.raises(Failure, match="call leaves an error behind: no message"):
+        device.require_clean(code, "call")
+
+
+def test_an_array_for_a_tool_that_looks_at_every_access_has_no_zones():
+    guarded = Guarded(NoDevice(), (3, 5), np.random.default_rng(1), zones=False)
+    assert guarded.surround(np.zeros(15, np.float32)).shape == (15,)

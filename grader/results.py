@@ -1,0 +1,122 @@
+"""What grading found: the result of each check, and the report of a submission."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from grader import __version__
+from grader.files import write_whole
+from grader.rubric import ALWAYS
+
+#: Version of the report's JSON; a change that breaks readers makes it larger.
+SCHEMA = "dlsys-grader-report/1"
+
+PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
+
+
+@dataclass
+class Result:
+    """The result of one check.
+
+    Attributes:
+        check, task, points (what passing is worth), score: as in the rubric.
+        status: "pass", "fail" (the student's), "skipped" (an earlier check is needed) or
+            "error" (the grader's or the machine's).
+        sentence: what is checked.
+        message: what is wrong, one sentence.
+        details: further lines: traceback, output, compiler error.
+        hint: what to look for.
+        seconds: wall time.
+        facts: what was measured.
+        visibility: when a student may see it, as in the rubric.
+        findings: what a tool saw the kernels do wrong, see grader.findings.
+    """
+
+    check: str
+    task: str
+    points: float
+    score: float
+    status: str
+    sentence: str
+    message: str = ""
+    details: list[str] = field(default_factory=list)
+    hint: str = ""
+    seconds: float = 0.0
+    facts: dict[str, Any] = field(default_factory=dict)
+    visibility: str = ALWAYS
+    findings: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class Report:
+    """Everything that grading one submission found. See report.schema.json for the JSON.
+
+    Attributes:
+        parts, tasks: number of a part, id of a task -> its name.
+        audience: "instructor", or "student" where hidden checks were taken out.
+        withheld: visibility -> how many checks were taken out for it.
+        withheld_points: what those are worth.
+        rubric: digest of the rubric in force.
+        timing: seconds by what the grader did beside building and checking.
+    """
+
+    submission: str
+    sha256: str
+    profile: str
+    title: str
+    device: str
+    isolation: str
+    seed: str
+    started: str
+    notes: list[str]
+    problem: str = ""
+    results: list[Result] = field(default_factory=list)
+    seconds: float = 0.0
+    complete: bool = False
+    parts: dict[str, str] = field(default_factory=dict)
+    tasks: dict[str, str] = field(default_factory=dict)
+    audience: str = "instructor"
+    withheld: dict[str, int] = field(default_factory=dict)
+    withheld_points: float = 0.0
+    rubric: str = ""
+    timing: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def score(self) -> float:
+        """Points reached."""
+        return sum(result.score for result in self.results)
+
+    @property
+    def points(self) -> float:
+        """Points that could be reached."""
+        return sum(result.points for result in self.results)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the grader itself failed somewhere."""
+        return any(result.status == ERROR for result in self.results)
+
+    @contextlib.contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Adds the time of a `with` to `timing`."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            seconds = self.timing.get(what, 0.0) + time.monotonic() - started
+            self.timing[what] = round(seconds, 3)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON types: the attributes, with schema, version, score and points."""
+        head = {"schema": SCHEMA, "grader_version": __version__}
+        return {**head, **asdict(self), "score": self.score, "points": self.points}
+
+    def write(self, path: Path) -> None:
+        """Writes the JSON so that the file is always whole."""
+        write_whole(path, json.dumps(self.to_dict(), indent=1) + "\n")
