@@ -26,6 +26,7 @@ from grader.sandbox import Limits
 from grader.scratch import scratch_folder, sweep
 from grader.stored import unfinished
 from grader.submission import Submission, SubmissionError, load_submission
+from grader.symbols import reaching
 from grader.wording import explain, tail
 
 _UNCONTAINED = (
@@ -168,7 +169,7 @@ class _Grading:
         with contextlib.ExitStack() as stack:
             with self._report.timed("copying the built tree"):
                 tree = stack.enter_context(built.copy())
-            return self._check(row, tree, built.backend)
+            return self._check(row, tree, built)
 
     def _build(self, row: Row) -> Result:
         """Compiles the submission. An error is the student's: the pristine tree did compile."""
@@ -180,16 +181,17 @@ class _Grading:
             return _result(row, PASS, facts={"backend": build.backend_of(self._tree)})
         return _build_failure(row, done, self._submission.taken)
 
-    def _check(self, row: Row, tree: Path, backend: str) -> Result:
+    def _check(self, row: Row, tree: Path, built: _Built) -> Result:
         context = Context(
             tree=tree,
             rubric=self._options.rubric,
-            backend=backend,
+            backend=built.backend,
             seed=self._report.seed,
             check=row.name,
             seconds=row.seconds,
             data=self._options.data,
-            env=child_environment(backend),
+            env=child_environment(built.backend),
+            reaches=built.reaches,
             view=self._view,
         )
         self._options.on_check(context)
@@ -280,6 +282,11 @@ class _Built:
 
     def __init__(self, tree: Path) -> None:
         self.backend = build.backend_of(tree)
+        objects = sorted(tree.glob("build/obj/*/*.cu.o"))
+        try:
+            self.reaches = tuple(name for obj in objects for name in reaching(obj))
+        except ValueError as error:
+            self.reaches = (str(error),)
         kept = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
         self._files = {
             path.relative_to(tree): path.read_bytes()

@@ -21,10 +21,10 @@ KIT = Path(__file__).resolve().parent.parent
 #: Each module may import those before it. Equals stand in one entry.
 PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
-    "files", "printable", "rubric", "release", "archive", "submission", "build", "compiler",
-    "usage", "shim", "scratch", "isolation", "sandbox", "worker", "resolve", "pipe", "remote",
-    "checks", "findings", "sanitizer", "diagnosis", "wording", "results", "pristine", "stored",
-    "runner", "replay", "audience", "report", "picture", "html", "junit", "gradescope",
+    "files", "printable", "rubric", "release", "archive", "symbols", "submission", "build",
+    "compiler", "usage", "shim", "scratch", "isolation", "sandbox", "worker", "resolve", "pipe",
+    "remote", "checks", "findings", "sanitizer", "diagnosis", "wording", "results", "pristine",
+    "stored", "runner", "replay", "audience", "report", "picture", "html", "junit", "gradescope",
     "autograder", "exports", "bench", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [

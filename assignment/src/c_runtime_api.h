@@ -58,6 +58,13 @@ DLSYS_EXTERN_C {
    */
   int DLGetAllocationCounts(int64_t* arrays, int64_t* raw);
 
+  /*!
+   * \brief What else of the device and the host was used since the library was loaded.
+   * \param to_host bytes copied to where the host can read them, by anyone in this library.
+   * \param handles cuBLAS handles that were created here and not destroyed.
+   */
+  int DLGetDeviceUse(int64_t* to_host, int64_t* handles);
+
   /*! \brief arr = value. */
   int DLGpuArraySet(DLArrayHandle arr, float value);
 

@@ -4,6 +4,7 @@
  */
 #include "cuda_device_api.h"
 
+#include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 #include <atomic>
@@ -70,20 +71,70 @@ void CUDADeviceAPI::Synchronize(const char* what) {
 #ifdef __CUDA_EMULATOR__
 
 int64_t dlsys_raw_allocations() { return emulator_cuda_malloc_count(); }
+int64_t dlsys_bytes_to_host() { return emulator_bytes_to_host(); }
+int64_t dlsys_live_handles() { return emulator_cublas_handles_live(); }
 
 #else
 
-// The linker sends every call of cudaMalloc in this library here (--wrap=cudaMalloc), also
-// those of gpu_op.cu, so that growing memory can be seen from outside.
-static std::atomic<int64_t> raw_allocations(0);
+// The linker sends every call of these functions in this library here (--wrap=cudaMalloc and so
+// on), also those of gpu_op.cu, so that growing memory and work on the host can be seen from
+// outside.
+static std::atomic<int64_t> raw_allocations(0), bytes_to_host(0), live_handles(0);
 
 int64_t dlsys_raw_allocations() { return raw_allocations; }
+int64_t dlsys_bytes_to_host() { return bytes_to_host; }
+int64_t dlsys_live_handles() { return live_handles; }
+
+static cudaError_t count_copy(cudaError_t error, const void* to, size_t size) {
+  cudaPointerAttributes attributes;
+  bool known = error == cudaSuccess && cudaPointerGetAttributes(&attributes, to) == cudaSuccess;
+  if (known && attributes.type != cudaMemoryTypeDevice) bytes_to_host += size;
+  return error;
+}
 
 extern "C" cudaError_t __real_cudaMalloc(void** ptr, size_t size);
 extern "C" cudaError_t __wrap_cudaMalloc(void** ptr, size_t size) {
   cudaError_t error = __real_cudaMalloc(ptr, size);
   if (error == cudaSuccess) ++raw_allocations;
   return error;
+}
+
+extern "C" cudaError_t __real_cudaMemcpy(void* to, const void* from, size_t size,
+                                         cudaMemcpyKind kind);
+extern "C" cudaError_t __wrap_cudaMemcpy(void* to, const void* from, size_t size,
+                                         cudaMemcpyKind kind) {
+  return count_copy(__real_cudaMemcpy(to, from, size, kind), to, size);
+}
+
+extern "C" cudaError_t __real_cudaMemcpyAsync(void* to, const void* from, size_t size,
+                                              cudaMemcpyKind kind, cudaStream_t stream);
+extern "C" cudaError_t __wrap_cudaMemcpyAsync(void* to, const void* from, size_t size,
+                                              cudaMemcpyKind kind, cudaStream_t stream) {
+  return count_copy(__real_cudaMemcpyAsync(to, from, size, kind, stream), to, size);
+}
+
+extern "C" cudaError_t __real_cudaMemcpy2D(void* to, size_t to_pitch, const void* from,
+                                           size_t from_pitch, size_t width, size_t height,
+                                           cudaMemcpyKind kind);
+extern "C" cudaError_t __wrap_cudaMemcpy2D(void* to, size_t to_pitch, const void* from,
+                                           size_t from_pitch, size_t width, size_t height,
+                                           cudaMemcpyKind kind) {
+  cudaError_t error = __real_cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+  return count_copy(error, to, width * height);
+}
+
+extern "C" cublasStatus_t __real_cublasCreate_v2(cublasHandle_t* handle);
+extern "C" cublasStatus_t __wrap_cublasCreate_v2(cublasHandle_t* handle) {
+  cublasStatus_t status = __real_cublasCreate_v2(handle);
+  if (status == CUBLAS_STATUS_SUCCESS) ++live_handles;
+  return status;
+}
+
+extern "C" cublasStatus_t __real_cublasDestroy_v2(cublasHandle_t handle);
+extern "C" cublasStatus_t __wrap_cublasDestroy_v2(cublasHandle_t handle) {
+  cublasStatus_t status = __real_cublasDestroy_v2(handle);
+  if (status == CUBLAS_STATUS_SUCCESS) --live_handles;
+  return status;
 }
 
 #endif

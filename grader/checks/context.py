@@ -36,6 +36,7 @@ class Session:
 
     Attributes:
         remote: the child.
+        handles: of cuBLAS that calls have left, so far.
         note: is told of every call before it is made, by a function that writes it down.
         ad, nd, gpu_op, gradcheck: proxies of the modules of dlsys.
     """
@@ -47,6 +48,7 @@ class Session:
         self.gpu_op = remote.import_("dlsys.gpu_op")
         self.gradcheck: Proxy | None = None
         self.ad: Proxy | None = None
+        self.handles = 0
         self._device: Device | None = None
 
     @property
@@ -129,6 +131,7 @@ class Context:
         watched: whether a tool looks at every access: that takes long, so large sizes are
             smaller, and no array may be larger than what it holds.
         tile: sizes are rounded up to its multiples, if it is not 0.
+        reaches: what the kernels call to get at the system or at the process itself.
         wrap, fds: of every child, see `Remote`.
     """
 
@@ -146,11 +149,21 @@ class Context:
     watched: bool = False
     tile: int = 0
     wrap: tuple[str, ...] = ()
+    reaches: tuple[str, ...] = ()
     fds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         digest = hashlib.sha256(f"{self.seed}/{self.check}".encode()).digest()
         self.random = np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "big")))
+
+    def require_harmless(self) -> None:
+        """Raises Failure if the kernels could change what their process tells of itself."""
+        if self.reaches:
+            raise Failure(
+                f"the kernels call {', '.join(self.reaches)}: that reaches into the system, and what "
+                "their process tells of itself can't be believed",
+                "kernels and launchers need nothing of the system",
+            )
 
     @property
     def thorough(self) -> bool:

@@ -32,6 +32,7 @@ class Device:
         self._nd = remote.import_("dlsys.ndarray")
         self._synchronize = library["DLDeviceSynchronize"]
         self._count = library["DLGetAllocationCounts"]
+        self._use = library["DLGetDeviceUse"]
         self._message = library["DLGetLastError"]
         self._message.restype = ctypes.c_char_p
         self._counters = [ctypes.c_int64(), ctypes.c_int64()]
@@ -66,6 +67,13 @@ class Device:
         if type(arrays) is not int or type(raw) is not int:
             raise Failure("the number of allocations did not arrive")
         return arrays, raw
+
+    def count_use(self) -> list[Proxy]:
+        """Counts now; to be fetched: bytes copied to the host so far, and cuBLAS handles alive."""
+        ctypes = self._remote.import_("ctypes")
+        counters = [ctypes.c_int64(), ctypes.c_int64()]
+        self._use(*[ctypes.byref(counter) for counter in counters])
+        return [counter.value for counter in counters]
 
     def delay(self) -> None:
         """Keeps the default stream of a real GPU busy for a millisecond, without waiting."""
@@ -137,3 +145,14 @@ class Guarded:
                     f"{call} writes {elements} {where} its output, the nearest {nearest} away",
                     "does every thread compare its index with the number of elements?",
                 )
+
+
+def require_use(counts: list[Any], call: str) -> tuple[int, int]:
+    """(bytes copied to the host, handles kept) by a call, from what was counted around it.
+
+    Raises:
+        Failure: `counts`, as fetched, are no counts.
+    """
+    if any(type(count) is not int for count in counts):
+        raise Failure(f"what {call} used of the device was not told")
+    return counts[2] - counts[0], counts[3] - counts[1]

@@ -105,6 +105,7 @@ def memory_plan(ctx: Context) -> None:
         _check_ownership(session, ctx)
         _check_two_executors(session, ctx)
         session.device.settle("running the executor")
+    ctx.require_harmless()
 
 
 def _address(arr: Any) -> Any:

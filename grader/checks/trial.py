@@ -12,11 +12,15 @@ import numpy as np
 from grader.checks.calls import Call, comma
 from grader.checks.compare import Array, Failure, verify
 from grader.checks.context import Context, Session, shape_text
-from grader.checks.device import Guarded
+from grader.checks.device import Guarded, require_use
 from grader.remote import ChildError, Proxy
 
 #: Arrays of at most so many floats are called with more often, and are read once more at the end.
 _SMALL = 1 << 18
+#: Bytes that a launcher may copy to the host in a call: some numbers, not an array.
+_MOST_TO_HOST = 64
+#: Handles of cuBLAS that the calls of a check may leave.
+_MOST_HANDLES = 2
 _LATE = (
     "these values become right only after the call has returned: all work belongs on the "
     "default stream, and none of it into a thread"
@@ -64,6 +68,7 @@ def run(ctx: Context, cases: Iterable[Case]) -> None:
         for trial, memory in zip(trials, memories, strict=True):
             session.note(trial.record)
             trial.require_unchanged(memory)
+    ctx.require_harmless()
 
 
 class _Trial:
@@ -91,6 +96,7 @@ class _Trial:
         self.kept: dict[str, Array] = {}
         self.last: Array | None = None
         self.clean: Any = None
+        self.use = (0, 0)
         self.text = ""
         self.record: Callable[[], Call]
 
@@ -152,6 +158,7 @@ class _Trial:
         self.output.require_intact(first, content, self.text)
         self._require_inputs(inputs)
         self.session.device.require_clean(code, self.text)
+        self._require_frugal()
         self.last = first
         self.require_unchanged(memory)
 
@@ -184,12 +191,17 @@ class _Trial:
             for name, arg in zip(self.letters, self.args, strict=True)
         ]
         target = [] if self.case.in_place else [output.array]
+        before = device.count_use()
         getattr(self.session.gpu_op, self.case.kernel)(*sent, *target)
+        after = device.count_use()
         first, code = output.memory.asnumpy(), device.synchronize()
         # A large output is read once: every byte costs time on its way.
         later = [output.memory.asnumpy()] if self.is_small else []
         inputs = [self.arrays[name].asnumpy() for name in self._inputs()]
-        first, code, *rest = self.session.remote.fetch_all([first, code, *later, *inputs])
+        counts = [*before, *after]
+        fetched = self.session.remote.fetch_all([*counts, first, code, *later, *inputs])
+        self.use = require_use(fetched[:4], self.text)
+        first, code, *rest = fetched[4:]
         staged.clear()
         return [first, code, *(rest if self.is_small else [first, *rest])]
 
@@ -217,6 +229,21 @@ class _Trial:
         for name, values in zip(self._inputs(), after, strict=True):
             index = self.letters.index(name)
             verify(values, self.values[name], 0, f"input {index} of {self.text} must not change")
+
+    def _require_frugal(self) -> None:
+        """Raises Failure if the call worked on the host, or left a handle of cuBLAS."""
+        to_host, handles = self.use
+        if to_host > _MOST_TO_HOST:
+            raise Failure(
+                f"{self.text} copies {to_host:,} bytes to the host",
+                "the values stay on the device: compute in a kernel",
+            )
+        self.session.handles += handles
+        if self.session.handles > _MOST_HANDLES:
+            raise Failure(
+                f"{self.text} creates a cuBLAS handle, as earlier calls did, and keeps it",
+                "create one handle and keep it, or destroy it with cublasDestroy",
+            )
 
     def _comes_late(self, memory: Array, expected: Array, bound: Any) -> bool:
         """Whether the output becomes right after it was read first."""

@@ -15,7 +15,10 @@
 #include "cuda_device_api.h"
 #include "runtime_base.h"
 
-int64_t dlsys_raw_allocations();  // cuda_device_api.cc
+// cuda_device_api.cc
+int64_t dlsys_raw_allocations();
+int64_t dlsys_bytes_to_host();
+int64_t dlsys_live_handles();
 
 namespace dlsys {
 namespace runtime {
@@ -124,5 +127,11 @@ int DLArrayCopyFromTo(DLArrayHandle from, DLArrayHandle to, DLStreamHandle strea
 int DLGetAllocationCounts(int64_t* arrays, int64_t* raw) {
   *arrays = device_arrays;
   *raw = dlsys_raw_allocations();
+  return 0;
+}
+
+int DLGetDeviceUse(int64_t* to_host, int64_t* handles) {
+  *to_host = dlsys_bytes_to_host();
+  *handles = dlsys_live_handles();
   return 0;
 }

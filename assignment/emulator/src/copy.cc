@@ -4,6 +4,7 @@
  *
  * A copy is checked as a whole before its first byte is written.
  */
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 
@@ -17,6 +18,8 @@
 
 namespace emulator {
 namespace {
+
+std::atomic<int64_t> bytes_to_host(0);
 
 // A rectangle of memory: `height` rows of `width` bytes, `pitch` bytes apart.
 struct Extent {
@@ -72,6 +75,7 @@ cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
     EMULATOR_CHECK(copied(static_cast<char*>(to) + row * to_pitch,
                           static_cast<const char*>(from) + row * from_pitch, extent.width));
   EMULATOR_CHECK(copy_done({to, to_pitch}, extent.width, extent.height));
+  if (!in_arena(to)) bytes_to_host += extent.width * extent.height;
   return cudaSuccess;
 }
 
@@ -193,3 +197,5 @@ cudaError_t cudaMemset2DAsync(void* ptr, size_t pitch, int value, size_t width, 
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
   return report(emulator::set(ptr, pitch, value, {width, height}, {stream, false}));
 }
+
+int64_t emulator_bytes_to_host() { return emulator::bytes_to_host; }

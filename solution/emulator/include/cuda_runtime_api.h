@@ -100,6 +100,8 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
 
 /*! \brief How often cudaMalloc and its like have given device memory since the start. */
 int64_t emulator_cuda_malloc_count();
+/*! \brief Bytes copied since the start to where the host can read them. */
+int64_t emulator_bytes_to_host();
 /*! \brief Bytes of device memory that are allocated now. */
 int64_t emulator_live_bytes();
 /*! \brief cuBLAS handles that were created and not destroyed. */
