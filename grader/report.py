@@ -51,12 +51,13 @@ def show_report(console: Console, report: Report) -> None:
         console.print(f"[red]{_safe(report.problem)}[/]", highlight=False)
     for result in report.results:
         if result.status in (FAIL, ERROR):
-            _show_failure(console, result)
+            show_failure(console, result)
     _show_facts(console, report)
     _show_points(console, report)
 
 
-def _show_failure(console: Console, result: Result) -> None:
+def show_failure(console: Console, result: Result) -> None:
+    """Everything about one check that failed: message, hint, findings."""
     title = f"{result.task} " if result.task else ""
     console.print(f"\n[bold]{title}{_safe(result.check)}[/]: {_safe(result.sentence)}")
     blame = "the grader failed: " if result.status == ERROR else ""

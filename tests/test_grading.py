@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 import catalogue
+import example_reports
 import readme_report
 from grader import cli
 from grader.report import show_report
@@ -215,3 +216,8 @@ def test_the_readme_shows_a_real_report():
     assert shown, "the README has no block for the report"
     real = readme_report.report_text().rpartition("isolation")[0]
     assert real in shown[0], "hint: run .venv/bin/python tests/readme_report.py"
+
+
+def test_the_example_reports_of_the_handout_are_what_the_grader_says():
+    hint = "hint: run .venv/bin/python tests/example_reports.py"
+    assert example_reports.page() == example_reports.PAGE.read_text(), hint

@@ -160,8 +160,8 @@ class Context:
         """Raises Failure if the kernels could change what their process tells of itself."""
         if self.reaches:
             raise Failure(
-                f"the kernels call {', '.join(self.reaches)}: that reaches into the system, and what "
-                "their process tells of itself can't be believed",
+                f"the kernels call {', '.join(self.reaches)}: that reaches into the system, and "
+                "what their process tells of itself can't be believed",
                 "kernels and launchers need nothing of the system",
             )
 
