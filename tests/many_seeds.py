@@ -1,0 +1,92 @@
+"""Grades the reference and the published-style fixture with many seeds: nothing of it may fail.
+
+python tests/many_seeds.py --seeds 200 --jobs 2 --data FOLDER --json seeds.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import platform
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from datetime import date
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+
+KIT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(KIT))
+
+from grader.results import PASS  # noqa: E402
+from grader.rubric import load_rubric  # noqa: E402
+from grader.runner import Options, grade  # noqa: E402
+
+RIGHT = {"default": KIT / "solution", "classic": KIT / "tests" / "submissions" / "classic"}
+
+
+def grade_one(profile: str, seed: int, device: str, data: Path | None) -> tuple[list[str], float]:
+    """What did not pass, in words, and how long it took."""
+    options = Options(load_rubric(profile), device, seed=f"{seed:08x}", data=data)
+    report = grade(RIGHT[profile], options)
+    wrong = [
+        f"{profile}, seed {report.seed}: {result.check} is {result.status}: {result.message}"
+        for result in report.results
+        if result.status != PASS
+    ]
+    return wrong, report.seconds
+
+
+def main() -> int:
+    """Runs what the command line asks for; 1 if anything failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=200, help="for each of the two; default 200")
+    parser.add_argument("--first", type=int, default=0, help="number of the first seed")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--device", default="emulated", choices=["emulated", "cuda"])
+    parser.add_argument("--data", type=Path, help="folder of MNIST")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin nothing after so long")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    options = parser.parse_args()
+    started, wrong, seconds, graded = time.monotonic(), [], [], collections.Counter()
+    jobs = [(p, s) for s in range(options.first, options.first + options.seeds) for p in RIGHT]
+    for profile in RIGHT:  # builds the kit once
+        grade(RIGHT[profile], Options(load_rubric(profile), options.device, only=("build",)))
+    console = Console(stderr=True)
+    with Progress(console=console) as progress, ProcessPoolExecutor(options.jobs) as pool:
+        task = progress.add_task("grading", total=len(jobs))
+        more = (options.device, options.data)
+        futures = {pool.submit(grade_one, *job, *more): job[0] for job in jobs}
+        for future in as_completed(futures):
+            if future.cancelled():
+                continue
+            found, took = future.result()
+            graded[futures[future]] += 1
+            wrong += found
+            seconds.append(took)
+            for line in found:
+                console.print(line, markup=False)
+            progress.advance(task)
+            if time.monotonic() - started > options.seconds:
+                pool.shutdown(wait=False, cancel_futures=True)
+    figures = {
+        "date": date.today().isoformat(),
+        "machine": f"{platform.machine()}, {options.jobs} at a time",
+        "device": options.device,
+        "graded": dict(graded),
+        "failures": wrong,
+        "seconds": round(time.monotonic() - started, 1),
+        "seconds_each": round(sum(seconds) / len(seconds), 1),
+    }
+    print(json.dumps(figures, indent=1))
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
