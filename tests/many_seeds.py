@@ -52,7 +52,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1e9, help="begin nothing after so long")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
-    started, wrong, seconds, graded = time.monotonic(), [], [], collections.Counter()
+    started, wrong, seconds = time.monotonic(), [], []
+    graded: collections.Counter[str] = collections.Counter()
     jobs = [(p, s) for s in range(options.first, options.first + options.seeds) for p in RIGHT]
     for profile in RIGHT:  # builds the kit once
         grade(RIGHT[profile], Options(load_rubric(profile), options.device, only=("build",)))
