@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from grader.remote import ChildError, Remote, StartError
 
 _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 _KEPT_BUILDS = 12
+_IN_USE = 3600.0  # seconds for which a run may need its tree
 
 
 class GraderError(Exception):
@@ -26,6 +28,7 @@ def prebuilt(device: str, checked: bool = False) -> Path:
     """The pristine tree with its own objects built, so that a submission compiles one file."""
     target = build.cache_folder() / build.tree_key(device, checked)
     if target.is_dir():
+        os.utime(target)  # it is in use
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix="new-", dir=target.parent))
@@ -55,10 +58,12 @@ def prepare(device: str) -> None:
 
 
 def _forget_old_builds(folder: Path) -> None:
-    """Keeps the newest few of the built trees; one that is in use is copied within seconds."""
+    """Keeps the few built trees that were used last, and all that may be in use now."""
     done = [path for path in folder.iterdir() if not path.name.startswith("new-")]
     built = sorted(done, key=lambda path: path.stat().st_mtime, reverse=True)
     for path in built[_KEPT_BUILDS:]:
+        if time.time() - path.stat().st_mtime < _IN_USE:
+            continue
         shutil.rmtree(path, ignore_errors=True)
 
 

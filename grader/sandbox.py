@@ -56,7 +56,7 @@ class Limits:
     file_size: int | None = 1024 * MIB
     memory: int | None = min(8192 * MIB, _PHYSICAL // 2)
     disk: int | None = 2048 * MIB
-    processes: int | None = 1024
+    processes: int | None = 256 + 4 * (os.cpu_count() or 1)
 
     def as_rlimits(self, own_user: bool) -> list[list[object]]:
         """[name, soft, hard] of each; of processes only where the user is the child's alone."""

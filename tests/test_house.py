@@ -28,8 +28,8 @@ GRADER_ORDER = [
     "autograder", "exports", "bench", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
-    "compare", "calls", "device", "context", "trial", "gradients", "executor", "kernels", "mnist",
-    "__init__",
+    "compare", "calls", "device", "context", "trial", "training", "gradients", "executor",
+    "kernels", "mnist", "__init__",
 ]  # fmt: skip
 
 
