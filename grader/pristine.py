@@ -1,4 +1,4 @@
-"""The pristine tree, built once for each machine, and whether its device works."""
+"""The pristine tree and the reference, built once for each machine, and whether the device works."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from grader import build, sandbox
 from grader.remote import ChildError, Remote, StartError
+from grader.scratch import scratch_folder
 
 _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 _KEPT_BUILDS = 12
@@ -22,15 +24,16 @@ class GraderError(Exception):
     """The grader or the machine failed; no submission is to blame."""
 
 
-def prebuilt(device: str, checked: bool = False) -> Path:
-    """The pristine tree with its own objects built, so that a submission compiles one file."""
-    target = build.cache_folder() / build.tree_key(device, checked)
+def prebuilt(device: str, checked: bool = False, source: Path = build.PRISTINE) -> Path:
+    """The pristine tree with its own objects built, so that a submission compiles one file; or
+    another source of the kit's own, built whole."""
+    target = build.cache_folder() / build.tree_key(device, checked, source)
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix="new-", dir=target.parent))
     try:
-        build.copy_pristine(scratch)
+        build.copy_pristine(scratch, source)
         limits = sandbox.Limits(wall=600)
         command = build.make_command(device, checked)
         done = sandbox.run(command, scratch, build.build_environment(), limits)
@@ -42,6 +45,16 @@ def prebuilt(device: str, checked: bool = False) -> Path:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return target
+
+
+@contextlib.contextmanager
+def reference(device: str) -> Iterator[Path]:
+    """The reference, built, in a folder for as long as this is entered."""
+    built = prebuilt(device, source=build.REFERENCE)
+    with scratch_folder() as folder:
+        for part in ("python", "build/lib"):
+            shutil.copytree(built / part, folder / part)
+        yield folder
 
 
 def prepare(device: str) -> None:
