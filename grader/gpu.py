@@ -111,7 +111,7 @@ class Gpu:
         processes use it; without what it does not tell."""
         if self._nvml is None:
             return {}
-        ask = {
+        ask: dict[str, Callable[[Any, Any], Any]] = {
             "clock_mhz": lambda n, h: n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_SM),
             "memory_clock_mhz": lambda n, h: n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_MEM),
             "temperature": lambda n, h: n.nvmlDeviceGetTemperature(h, n.NVML_TEMPERATURE_GPU),
