@@ -1,7 +1,9 @@
 """Speed: what the clock's figures are worth in points, which of them are not believed, and the
 batches behind them, run on the emulated GPU with times that are made up."""
 
+import contextlib
 import dataclasses
+import functools
 import itertools
 import math
 import subprocess
@@ -20,6 +22,7 @@ from grader.checks.context import Context
 from grader.checks.lane import Lane, Sheet, pairs
 from grader.checks.outcomes import Flag
 from grader.checks.pace import Lap
+from grader.remote import ChildDied
 from grader.rubric import RubricError, load_rubric
 from grader.runner import ERROR, FAIL, PASS, SKIPPED, Options, grade
 
@@ -376,6 +379,38 @@ def test_timed_arrays_are_larger_than_what_a_cache_holds(name):
 def test_on_the_emulated_gpu_speed_is_not_measured(name):
     with pytest.raises(NotHere, match=r"^speed is measured on a real GPU only$"):
         CHECKS[name](context("emulated"))
+
+
+def test_a_gpu_with_too_little_memory_measures_no_speed(monkeypatch):
+    small = gpu.Gpu(properties=dataclasses.replace(H200, memory=2 << 30))
+    monkeypatch.setattr(gpu, "find", lambda: small)
+    with pytest.raises(NotHere, match=r"this one has 2\.0"):
+        speed.speed_matrix_elementwise_add(context("cuda"))
+
+
+def test_a_gpu_that_is_never_free_is_nobody_s_failure(monkeypatch, holder, tmp_path):
+    turn = functools.partial(gpu.turn, say=lambda words: None, folder=tmp_path)
+    monkeypatch.setattr(gpu, "turn", turn)
+    monkeypatch.setattr(gpu, "find", lambda: gpu.Gpu("GPU-1", H200))
+    monkeypatch.setattr(speed, "TURN", 0.1)
+    with pytest.raises(Flag, match="not free for timing"):
+        speed.speed_softmax(context("cuda"))
+
+
+class Dying:
+    """A reference that does not come up."""
+
+    def __init__(self, *_, **__):
+        raise ChildDied(-11, "laying out arrays")
+
+
+def test_a_reference_that_fails_is_not_the_submission_s_failure(monkeypatch):
+    monkeypatch.setattr(speed, "Lane", Dying)
+    ctx = context("emulated")
+    ctx.reference = lambda: contextlib.nullcontext(KIT / "solution")
+    monkeypatch.setattr(speed, "BACKENDS", ("emulated",))
+    with pytest.raises(Flag, match="the reference failed: the process was killed"):
+        speed.speed_softmax(ctx)
 
 
 # From end to end, with times that are made up.

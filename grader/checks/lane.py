@@ -61,6 +61,7 @@ class Sheet:
         self.block, self.first, self.count = block, first, rows
         self._changed: dict[int, Array] = {}
         self._wide: Array | None = None
+        self._sums: dict[Callable[[Array], Array], Array] = {}
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -88,9 +89,11 @@ class Sheet:
 
     def column_sums(self, of: Callable[[Array], Array] = np.asarray) -> Array:
         """Sums over the rows of what `of` makes of each, in float64."""
-        places = (self.first + np.arange(self.count)) % len(self.block)
-        often = np.bincount(places, minlength=len(self.block)).astype(np.float64)
-        sums = often @ of(self.block.astype(np.float64))
+        if of not in self._sums:
+            places = (self.first + np.arange(self.count)) % len(self.block)
+            often = np.bincount(places, minlength=len(self.block)).astype(np.float64)
+            self._sums[of] = often @ of(self.block.astype(np.float64))
+        sums = self._sums[of]
         for row, changed in self._changed.items():
             before = self.block[(self.first + row) % len(self.block)]
             sums = sums + (of(changed.astype(np.float64)) - of(before.astype(np.float64)))
@@ -128,6 +131,12 @@ class Case:
     block: int = 0
     most: int = 64
     whole: bool = False
+
+    @property
+    def memory(self) -> int:
+        """Bytes on the device for the arrays of one child."""
+        inputs = sum(rows * columns for rows, columns in self.inputs)
+        return 4 * (self.pool * inputs + OUTPUTS * self.out[0] * self.out[1])
 
     @property
     def text(self) -> str:

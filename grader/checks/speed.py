@@ -10,17 +10,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 
 from grader import gpu
 from grader.checks.compare import ROUND, Array, Failure, sum_bound
-from grader.checks.context import Context
+from grader.checks.context import Context, Session
 from grader.checks.lane import Case, Lane, Sheet
 from grader.checks.outcomes import Flag, NotHere
-from grader.checks.pace import figures, race, reference_alone, require_plausible
+from grader.checks.pace import Lap, Race, figures, race, reference_alone, require_plausible
+from grader.remote import ChildError
 
 #: The backends on which the clock means something.
 BACKENDS = ("cuda",)
@@ -28,6 +29,8 @@ BACKENDS = ("cuda",)
 TURN = 600.0
 #: The buffer that is written before a batch where the size of the L2 cache is not known.
 UNKNOWN_L2 = 256 << 20
+
+Random = np.random.Generator
 
 CHECKS: dict[str, Callable[[Context], None]] = {}
 
@@ -145,11 +148,13 @@ def _time(ctx: Context, case: Case) -> None:
     device = gpu.find() if ctx.backend == "cuda" else gpu.Gpu()
     facts: dict[str, Any] = {"case": case.text, "notes": list(device.notes)}
     ctx.facts["speed"] = facts
-    with gpu.turn(device.uuid, TURN) as waited:
+    flush = 2 * (device.properties.l2 or UNKNOWN_L2) if ctx.backend == "cuda" else 4096
+    _require_memory(2 * (case.memory + flush), device.properties.memory)
+    with _turn(device.uuid) as waited:
         facts["waited_seconds"] = round(waited, 3)
         facts["gpu"] = {"uuid": device.uuid, **dataclasses.asdict(device.properties)}
         facts["gpu"]["before"] = device.state()
-        found = _race(ctx, case, device)
+        found = _race(ctx, case, flush)
         facts["gpu"]["after"] = device.state()
     floor = device.properties.floor(case.traffic, case.operations)
     facts |= {**figures(found), "floor_us": 1e6 * floor}
@@ -161,10 +166,47 @@ def _time(ctx: Context, case: Case) -> None:
     _score(ctx, found.ratio)
 
 
-def _race(ctx: Context, case: Case, device: gpu.Gpu) -> Any:
-    flush = 2 * (device.properties.l2 or UNKNOWN_L2) if ctx.backend == "cuda" else 4096
+def _require_memory(wanted: int, there_is: int) -> None:
+    if 0 < there_is < 1.25 * wanted:
+        raise NotHere(
+            f"speed is measured where a GPU has {1.25 * wanted / 2**30:.1f} GiB of memory; "
+            f"this one has {there_is / 2**30:.1f}"
+        )
+
+
+@contextmanager
+def _turn(uuid: str) -> Iterator[float]:
+    """The turn on the GPU; nobody is to blame for one that does not come."""
+    with ExitStack() as stack:
+        try:
+            waited = stack.enter_context(gpu.turn(uuid, TURN))
+        except gpu.GpuBusy as busy:
+            raise Flag(str(busy)) from busy
+        yield waited
+
+
+class _Reference:
+    """The reference's lane, whose failures are not the submission's."""
+
+    def __init__(self, session: Session, case: Case, random: Random, flush: int) -> None:
+        with self._ours():
+            self._lane = Lane(session, case, random, flush, verified=False)
+
+    def batch(self, calls: int) -> Lap:
+        with self._ours():
+            return self._lane.batch(calls)
+
+    @contextmanager
+    def _ours(self) -> Iterator[None]:
+        try:
+            yield
+        except (Failure, ChildError) as error:
+            raise Flag(f"the reference failed: {error}") from error
+
+
+def _race(ctx: Context, case: Case, flush: int) -> Race:
     with _reference(ctx) as other, other.session() as session:
-        reference = Lane(session, case, ctx.random, flush, verified=False)
+        reference = _Reference(session, case, ctx.random, flush)
         alone = reference_alone(reference, case.most)
         with ctx.session() as own:
             student = Lane(own, case, ctx.random, flush)
