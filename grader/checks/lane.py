@@ -4,7 +4,8 @@ knows without keeping them.
 What a submission could gain by, and what stands against it:
 
 - Its own clock: the batch is timed here, from sending one word to the child until the device
-  has been waited for. Everything else was sent before. Events on the device are a second figure
+  has been waited for. Everything else was sent before. What a batch costs beside its calls is
+  measured in the reference's child alone. Events on the device are a second figure
   alone: they live in the child's process, which may say of them what it likes, and an event that
   is shared with another process carries no time.
 - Not doing the work, now and then: of every batch some calls, drawn by lot and in no way
