@@ -1,4 +1,4 @@
-"""The pristine tree and the reference, built once for each machine, and whether the device works."""
+"""The pristine tree and the reference, built once for each machine; and does the device work?"""
 
 from __future__ import annotations
 

@@ -23,8 +23,9 @@ from grader.checks.lane import Lane, Sheet, pairs
 from grader.checks.outcomes import Flag
 from grader.checks.pace import Lap
 from grader.remote import ChildDied
+from grader.results import ERROR, FAIL, PASS, SKIPPED
 from grader.rubric import RubricError, load_rubric
-from grader.runner import ERROR, FAIL, PASS, SKIPPED, Options, grade
+from grader.runner import Options, grade
 
 KIT = Path(__file__).resolve().parent.parent
 
