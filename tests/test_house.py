@@ -24,9 +24,8 @@ GRADER_ORDER = [
     "files", "printable", "rubric", "release", "archive", "symbols", "submission", "build",
     "compiler", "usage", "shim", "scratch", "isolation", "sandbox", "worker", "resolve", "pipe",
     "remote", "gpu", "checks", "findings", "sanitizer", "diagnosis", "wording", "results",
-    "pristine",
-    "stored", "runner", "replay", "audience", "report", "picture", "html", "junit", "gradescope",
-    "autograder", "exports", "bench", "cli", "__main__",
+    "pristine", "stored", "runner", "replay", "audience", "report", "picture", "html", "junit",
+    "gradescope", "autograder", "exports", "bench", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
     "compare", "calls", "device", "context", "trial", "gradients", "executor", "kernels", "mnist",

@@ -42,6 +42,7 @@ def check(case: Callable[[Context], Case]) -> Callable[[Context], None]:
     def timed(ctx: Context) -> None:
         if ctx.backend not in BACKENDS:
             raise NotHere("speed is measured on a real GPU only")
+        ctx.require_harmless()  # code that reaches into its process could do the work late
         _time(ctx, case(ctx))
 
     CHECKS[case.__name__] = timed
