@@ -16,6 +16,8 @@ from grader import __version__
 KIT = Path(__file__).resolve().parent.parent
 #: What every submission is laid over. It holds no line of a solution.
 PRISTINE = KIT / "assignment"
+#: The reference, against which speed is measured.
+REFERENCE = KIT / "solution"
 #: The library of the build that checks every access, in a tree.
 CHECKED_LIBRARY = "build/checked/lib/libc_runtime_api.so"
 
@@ -50,26 +52,26 @@ def tree_files(root: Path) -> Iterator[Path]:
 
 
 def cache_folder() -> Path:
-    """Where built pristine trees are kept."""
+    """Where built trees of the kit are kept."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(base) / "dlsys-kit" / "pristine"
 
 
-def tree_key(device: str, checked: bool = False) -> str:
-    """Names everything that a built pristine tree depends on."""
+def tree_key(device: str, checked: bool = False, source: Path = PRISTINE) -> str:
+    """Names everything that a built tree of the kit depends on."""
     digest = hashlib.sha256(repr((__version__, device, checked, sys.executable)).encode())
     digest.update(repr(sorted(build_environment().items())).encode())
     digest.update(os.environ.get("PATH", "").encode())
-    for path in tree_files(PRISTINE):
-        digest.update(str(path).encode() + b"\0" + (PRISTINE / path).read_bytes())
+    for path in tree_files(source):
+        digest.update(str(path).encode() + b"\0" + (source / path).read_bytes())
     return digest.hexdigest()[:24]
 
 
-def copy_pristine(target: Path) -> None:
-    """Copies the pristine sources to a new folder."""
-    for path in tree_files(PRISTINE):
+def copy_pristine(target: Path, source: Path = PRISTINE) -> None:
+    """Copies the pristine sources, or the reference's, to a new folder."""
+    for path in tree_files(source):
         (target / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(PRISTINE / path, target / path)
+        shutil.copy2(source / path, target / path)
 
 
 def lay_over(tree: Path, taken: Mapping[str, bytes]) -> None:

@@ -83,8 +83,8 @@ def _test(result: Result, scored: bool) -> dict[str, Any]:
     }
     if result.task:
         test["number"] = result.task
-    if result.status == ERROR:
-        del test["status"]  # neither: the grader could not tell
+    if result.status == ERROR or (result.status == SKIPPED and not result.points):
+        del test["status"]  # neither: the grader could not tell, or this machine can't check it
     if scored and result.points:
         test |= {"score": result.score, "max_score": result.points}
     return test

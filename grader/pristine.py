@@ -1,4 +1,4 @@
-"""The pristine tree, built once for each machine, and whether its device works."""
+"""The pristine tree and the reference, built once for each machine; and does the device work?"""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from grader import build, sandbox
 from grader.remote import ChildError, Remote, StartError
+from grader.scratch import scratch_folder
 
 _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 _KEPT_BUILDS = 12
@@ -24,16 +26,17 @@ class GraderError(Exception):
     """The grader or the machine failed; no submission is to blame."""
 
 
-def prebuilt(device: str, checked: bool = False) -> Path:
-    """The pristine tree with its own objects built, so that a submission compiles one file."""
-    target = build.cache_folder() / build.tree_key(device, checked)
+def prebuilt(device: str, checked: bool = False, source: Path = build.PRISTINE) -> Path:
+    """The pristine tree with its own objects built, so that a submission compiles one file; or
+    another source of the kit's own, built whole."""
+    target = build.cache_folder() / build.tree_key(device, checked, source)
     if target.is_dir():
         os.utime(target)  # it is in use
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix="new-", dir=target.parent))
     try:
-        build.copy_pristine(scratch)
+        build.copy_pristine(scratch, source)
         limits = sandbox.Limits(wall=600)
         command = build.make_command(device, checked)
         done = sandbox.run(command, scratch, build.build_environment(), limits)
@@ -47,14 +50,27 @@ def prebuilt(device: str, checked: bool = False) -> Path:
     return target
 
 
+@contextlib.contextmanager
+def reference(device: str) -> Iterator[Path]:
+    """The reference, built, in a folder for as long as this is entered."""
+    built = prebuilt(device, source=build.REFERENCE)
+    with scratch_folder() as folder:
+        for part in ("python", "build/lib"):
+            shutil.copytree(built / part, folder / part)
+        yield folder
+
+
 def prepare(device: str) -> None:
-    """Builds now what the first submission would wait for: the kit, and its checked build.
+    """Builds now what the first submission would wait for: the kit, its checked build, and on a
+    real GPU the reference.
 
     Raises:
         GraderError: the kit does not build here.
     """
     prebuilt(device)
     prebuilt("emulated", checked=True)
+    if device == "cuda":  # speed is measured beside it
+        prebuilt(device, source=build.REFERENCE)
 
 
 def _forget_old_builds(folder: Path) -> None:

@@ -99,7 +99,9 @@ def other_details(result: Result) -> list[str]:
 
 
 def _show_facts(console: Console, report: Report) -> None:
-    """Accuracies and times of the trainings."""
+    """Accuracies and times of the trainings, speeds of kernels."""
+    for line in speeds(report):
+        console.print(f"speed of {_safe(line)}", highlight=False)
     for training in trainings(report):
         console.print(
             f"{_safe(training['name'])}: accuracy {training['accuracy']:.4f} "
@@ -112,6 +114,13 @@ def _show_facts(console: Console, report: Report) -> None:
             images, source = recipe.get("train"), recipe.get("source")
             images = f"{images:,}" if isinstance(images, int) else images
             console.print(f"trained on {_safe(images)} images: {_safe(source)}", highlight=False)
+
+
+def speeds(report: Report) -> list[str]:
+    """A line for each kernel that was timed."""
+    timed = [result.facts.get("speed") for result in report.results]
+    lines = [speed.get("summary") for speed in timed if isinstance(speed, dict)]
+    return [line for line in lines if isinstance(line, str)]
 
 
 def trainings(report: Report) -> Iterator[dict[str, Any]]:

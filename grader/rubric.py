@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,8 @@ class Row:
         requires: names of checks that must have passed before.
         seconds: wall time that the check may take.
         visible: when a student may see it, one of VISIBILITIES.
+        zero_ratio, full_ratio: of a check of speed: in proportion to the reference's speed, where
+            points begin, and where there are all of them; 0 if passing alone counts.
     """
 
     name: str
@@ -47,6 +50,18 @@ class Row:
     requires: tuple[str, ...]
     seconds: float
     visible: str = ALWAYS
+    zero_ratio: float = 0.0
+    full_ratio: float = 0.0
+
+    def share(self, ratio: float) -> float:
+        """The share of the points for a ratio of speeds: from 0 to 1, and as much for doubling a
+        slow kernel's speed as for doubling a fast one's."""
+        if not self.full_ratio:
+            return 1.0
+        if ratio <= self.zero_ratio:
+            return 0.0
+        whole = math.log(self.full_ratio / self.zero_ratio)
+        return min(1.0, math.log(ratio / self.zero_ratio) / whole)
 
 
 @dataclass(frozen=True)
@@ -169,7 +184,8 @@ def _parse(path: Path, raw: dict[str, Any]) -> Rubric:
 
 
 def _row(entry: dict[str, Any]) -> Row:
-    unknown = set(entry) - {"name", "task", "points", "requires", "seconds", "visible"}
+    known = {"name", "task", "points", "requires", "seconds", "visible"}
+    unknown = set(entry) - known - {"zero_ratio", "full_ratio"}
     if unknown:
         raise ValueError(f"check {entry.get('name')!r} has unknown keys {sorted(unknown)}")
     return Row(
@@ -179,7 +195,29 @@ def _row(entry: dict[str, Any]) -> Row:
         requires=tuple(entry.get("requires", ())),
         seconds=float(entry.get("seconds", DEFAULT_SECONDS)),
         visible=entry.get("visible", ALWAYS),
+        zero_ratio=_ratio(entry, "zero_ratio"),
+        full_ratio=_ratio(entry, "full_ratio"),
     )
+
+
+def _ratio(entry: dict[str, Any], name: str) -> float:
+    ratio = float(entry.get(name, 0.0))
+    if name in entry and not 0 < ratio < math.inf:
+        raise ValueError(f"check {entry.get('name')!r}: {name} is {ratio:g}; it is positive")
+    return ratio
+
+
+def _check_ratios(path: Path, row: Row) -> None:
+    """Raises RubricError unless a check of speed has both ratios, in order, or none has any."""
+    if not row.zero_ratio and not row.full_ratio:
+        return
+    if not row.name.startswith("speed_"):
+        raise RubricError(f"{path}: check {row.name!r} has ratios; only those of speed take them")
+    if not 0 < row.zero_ratio < row.full_ratio:
+        raise RubricError(
+            f"{path}: check {row.name!r}: zero_ratio is {row.zero_ratio:g}, full_ratio "
+            f"{row.full_ratio:g}; hint: give both, the first smaller"
+        )
 
 
 def _check_rows(path: Path, rows: tuple[Row, ...], tasks: dict[str, str]) -> None:
@@ -197,6 +235,7 @@ def _check_rows(path: Path, rows: tuple[Row, ...], tasks: dict[str, str]) -> Non
             )
         if row.points < 0 or row.seconds <= 0:
             raise RubricError(f"{path}: check {row.name!r} has negative points or no time")
+        _check_ratios(path, row)
         earlier.add(row.name)
     _check_visible(path, rows)
 

@@ -8,17 +8,17 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from grader import build, isolation, sandbox
-from grader.checks import CHECKS, Context, Failure
+from grader.checks import CHECKS, Context, Failure, Flag, NotHere
 from grader.compiler import excerpt, first_error, last_step
 from grader.diagnosis import Diagnosis, Explanation
 from grader.findings import place_of, quote
-from grader.pristine import check_device, child_environment, prebuilt
+from grader.pristine import check_device, child_environment, prebuilt, reference
 from grader.remote import ChildError
 from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.rubric import Row, Rubric, RubricError
@@ -144,7 +144,6 @@ class _Grading:
                 return self._kept[row.name]
             result = self._decide(row, self._built)
         result.seconds = round(time.monotonic() - started, 3)
-        result.score = row.points if result.status == PASS else 0.0
         return result
 
     def _take_up_unfinished(self, backend: str) -> dict[str, Result]:
@@ -193,11 +192,18 @@ class _Grading:
             env=child_environment(built.backend),
             reaches=built.reaches,
             view=self._view,
+            reference=lambda: reference(self._options.device),
         )
         self._options.on_check(context)
         try:
             CHECKS[row.name](context)
-            return _result(row, PASS, facts=context.facts)
+            result = _result(row, PASS, facts=context.facts)
+            result.score = round(row.points * context.share, 2)
+            return result
+        except NotHere as why:
+            return _result(replace(row, points=0), SKIPPED, message=str(why))
+        except Flag as flag:
+            return _result(row, ERROR, message=str(flag), facts=context.facts)
         except (Failure, ChildError) as error:
             result = _result(row, FAIL, **explain(error), facts=context.facts)
             result.facts |= getattr(error, "facts", {})
@@ -323,9 +329,10 @@ def sentence(name: str) -> str:
 
 
 def _result(row: Row, status: str, **more: Any) -> Result:
+    score = row.points if status == PASS else 0.0
     line = sentence(row.name)
     visible = row.visible
-    return Result(row.name, row.task, row.points, 0.0, status, line, visibility=visible, **more)
+    return Result(row.name, row.task, row.points, score, status, line, visibility=visible, **more)
 
 
 def _skip(row: Row, why: str) -> Result:

@@ -32,6 +32,7 @@ run cuda-submissions 200 env KIT_DEVICE=cuda "$PYTHON" -m pytest -q tests/test_c
 run grade-reference 400 "$PYTHON" -m grader grade solution --device cuda --json "$OUT/reference.json"
 run grade-classic 400 "$PYTHON" -m grader grade tests/submissions/classic --profile classic \
   --device cuda --json "$OUT/classic.json"
+run speed 300 "$PYTHON" tests/speed_check.py --output "$OUT"
 run bench 400 "$PYTHON" -m grader bench
 cd solution
 # racecheck slows kernels with shared memory by a hundred times, hence its own limit below.
@@ -43,6 +44,7 @@ run racecheck 400 compute-sanitizer --tool racecheck --error-exitcode 9 \
   "$PYTHON" -m pytest -q -x tests/test_gpu_op.py tests/test_executor.py
 cd ..
 tail -n 30 "$OUT/bench.log"
+cat "$OUT/speed.log"
 tail -n 12 "$OUT/grade-reference.log"
 if [ ${#failed[@]} -gt 0 ]; then
   echo "failed: ${failed[*]}"

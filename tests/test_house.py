@@ -23,13 +23,13 @@ PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
     "files", "printable", "rubric", "release", "archive", "symbols", "submission", "build",
     "compiler", "usage", "shim", "scratch", "isolation", "sandbox", "worker", "resolve", "pipe",
-    "remote", "checks", "findings", "sanitizer", "diagnosis", "wording", "results", "pristine",
-    "stored", "runner", "replay", "audience", "report", "picture", "html", "junit", "gradescope",
-    "autograder", "exports", "bench", "cli", "__main__",
+    "remote", "gpu", "checks", "findings", "sanitizer", "diagnosis", "wording", "results",
+    "pristine", "stored", "runner", "replay", "audience", "report", "picture", "html", "junit",
+    "gradescope", "autograder", "exports", "bench", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
     "compare", "calls", "device", "context", "trial", "training", "gradients", "executor",
-    "kernels", "mnist", "__init__",
+    "kernels", "mnist", "outcomes", "pace", "lane", "speed", "__init__",
 ]  # fmt: skip
 
 

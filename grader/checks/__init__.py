@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from grader.checks import executor, gradients, kernels, mnist
+from grader.checks import executor, gradients, kernels, mnist, speed
 from grader.checks.context import Context, Failure
+from grader.checks.outcomes import Flag, NotHere
 
 Check = Callable[[Context], None]
 
@@ -15,6 +16,7 @@ CHECKS: dict[str, Check] = {
     **executor.CHECKS,
     **kernels.CHECKS,
     **mnist.CHECKS,
+    **speed.CHECKS,
 }
 
 #: Checks whose failure may be explained by what kernels do.
@@ -22,4 +24,4 @@ ON_GPU = frozenset(kernels.CHECKS) | {"memory_plan", "mnist_gpu"}
 #: Those that soon end, and whose inputs follow from the seed alone.
 REPEATABLE = frozenset(kernels.CHECKS)
 
-__all__ = ["CHECKS", "ON_GPU", "REPEATABLE", "Check", "Context", "Failure"]
+__all__ = ["CHECKS", "ON_GPU", "REPEATABLE", "Check", "Context", "Failure", "Flag", "NotHere"]

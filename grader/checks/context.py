@@ -133,6 +133,8 @@ class Context:
         tile: sizes are rounded up to its multiples, if it is not 0.
         reaches: what the kernels call to get at the system or at the process itself.
         wrap, fds: of every child, see `Remote`.
+        reference: a folder with the reference, built, for as long as it is entered.
+        share: of the points that passing is worth; a check may lower it.
     """
 
     tree: Path
@@ -151,6 +153,8 @@ class Context:
     wrap: tuple[str, ...] = ()
     reaches: tuple[str, ...] = ()
     fds: tuple[int, ...] = ()
+    reference: Callable[[], contextlib.AbstractContextManager[Path]] | None = None
+    share: float = 1.0
 
     def __post_init__(self) -> None:
         digest = hashlib.sha256(f"{self.seed}/{self.check}".encode()).digest()
