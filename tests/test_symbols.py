@@ -1,0 +1,70 @@
+"""What compiled kernels call of the system is read from their object file."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.symbols import reaching
+
+KIT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(KIT / "solution"))
+
+import configure  # noqa: E402 (after the path to it)
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads ELF files")
+
+
+def compiled(tmp_path, code):
+    source, obj = tmp_path / "code.cc", tmp_path / "code.cu.o"
+    source.write_text(code)
+    command = [*shlex.split(configure.find_cxx()), "-O1", "-c", str(source), "-o", str(obj)]
+    subprocess.run(command, check=True)
+    return obj
+
+
+@linux_only
+def test_functions_that_reach_into_the_system_are_named(tmp_path):
+    code = """
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+int f(const char* name) { return open(name, O_RDONLY) + fork() + (dlsym(nullptr, name) != nullptr); }
+"""
+    assert reaching(compiled(tmp_path, code)) == ("dlsym", "fork", "open")
+
+
+@linux_only
+def test_what_honest_kernels_call_is_not_named(tmp_path):
+    code = """
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+void system_of_mine(int);
+void f(std::vector<float>& x) {
+  if (x.empty()) exit(1);
+  std::ofstream("log") << std::to_string(std::sqrt(x[0]));
+  std::printf("%f", x[0]);
+  system_of_mine(1);
+}
+"""
+    assert reaching(compiled(tmp_path, code)) == ()
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x7fELF", b"\x7fELF" + bytes(200), b"\x7fELF\x02\x01\x01" * 99]
+)
+def test_a_broken_object_file_is_an_error_in_words(tmp_path, content):
+    (tmp_path / "x.o").write_bytes(content)
+    with pytest.raises(ValueError, match=r"x\.o can't be read"):
+        reaching(tmp_path / "x.o")
+
+
+def test_an_object_file_of_another_system_says_nothing(tmp_path):
+    (tmp_path / "x.o").write_bytes(b"\xcf\xfa\xed\xfe" + bytes(100))
+    assert reaching(tmp_path / "x.o") == ()
