@@ -67,9 +67,7 @@ def main() -> int:
         task = progress.add_task("grading", total=len(jobs))
         more = (options.device, options.data, not options.no_training)
         futures = {pool.submit(grade_one, *job, *more): job[0] for job in jobs}
-        for future in as_completed(futures):
-            if future.cancelled():
-                continue
+        for number, future in enumerate(as_completed(futures), 1):
             found, took = future.result()
             graded[futures[future]] += 1
             wrong += found
@@ -77,8 +75,11 @@ def main() -> int:
             for line in found:
                 console.print(line, markup=False)
             progress.advance(task)
+            if not console.is_terminal and number % 20 == 0:
+                console.print(f"{number} of {len(jobs)}, {time.monotonic() - started:.0f} s")
             if time.monotonic() - started > options.seconds:
-                pool.shutdown(wait=False, cancel_futures=True)
+                pool.shutdown(cancel_futures=True)
+                break  # what was cancelled never completes
     figures = {
         "date": date.today().isoformat(),
         "machine": f"{platform.machine()}, {options.jobs} at a time",
