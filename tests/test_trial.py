@@ -143,6 +143,18 @@ def test_a_relu_that_rounding_turns_is_allowed_for_and_no_more():
     assert max(values.max() for values in surely) == 0
 
 
+@pytest.mark.parametrize(("flips", "names"), [((0, 1), "B"), ((1, 0), "A"), ((1, 1), "A and of B")])
+def test_a_product_for_other_flags_is_recognised(flips, names):
+    random = np.random.default_rng(6)
+    a, b = random.normal(size=(5, 4)), random.normal(size=(3, 4))
+    right, bound = kernels._product(a, False, b, True)
+    other_a = a.reshape(4, 5).T if flips[0] else a
+    other_b = b.reshape(4, 3) if flips[1] else b.T
+    hint = kernels._flag_ignored(other_a @ other_b, bound, a, False, b, True)
+    assert hint.endswith(f"flag of {names}")
+    assert kernels._flag_ignored(right + 1, bound, a, False, b, True) == ""
+
+
 class NoDevice:
     """Stands in for the child, where only what happens in the parent is looked at."""
 

@@ -168,8 +168,10 @@ def _not_written(got: Array, expected: Array, wrong: Array) -> str:
     if got.ndim > 1 and len(got) > 2 and missing[1:].all() and not missing[0].any():
         return "only row 0 was written; do the blocks, or a loop, go over all rows?"
     if first > 0 and flat[first:].all():
+        blocks = next((n for n in (1024, 512, 256, 128, 64, 32) if first % n == 0), 0)
+        so_far = f" ({first // blocks} times {blocks})" if blocks and first > blocks else ""
         return (
-            f"elements from {first} on were never written; "
+            f"elements from {first}{so_far} on were never written; "
             "is the number of blocks rounded up, so that the last partial block runs?"
         )
     return "NaN was in the output before the call: some elements were never written"

@@ -28,7 +28,7 @@ class _Gradient:
 
     def __init__(self, session: Session, what: str, build: Any, shapes: list[Shape]) -> None:
         self.session, self.what, self.names = session, what, "abc"[: len(shapes)]
-        pairs = [f"{name} {shape}" for name, shape in zip(self.names, shapes, strict=True)]
+        pairs = [f"{name} of shape {shape}" for name, shape in zip(self.names, shapes, strict=True)]
         self.words = f"gradient of {what} with {comma(pairs)}"
         self.shapes = comma(pairs)
         with session.remote.doing(self.words):
@@ -54,7 +54,12 @@ class _Gradient:
             got = self.session.evaluate(self.grads, dict(zip(self.variables, sent, strict=True)))
             after = self.session.remote.fetch_all(sent)
         for name, value, want in zip(self.names, got, expected, strict=True):
-            what = f"gradient of {self.what} with respect to {name}, {self.shapes}"
+            what = f"gradient of {self.what} with respect to {name} ({self.shapes})"
+            if getattr(value, "ndim", 0) > want.ndim:
+                raise Failure(
+                    f"{what} has shape {value.shape}, expected {want.shape}",
+                    f"{name} was broadcast: sum its gradient back to the shape of {name}",
+                )
             verify(value, want, bound, what)
         for name, value, want in zip([*self.names, "g"], after, values, strict=True):
             verify(value, want, 0, f"the value of {name} in the {self.words} must not change")

@@ -189,13 +189,26 @@ def matrix_multiply(ctx: Context) -> Iterator[Case]:
     for *size, trans_a, trans_b in cases:
         m, n, k = ctx.sized(tuple(size))
         draw = functools.partial(_matrices, ctx, (m, n, k), trans_a, trans_b)
-        yield Case("matrix_multiply", draw, _product, (m, n))
+        yield Case("matrix_multiply", draw, _product, (m, n), explain=_flag_ignored)
 
 
 def _matrices(ctx: Context, sizes: Shape, trans_a: bool, trans_b: bool) -> list[Any]:
     m, n, k = sizes
     a, b = _draw(ctx, [(k, m) if trans_a else (m, k), (n, k) if trans_b else (k, n)], 10)
     return [a, trans_a, b, trans_b]
+
+
+def _flag_ignored(got: Array, bound: Any, a: Array, trans_a: bool, b: Array, trans_b: bool) -> str:
+    """A hint where a product is right for other flags than those that were passed."""
+    flips = {"A": (True, False), "B": (False, True), "A and of B": (True, True)}
+    for names, (flip_a, flip_b) in flips.items():
+        # What lies in memory, taken for a matrix of the shape that the other flag asks for.
+        other_a = a.reshape(a.shape[::-1]) if flip_a else a
+        other_b = b.reshape(b.shape[::-1]) if flip_b else b
+        product, _ = _product(other_a, trans_a ^ flip_a, other_b, trans_b ^ flip_b)
+        if got.size > 1 and np.all(np.abs(got - product) <= bound):
+            return f"the result is right for the other value of the transpose flag of {names}"
+    return ""
 
 
 def _product(a: Array, trans_a: bool, b: Array, trans_b: bool) -> tuple[Array, Any]:

@@ -39,6 +39,7 @@ class Case:
         out: shape of the output, which follows the arguments.
         overwrites: index of the argument that is the output too, instead of `out`.
         in_place: whether that argument is passed once, not once more as the output.
+        explain: a hint for an output that is wrong, from it, the bound and the arguments; or "".
     """
 
     kernel: str
@@ -47,6 +48,7 @@ class Case:
     out: tuple[int, ...] | None = None
     overwrites: int | None = None
     in_place: bool = False
+    explain: Callable[..., str] | None = None
 
 
 def run(ctx: Context, cases: Iterable[Case]) -> None:
@@ -96,7 +98,7 @@ class _Trial:
         self.kept: dict[str, Array] = {}
         self.last: Array | None = None
         self.clean: Any = None
-        self.use = (0, 0)
+        self.to_host = 0  # bytes that a call has copied there, at most
         self.text = ""
         self.record: Callable[[], Call]
 
@@ -115,6 +117,7 @@ class _Trial:
                 self.args = self.case.draw()
                 self.values = self._by_letter(self.args)
             self._call(number)
+        self._require_frugal()  # last: that a result is wrong says more
 
     def _change_one(self) -> None:
         """Another value for one element of one input: a result kept for much the same input,
@@ -154,11 +157,12 @@ class _Trial:
         except Failure as failure:
             if self._comes_late(memory, expected, bound):
                 failure.hint = _LATE
+            elif self.case.explain:
+                failure.hint = self.case.explain(got, bound, *self.args) or failure.hint
             raise
         self.output.require_intact(first, content, self.text)
         self._require_inputs(inputs)
         self.session.device.require_clean(code, self.text)
-        self._require_frugal()
         self.last = first
         self.require_unchanged(memory)
 
@@ -200,7 +204,9 @@ class _Trial:
         inputs = [self.arrays[name].asnumpy() for name in self._inputs()]
         counts = [*before, *after]
         fetched = self.session.remote.fetch_all([*counts, first, code, *later, *inputs])
-        self.use = require_use(fetched[:4], self.text)
+        to_host, handles = require_use(fetched[:4], self.text)
+        self.to_host = max(self.to_host, to_host)
+        self.session.handles += handles
         first, code, *rest = fetched[4:]
         staged.clear()
         return [first, code, *(rest if self.is_small else [first, *rest])]
@@ -231,14 +237,12 @@ class _Trial:
             verify(values, self.values[name], 0, f"input {index} of {self.text} must not change")
 
     def _require_frugal(self) -> None:
-        """Raises Failure if the call worked on the host, or left a handle of cuBLAS."""
-        to_host, handles = self.use
-        if to_host > _MOST_TO_HOST:
+        """Raises Failure if a call worked on the host, or left a handle of cuBLAS."""
+        if self.to_host > _MOST_TO_HOST:
             raise Failure(
-                f"{self.text} copies {to_host:,} bytes to the host",
+                f"{self.text} copies {self.to_host:,} bytes to the host",
                 "the values stay on the device: compute in a kernel",
             )
-        self.session.handles += handles
         if self.session.handles > _MOST_HANDLES:
             raise Failure(
                 f"{self.text} creates a cuBLAS handle, as earlier calls did, and keeps it",
