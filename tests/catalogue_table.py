@@ -124,7 +124,8 @@ def totals(mutants, results):
         found = [results[device][m.name]["verdict"] for m in mutants if m.name in results[device]]
         if found:
             counts = [f"{found.count(verdict)} {verdict}" for verdict in sorted(set(found))]
-            lines.append(f"- {words}: {', '.join(counts)}, of {len(mutants)}.\n")
+            fitting = sum(mutant.device in ("", device) for mutant in mutants)
+            lines.append(f"- {words}: {', '.join(counts)}, of {fitting}.\n")
     return "".join(lines)
 
 
