@@ -16,6 +16,7 @@ import functools
 import itertools
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -37,7 +38,8 @@ EXTRA_PATHS = "DLSYS_SANDBOX_PATHS"
 _SHIM = Path(__file__).with_name("shim.py").read_text()
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/sys")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf")
-_USERS = itertools.cycle(range(60000, 64000))  # ids that own nothing
+# Ids that own nothing and that no system gives away; in an order of this process's own.
+_USERS = itertools.cycle(random.SystemRandom().sample(range(60514, 61184), 670))
 _PROBE = "import os; os.listdir('/proc'); print(os.getuid())"
 _CAPABILITIES = ("CAP_SETUID", "CAP_SETGID")  # for giving up root, which gives these up too
 
@@ -90,10 +92,10 @@ def why_not(level: str) -> str:
         return "bwrap is not installed; hint: apt-get install bubblewrap"
     with scratch_folder() as home:
         argv = [sys.executable, "-I", "-S", "-c", _PROBE]
-        command = confined(argv, home, home, lambda own: [], View(level))
         try:
+            command = confined(argv, home, home, lambda own: [], View(level))
             done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=60)
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
             return str(error)
     lines = done.stderr.strip().splitlines()
     return "" if done.returncode == 0 else (lines[-1] if lines else "it fails without a word")
@@ -162,8 +164,9 @@ def interpreter_paths() -> tuple[Path, ...]:
     """Where Python, numpy and the tools of a build are, as far as outside of the system."""
     found = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]]
     found += [Path(np.__file__).parents[1]]
-    for variable in ("CXX", "NVCC"):
-        tool = shutil.which(os.environ.get(variable, "").partition(" ")[0] or "none")
+    named = [os.environ.get(name, "").partition(" ")[0] for name in ("CXX", "NVCC")]
+    for name in filter(None, (*named, "g++", "clang++", "c++", "nvcc", "make")):
+        tool = shutil.which(name)
         found += [Path(tool).parent, Path(tool).resolve().parents[1]] if tool else []
     for variable in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", EXTRA_PATHS):
         found += [Path(word) for word in os.environ.get(variable, "").split(":") if word]
@@ -173,6 +176,14 @@ def interpreter_paths() -> tuple[Path, ...]:
         for path in dict.fromkeys(path.absolute() for path in found)
         if path.is_dir() and path != home and path not in home.parents and path not in KIT.parents
     )
+
+
+def outermost(folder: Path) -> Path:
+    """The highest folder around one, below the root, that is not the system's: beside a
+    submission's own folder lie those of others."""
+    top = Path(*folder.parts[:2])
+    system = (*_SYSTEM, "/etc", "/opt", "/dev", "/proc", "/var")
+    return folder if str(top) in ("/", *system) else top
 
 
 def _hidden(more: Iterable[Path]) -> list[str]:

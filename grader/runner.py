@@ -341,8 +341,8 @@ def _skip(row: Row, why: str) -> Result:
 
 def _view(report: Report, options: Options, *writable: Path) -> isolation.View:
     """What student code sees: its tree, and neither other submissions nor reports."""
-    hidden = [Path(report.submission).resolve().parent]
-    hidden += [options.output.resolve().parent] if options.output else []
+    hidden = [isolation.outermost(Path(report.submission).resolve().parent)]
+    hidden += [isolation.outermost(options.output.resolve().parent)] if options.output else []
     return isolation.View(report.isolation, writable=writable, hidden=tuple(hidden))
 
 

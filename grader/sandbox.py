@@ -22,7 +22,7 @@ from grader.isolation import View, confined
 from grader.scratch import Scratch
 
 MIB = 1 << 20
-_PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+_PHYSICAL = usage.machine_memory()
 _LOOK = 0.2  # seconds between two looks at what a child uses
 _KEEP = 32 << 10  # bytes of output kept at either end
 _CHUNK = 64 << 10

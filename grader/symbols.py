@@ -18,7 +18,7 @@ _LARGEST = 64 << 20  # bytes of an object file
 # Loading code, opening files, other processes and their memory, new processes, Python.
 _REACHING = re.compile(
     r"dl(open|sym|vsym|mopen)|(__)?open(at)?(64)?(_2)?|p?write(v)?(64)?(v2)?|process_vm_(read|write)v|ptrace|"
-    r"syscall|mprotect|pkey_mprotect|mmap(64)?|mremap|memfd_create|shm_open|v?fork|clone3?|"
+    r"f(d|re)?open(64)?|_ZNSt\d+basic_[io]?f(stream|ilebuf)\w*|prctl|syscall|mprotect|pkey_mprotect|mmap(64)?|mremap|memfd_create|shm_open|v?fork|clone3?|"
     r"exec(v|ve|vp|vpe|l|le|lp)|fexecve|posix_spawnp?|system|popen|Py[A-Z_]\w*"
 )
 

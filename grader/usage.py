@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _MOST_FILES = 50_000  # a folder with more counts as full
+_FULL = 1 << 62
 
 
 def processes(pid: int) -> dict[int, int]:
@@ -40,6 +41,15 @@ def _memory(pid: int) -> int:
     return sum(int(w[1]) << 10 for w in words if w and w[0] in ("RssAnon:", "RssShmem:"))
 
 
+def machine_memory() -> int:
+    """Bytes of memory that this machine has, or its container may use."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(int(Path("/sys/fs/cgroup", name).read_text()))
+    return min(found)
+
+
 def disk(folders: Iterable[Path], most: int) -> int:
     """Bytes in folders; stops soon after `most`, and a folder of too many files is as full."""
     total = 0
@@ -53,8 +63,23 @@ def disk(folders: Iterable[Path], most: int) -> int:
 
 
 def _sizes(folders: Iterable[Path]) -> Iterator[int]:
-    for folder in folders:
-        for root, _, names in os.walk(folder):
-            for name in names:
-                with contextlib.suppress(OSError):
-                    yield os.lstat(os.path.join(root, name)).st_blocks * 512
+    """Of every file and folder. What can't be looked into counts as full: it may hide much."""
+    pending = [str(folder) for folder in folders]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    yield _size(entry)
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+        except FileNotFoundError:
+            continue  # gone meanwhile
+        except OSError:
+            yield _FULL
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_blocks * 512
+    except FileNotFoundError:
+        return 0

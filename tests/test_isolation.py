@@ -322,3 +322,52 @@ def test_folders_of_dead_processes_are_swept_and_those_in_use_are_not(tmp_path, 
     assert (used.path.exists(), left.exists(), young.exists()) == (True, False, True)
     used.remove()
     assert not used.path.exists()
+
+
+def test_a_folder_of_any_depth_is_counted_and_removed(tree, level):
+    code = """
+import os
+os.chdir(os.environ["HOME"])
+for _ in range(1500):
+    os.mkdir("d")
+    os.chdir("d")
+open("x", "wb").write(bytes(1 << 20))
+print(os.environ["HOME"])
+"""
+    home = Path(python(tree, level, code).output.strip())
+    assert home.name.startswith("dlsys-scratch-")
+    assert not home.exists()
+    held = scratch.Scratch()
+    (held.path / "locked").mkdir(mode=0o300)
+    held.remove()
+    assert not held.path.exists()
+
+
+def test_what_lies_too_deep_to_be_counted_counts_as_full(tmp_path):
+    here = os.getcwd()
+    os.chdir(tmp_path)
+    try:
+        for _ in range(30):
+            os.mkdir("d" * 200)
+            os.chdir("d" * 200)
+    finally:
+        os.chdir(here)
+    assert usage.disk([tmp_path], 1 << 40) > 1 << 40
+
+
+def test_beside_a_submission_the_folders_of_others_are_hidden():
+    assert isolation.outermost(Path("/data/hw1/alice")) == Path("/data")
+    assert isolation.outermost(Path("/opt/course/alice")) == Path("/opt/course/alice")
+    assert isolation.outermost(Path("/")) == Path("/")
+
+
+def test_a_level_whose_preparation_fails_is_not_had(monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "chown")
+
+    monkeypatch.setattr(isolation, "confined", refuse)
+    isolation.why_not.cache_clear()
+    try:
+        assert isolation.choose() == "process"
+    finally:
+        isolation.why_not.cache_clear()
