@@ -30,7 +30,8 @@ from grader.symbols import reaching
 from grader.wording import explain, tail
 
 _UNCONTAINED = (
-    "the submission's code could see files, network and other processes of this machine; "
+    "the submission's code could see files, network and other processes of this machine, with "
+    "the rights of whoever graded it; "
     "hint: install bubblewrap, or allow namespaces to ordinary users"
 )
 
