@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <mutex>
 #include <set>
@@ -23,6 +24,8 @@
 
 namespace emulator {
 namespace {
+
+const int kLockTries = 100;  // a millisecond each
 
 const size_t kAlignment = 256;  // as cudaMalloc's
 const size_t kReserve = size_t(64) << 30, kSmallestReserve = size_t(64) << 20;
@@ -241,7 +244,13 @@ bool is_device_range(const void* ptr, size_t size) {
 bool try_locate(uintptr_t address, Place* place) {
   *place = Place{in_arena(reinterpret_cast<void*>(address)), false, 0, 0};
   if (!place->in_arena) return true;
+  // Another thread is soon done with the lock; this one would wait for itself for ever.
   std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+  for (int tries = 0; !lock.owns_lock() && tries < kLockTries; ++tries) {
+    const timespec pause = {0, 1000000};
+    nanosleep(&pause, nullptr);
+    lock.try_lock();
+  }
   if (!lock.owns_lock()) return false;
   const auto* found = find(address);
   if (found == nullptr) return true;
