@@ -49,6 +49,7 @@ class Options:
         output: where the JSON is written after every check, or None.
         keep: folder for the submission's tree, kept afterwards, or None.
         isolation: "auto" for the strongest level that works here, or a level.
+        hidden: folders that student code must not see, beside those of the submission and output.
         on_check: is given what every check is given, before the check runs.
     """
 
@@ -60,13 +61,17 @@ class Options:
     output: Path | None = None
     keep: Path | None = None
     isolation: str = "auto"
+    hidden: tuple[Path, ...] = ()
     on_check: Callable[[Context], None] = lambda context: None
 
 
 def grade(
-    source: Path, options: Options, on_result: Callable[[Result], None] = lambda result: None
+    source: Path | Submission,
+    options: Options,
+    on_result: Callable[[Result], None] = lambda result: None,
 ) -> Report:
-    """Grades a folder or an archive. Every result is passed to on_result when it is there.
+    """Grades a folder, an archive, or what was read of one. Every result is passed to on_result
+    when it is there.
 
     Where `options.output` holds the report of the same submission and rubric, by a run that was
     interrupted, its results are kept, and its seed.
@@ -81,7 +86,7 @@ def grade(
     report = _empty_report(source, options)
     try:
         with report.timed("reading the submission"):
-            submission = load_submission(source, options.rubric.files, build.PRISTINE)
+            submission = _read(source, options.rubric)
     except SubmissionError as error:
         report.problem = str(error)
         report.results = [_skip(row, "the submission can't be read") for row in rows]
@@ -96,6 +101,12 @@ def grade(
                 report.write(options.output)
             on_result(result)
     return _finish(report, options, started)
+
+
+def _read(source: Path | Submission, rubric: Rubric) -> Submission:
+    if isinstance(source, Submission):
+        return source
+    return load_submission(source, rubric.files, build.PRISTINE)
 
 
 class _Grading:
@@ -240,10 +251,11 @@ def _finish(report: Report, options: Options, started: float) -> Report:
     return report
 
 
-def _empty_report(source: Path, options: Options) -> Report:
+def _empty_report(source: Path | Submission, options: Options) -> Report:
     level = isolation.choose(options.isolation)
+    path = source.source if isinstance(source, Submission) else source
     return Report(
-        submission=str(source),
+        submission=str(path),
         sha256="",
         profile=options.rubric.profile,
         title=options.rubric.title,
@@ -344,6 +356,7 @@ def _view(report: Report, options: Options, *writable: Path) -> isolation.View:
     """What student code sees: its tree, and neither other submissions nor reports."""
     hidden = [isolation.outermost(Path(report.submission).resolve().parent)]
     hidden += [isolation.outermost(options.output.resolve().parent)] if options.output else []
+    hidden += options.hidden
     return isolation.View(report.isolation, writable=writable, hidden=tuple(hidden))
 
 

@@ -1,0 +1,254 @@
+"""Runs tasks in other processes, here or on a cluster, behind one interface.
+
+An engine makes an Executor as concurrent.futures has them: a pool of processes on this machine,
+or the workers of a Dask cluster (https://docs.dask.org, futures). `run` is the one path to
+either. A worker that dies takes no task with it: a cluster runs it elsewhere, and of a broken pool
+the tasks that were under way run again, each alone, so that the one to blame is known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_PDEATHSIG = 1  # of prctl(2)
+_LOOK_AGAIN = 5.0  # seconds, for workers that have come since
+_ATTEMPTS = 2  # of a task that was under way when a pool broke, and then alone
+
+
+class EngineError(Exception):
+    """The engine can't be had; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Done(Generic[T, R]):
+    """How a task ended: with a value, or with an error."""
+
+    task: T
+    value: R | None = None
+    error: BaseException | None = None
+
+
+@dataclass
+class Engine:
+    """Where tasks run.
+
+    Attributes:
+        name: in words, for people.
+        make: makes the executor; called again when it broke.
+        width: tells how many tasks are given to it at a time; workers may come and go.
+    """
+
+    name: str
+    make: Callable[[], Executor]
+    width: Callable[[], int]
+    _resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def close(self) -> None:
+        """Ends what the engine itself has started."""
+        self._resources.close()
+
+
+# --- the engines --------------------------------------------------------------------------------
+
+
+def local(jobs: int, environment: dict[str, str] | None = None, gpus: int = 0) -> Engine:
+    """Processes on this machine, with these variables in their environment. Where there are
+    GPUs, each process sees one of them."""
+    context = multiprocessing.get_context("spawn")  # a copy of a process with threads may hang
+
+    def make() -> Executor:
+        turns = context.SimpleQueue()
+        for number in range(jobs):
+            turns.put(number)
+        return ProcessPoolExecutor(jobs, context, _begin, (environment or {}, gpus, turns))
+
+    return Engine(f"{jobs} process{'es' * (jobs != 1)} on this machine", make, lambda: jobs)
+
+
+def _begin(environment: dict[str, str], gpus: int, turns: Any) -> None:
+    """A process of the pool: ends with its parent, and on Ctrl-C without a word."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
+    os.environ.update(environment)
+    if gpus:
+        os.environ["CUDA_VISIBLE_DEVICES"] = _visible(turns.get() % gpus)
+
+
+def _visible(number: int) -> str:
+    """The name of a GPU among those that this process may see."""
+    named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    return named[number] if number < len(named) else str(number)
+
+
+def cluster(address: str, gpu: bool = False, retries: int = 2, seconds: float = 20.0) -> Engine:
+    """The workers of a Dask cluster that runs at an address. With `gpu`, a task takes one of the
+    resource GPU, which workers announce: `dask worker ADDRESS --nthreads 1 --resources GPU=1`.
+
+    Raises:
+        EngineError: distributed is not installed, or nobody answers at the address.
+    """
+    distributed = _import("distributed", "cluster")
+    try:
+        client = distributed.Client(address, timeout=seconds)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise EngineError(
+            f"no Dask scheduler answers at {address}: {error or type(error).__name__}; "
+            "hint: start one with `dask scheduler`, and workers with `dask worker ADDRESS`"
+        ) from error
+    return _of_client(client, f"the cluster at {address}", gpu, retries)
+
+
+def slurm(jobs: int, options: dict[str, Any], gpu: bool = False, retries: int = 2) -> Engine:
+    """As many jobs of a Slurm cluster, a worker each. `options` are those of
+    dask_jobqueue.SLURMCluster; what they leave out comes from Dask's own configuration.
+
+    Raises:
+        EngineError: dask-jobqueue is not installed, or an option is wrong.
+    """
+    jobqueue, distributed = _import("dask_jobqueue", "cluster"), _import("distributed", "cluster")
+    settings: dict[str, Any] = {"cores": 1, "processes": 1, "memory": "4GB"} | options
+    if gpu:
+        settings["worker_extra_args"] = ["--resources", "GPU=1"]
+    try:
+        cluster = jobqueue.SLURMCluster(**settings)
+    except (TypeError, ValueError) as error:
+        raise EngineError(f"Slurm: {error}; hint: --slurm-option walltime=01:00:00") from error
+    cluster.scale(jobs=jobs)
+    engine = _of_client(distributed.Client(cluster), f"{jobs} jobs of Slurm", gpu, retries)
+    engine._resources.callback(cluster.close)
+    return engine
+
+
+def _of_client(client: Any, name: str, gpu: bool, retries: int) -> Engine:
+    """An engine whose tasks wait at the scheduler, a few for each worker."""
+    resources = {"GPU": 1} if gpu else None
+
+    def make() -> Executor:
+        # Not pure: a task that is given again shall run again.
+        executor: Executor = client.get_executor(pure=False, retries=retries, resources=resources)
+        return executor
+
+    engine = Engine(name, make, lambda: max(2, 2 * sum(client.nthreads().values())))
+    engine._resources.callback(client.close)
+    return engine
+
+
+def _import(name: str, extra: str) -> Any:
+    try:
+        return __import__(name)
+    except ImportError as error:
+        raise EngineError(
+            f"{name} is not installed; hint: pip install 'dlsys-kit[{extra}]'"
+        ) from error
+
+
+# --- running ------------------------------------------------------------------------------------
+
+
+def run(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[Done[T, R]]:
+    """Runs `function` on every task; each result is there when it is, in no order.
+
+    Tasks are taken one by one as there is room, so that few of them are in memory. An error in a
+    task, or the death of its workers, is its own result and ends nothing.
+    """
+    pending, suspects = iter(tasks), deque[T]()
+    flight: dict[Future[R], T] = {}
+    executor = engine.make()
+    try:
+        while True:
+            if not suspects:
+                _fill(executor, function, pending, flight, engine.width())
+            if not flight and not suspects:
+                return
+            if suspects and not flight:
+                executor, done = _alone(engine, executor, function, suspects.popleft())
+                yield done
+                continue
+            finished, _ = wait(flight, _LOOK_AGAIN, FIRST_COMPLETED)
+            for future in finished:
+                task = flight.pop(future)
+                if isinstance(_error(future), BrokenProcessPool):
+                    suspects.append(task)
+                else:
+                    yield _done(task, future)
+            if suspects:  # a broken pool fails all that was in it
+                executor = _again(engine, executor)
+    finally:
+        _end(executor)
+
+
+def _fill(
+    executor: Executor,
+    function: Callable[[T], R],
+    pending: Iterator[T],
+    flight: dict[Future[R], T],
+    width: int,
+) -> None:
+    """Gives the executor tasks until it has as many as it shall have at a time."""
+    while len(flight) < width:
+        try:
+            task = next(pending)
+        except StopIteration:
+            return
+        flight[executor.submit(function, task)] = task
+
+
+def _alone(
+    engine: Engine, executor: Executor, function: Callable[[T], R], task: T
+) -> tuple[Executor, Done[T, R]]:
+    """Runs a task with nothing beside it, so that it alone is to blame if its process dies."""
+    for _ in range(_ATTEMPTS):
+        future = executor.submit(function, task)
+        wait([future])
+        if not isinstance(_error(future), BrokenProcessPool):
+            return executor, _done(task, future)
+        executor = _again(engine, executor)
+    return executor, Done(task, error=_error(future))
+
+
+def _again(engine: Engine, executor: Executor) -> Executor:
+    _end(executor)
+    return engine.make()
+
+
+def _end(executor: Executor) -> None:
+    """What is under way ends with its process; Dask's executor cancels without being asked."""
+    if isinstance(executor, ProcessPoolExecutor):
+        executor.shutdown(wait=False, cancel_futures=True)
+    else:
+        executor.shutdown(wait=False)
+
+
+def _error(future: Future[R]) -> BaseException | None:
+    """Raises EngineError if nobody will ever run the task."""
+    try:
+        return future.exception()
+    except CancelledError as error:
+        raise EngineError("the cluster has dropped its tasks; hint: is it running?") from error
+
+
+def _done(task: T, future: Future[R]) -> Done[T, R]:
+    error = _error(future)
+    return Done(task, error=error) if error else Done(task, future.result())
