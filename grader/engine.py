@@ -26,6 +26,7 @@ from concurrent.futures import (
 )
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -84,6 +85,14 @@ def local(jobs: int, environment: dict[str, str] | None = None, gpus: int = 0) -
         return ProcessPoolExecutor(jobs, context, _begin, (environment or {}, gpus, turns))
 
     return Engine(f"{jobs} process{'es' * (jobs != 1)} on this machine", make, lambda: jobs)
+
+
+def gpus() -> int:
+    """How many NVIDIA GPUs a process here may see."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return len([name for name in named.split(",") if name])
+    return len(list(Path("/dev").glob("nvidia[0-9]*")))
 
 
 def _begin(environment: dict[str, str], gpus: int, turns: Any) -> None:

@@ -67,8 +67,8 @@ def _report(book, entry, rubric, chance, unreadable, faulty) -> None:
     for place, row in enumerate(rubric.rows):
         missing = [name for name in row.requires if name not in passed]
         able = 1 / (1 + math.exp((place % 7) / 2 - 1.5 - ability))
-        result = Result(row.name, row.task, row.points, 0.0, SKIPPED, sentence(row.name),
-                        seconds=round(chance.uniform(0.05, 1.5), 3), visibility=row.visible)  # fmt: skip
+        result = Result(row.name, row.task, row.points, 0.0, SKIPPED, sentence(row.name))
+        result.seconds, result.visibility = round(chance.uniform(0.05, 1.5), 3), row.visible
         if unreadable:
             result.message = "the submission can't be read"
         elif missing:

@@ -22,8 +22,8 @@ KIT = Path(__file__).resolve().parent.parent
 PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
     "files", "printable", "rubric", "course", "release", "archive", "symbols", "submission",
-    "build", "compiler", "usage", "shim", "scratch", "isolation", "sandbox", "worker", "resolve", "pipe",
-    "remote", "gpu", "checks", "findings", "sanitizer", "diagnosis", "wording", "results",
+    "build", "compiler", "usage", "shim", "scratch", "isolation", "sandbox", "worker", "resolve",
+    "pipe", "remote", "gpu", "checks", "findings", "sanitizer", "diagnosis", "wording", "results",
     "pristine", "stored", "runner", "replay", "audience", "report", "picture", "html", "junit",
     "gradescope", "autograder", "exports", "roster", "collection", "lateness", "classbook",
     "engine", "batch", "regrade", "items", "classpage", "similarity", "gradebook", "handin",

@@ -1,0 +1,225 @@
+"""`grader batch`: grades a class."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from grader import engine
+from grader.batch import Batch, Graded, Plan, Running, cache_folder, summary, trim_cache
+from grader.build import backend_of
+from grader.classbook import ERROR, PENDING, Standing
+from grader.engine import Engine
+from grader.isolation import LEVELS
+from grader.printable import printable
+from grader.pristine import prebuilt
+from grader.rubric import load_rubric, profiles
+
+OK, USAGE, GRADER_FAILED = 0, 2, 3
+
+_EXAMPLES = """examples:
+  grader batch submissions/ -o results/                  folders and archives, one a student
+  grader batch submissions.zip --roster class.csv -o results/
+                                                         a download of Canvas, Moodle, Gradescope
+  grader batch submissions/ -o results/ --only s1234     one student
+  grader batch submissions/ -o results/ --scheduler tcp://10.0.0.1:8786
+  grader batch submissions/ -o results/ --slurm 20 --slurm-option walltime=02:00:00
+  grader class results/ --html class.html                then look at the class
+
+The same command again takes up a run that was interrupted, and grades what is new.
+"""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command's parser."""
+    command = commands.add_parser(
+        "batch",
+        help="grade a class",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("source", type=Path, help="folder or zip with all submissions")
+    command.add_argument("-o", "--output", type=Path, default=Path("results"), metavar="FOLDER",
+                         help="where the results lie; default: results/")  # fmt: skip
+    command.add_argument("--roster", type=Path, metavar="CSV", help="who is in the class")
+    command.add_argument("--profile", default="default", help=f"rubric: {', '.join(profiles())}")
+    command.add_argument("--device", default="auto", choices=["auto", "cuda", "emulated"])
+    command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
+    command.add_argument("--isolation", default="auto", choices=["auto", *LEVELS],
+                         help="how student code is contained; default: the best here")  # fmt: skip
+    command.add_argument("--only", action="append", default=[], metavar="STUDENT",
+                         help="id, login or e-mail; may be repeated")  # fmt: skip
+    command.add_argument("--regrade", action="store_true",
+                         help="grade again what is finished; former reports are kept")  # fmt: skip
+    command.add_argument("--no-cache", action="store_true",
+                         help="grade also what was graded before, in other results")  # fmt: skip
+    _add_engine(command)
+    command.set_defaults(run=_run)
+
+
+def _add_engine(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("where it runs")
+    group.add_argument("--jobs", type=_positive, default=0, metavar="N",
+                       help="submissions at a time; default: one a core, or one a GPU")  # fmt: skip
+    group.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster that runs")
+    group.add_argument("--slurm", type=_positive, default=0, metavar="N",
+                       help="as many jobs of Slurm, a worker each")  # fmt: skip
+    group.add_argument("--slurm-option", action="append", default=[], metavar="NAME=VALUE",
+                       help="of dask_jobqueue.SLURMCluster; may be repeated")  # fmt: skip
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not positive")
+    return number
+
+
+def _run(options: argparse.Namespace, console: Console) -> int:
+    problem = _unusable(options)
+    if problem:
+        print(f"grader: {problem}", file=sys.stderr)
+        return USAGE
+    batch = Batch(
+        source=options.source,
+        results=options.output,
+        rubric=load_rubric(options.profile),
+        roster=options.roster,
+        device=options.device,
+        isolation=options.isolation,
+        data=options.data,
+        only=tuple(options.only),
+        regrade=options.regrade,
+        cache=None if options.no_cache else cache_folder(),
+    )
+    with Running(batch) as running:
+        with console.status("reading the submissions"):
+            plan = running.plan()
+        _show_plan(console, running, plan)
+        if plan.todo:
+            _grade(console, running, plan, options)
+        return _conclude(console, running)
+
+
+def _unusable(options: argparse.Namespace) -> str:
+    """What is wrong with the command line, or ""."""
+    if not options.source.exists():
+        return f"{options.source} does not exist"
+    if options.data and not options.data.is_dir():
+        return f"--data {options.data} is no folder"
+    if options.scheduler and (options.slurm or options.jobs):
+        return "--scheduler goes without --jobs and --slurm: its workers are what they are"
+    if options.slurm and options.jobs:
+        return "--slurm N says how many run at a time, without --jobs"
+    if options.slurm_option and not options.slurm:
+        return "--slurm-option goes with --slurm N"
+    wrong = [text for text in options.slurm_option if "=" not in text]
+    return f"--slurm-option {wrong[0]!r} is not NAME=VALUE" if wrong else ""
+
+
+def _grade(console: Console, running: Running, plan: Plan, options: argparse.Namespace) -> None:
+    started, using = time.monotonic(), _engine(options)
+    try:
+        console.print(f"grading on {using.name}", markup=False, highlight=False)
+        graded = 0
+        for done in _shown(console, running.run(plan, using), plan.students):
+            graded += done.where not in ("", "cache")
+        hours = (time.monotonic() - started) / 3600
+        if graded:
+            console.print(
+                f"{graded} graded in {60 * hours:.1f} min, {graded / hours:,.0f} an hour",
+                markup=False,
+                highlight=False,
+            )
+    finally:
+        using.close()
+    trim_cache(cache_folder())
+
+
+def _engine(options: argparse.Namespace) -> Engine:
+    if options.scheduler:
+        return engine.cluster(options.scheduler, gpu=options.device == "cuda")
+    if options.slurm:
+        settings = dict(text.split("=", 1) for text in options.slurm_option)
+        numbers: dict[str, Any] = {
+            name: int(value) if value.isdigit() else value for name, value in settings.items()
+        }
+        return engine.slurm(options.slurm, numbers, gpu=options.device == "cuda")
+    if backend_of(prebuilt(options.device)) == "cuda":
+        gpus = max(1, engine.gpus())
+        return engine.local(options.jobs or gpus, gpus=gpus)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    jobs = options.jobs or cores or 1
+    threads = os.environ.get("EMULATOR_THREADS") or str(max(1, (cores or 1) // jobs))
+    return engine.local(jobs, {"EMULATOR_THREADS": threads})
+
+
+def _shown(console: Console, graded: Iterator[Graded], students: int) -> Iterator[Graded]:
+    """Passes results on: on a terminal behind a bar with the time left, else a line each."""
+    if not console.is_terminal:
+        number = 0
+        for done in graded:
+            for standing in done.standings:
+                number += 1
+                line = f"{number}/{students} {_line(standing)}"
+                console.print(line, markup=False, highlight=False)
+            yield done
+        return
+    columns = (
+        TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.description}"),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("", total=students)
+        for done in graded:
+            for standing in done.standings:
+                if standing.state == ERROR:
+                    progress.console.print(_line(standing), markup=False, highlight=False)
+                progress.update(task, advance=1, description=_name(standing))
+            yield done
+
+
+def _line(standing: Standing) -> str:
+    if standing.state == ERROR:
+        return printable(f"{_name(standing)}: the grader failed: {standing.problem}")
+    score = f"{standing.score:g}/{standing.points:g}"
+    return f"{_name(standing)}: {score}, {standing.seconds:.0f} s"
+
+
+def _name(standing: Standing) -> str:
+    entry = standing.entry
+    return printable(" ".join(filter(None, (entry.student, entry.name))))
+
+
+def _show_plan(console: Console, running: Running, plan: Plan) -> None:
+    lines = [printable(f"note: {note}") for note in running.book.notes]
+    lines.append(
+        f"{len(running.book.entries)} students: {plan.students} to grade "
+        f"({len(plan.todo)} different submissions), {plan.finished} finished, "
+        f"{plan.missing} missing, {plan.unreadable} unreadable"
+    )
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
+
+
+def _conclude(console: Console, running: Running) -> int:
+    counts = summary(running.book)
+    words = ", ".join(f"{count} {state}" for state, count in counts.items())
+    where = f"{words}; reports in {running.book.path / 'students'}"
+    console.print(where, markup=False, highlight=False)
+    return GRADER_FAILED if counts.get(ERROR) or counts.get(PENDING) else OK
