@@ -112,7 +112,7 @@ def _death(rc: int | None) -> str:
 
 
 class Pipe:
-    """A worker process and the frames to and from it; `deadline` is (monotonic time, seconds)."""
+    """A worker process and the frames to and from it; `deadline` is (time by Child.now, seconds)."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ class Pipe:
     def farewell(self) -> int | None:
         """The exit code of a child whose pipe has ended; None if the child itself has not."""
         with contextlib.suppress(TimeoutError, LimitError):
-            if not self.child.wait(time.monotonic() + _GRACE):
+            if not self.child.wait(self.child.now() + _GRACE):
                 return self.child.kill()
         return None
 
@@ -205,7 +205,7 @@ class Pipe:
         self.dismissed = True
         os.close(self._requests)
         with contextlib.suppress(TimeoutError, LimitError):
-            self.child.wait(min(self.deadline[0], time.monotonic() + seconds))
+            self.child.wait(min(self.deadline[0], self.child.now() + seconds))
         self.end()
 
     def end(self) -> None:

@@ -264,7 +264,7 @@ class Remote:
         self.flush()
         self._pipe.await_ready()
         outer = self._pipe.deadline
-        self._pipe.deadline = min(outer, (time.monotonic() + seconds, seconds))
+        self._pipe.deadline = min(outer, (self._pipe.child.now() + seconds, seconds))
         try:
             yield
             self.flush()

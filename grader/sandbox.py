@@ -28,6 +28,8 @@ _KEEP = 32 << 10  # bytes of output kept at either end
 _CHUNK = 64 << 10
 _PATIENCE = 5.0  # seconds that a killed process has to vanish
 _PR_SET_CHILD_SUBREAPER = 36
+#: A child that makes itself wait, by many threads, gets so many times its wall time at most.
+MOST_WAITING = 5
 
 
 class LimitError(Exception):
@@ -42,7 +44,9 @@ class LimitError(Exception):
 class Limits:
     """What a child may use; None means no limit.
 
-    `wall` and `cpu` are seconds (cpu: of one process, summed over its threads), the rest bytes:
+    `wall` and `cpu` are seconds (cpu: of one process, summed over its threads). While the child
+    waits for a core that others use, wall time stands still, up to MOST_WAITING times the limit:
+    a busy machine is nobody's fault. The rest are bytes:
     `output` all it prints, `file_size` each file it writes. Of the child and its descendants
     together, looked at several times a second on Linux: `memory` what they hold without backing
     by a file, `disk` what lies in the folders that they may write, `processes` their number with
@@ -116,17 +120,18 @@ class Child:
         self._next_look = time.monotonic() + _LOOK
         self._out: int | None = popen.stdout.fileno()
         self._pidfd = _open_pidfd(popen.pid)
+        self._waiting = usage.Waiting()
         self._killed = False
         os.set_blocking(self._out, False)
 
     def wait(self, deadline: float, fd: int | None = None, events: int = select.POLLIN) -> bool:
         """Waits until `fd` is ready (True) or the process has exited (False).
 
-        Collects output all the while. `deadline` is a time.monotonic() time. Raises TimeoutError
-        past it, LimitError when the child uses too much.
+        Collects output all the while. `deadline` is a time by `now`. Raises TimeoutError past
+        it, LimitError when the child uses too much.
         """
         while True:
-            left = deadline - time.monotonic()
+            left = deadline - self.now()
             if left <= 0:
                 raise TimeoutError
             ready = self._poll(fd, events, left)
@@ -137,6 +142,10 @@ class Child:
                 return True
             if self.exited():
                 return False
+
+    def now(self) -> float:
+        """time.monotonic() by a clock that stands still while the child waits for a core."""
+        return time.monotonic() - min(self._waiting.seconds, MOST_WAITING * self.limits.wall)
 
     def read_into(self, fd: int, view: memoryview, deadline: float) -> None:
         """Fills `view` from the non-blocking `fd`. Raises as `wait`, EOFError at the end."""
@@ -224,6 +233,7 @@ class Child:
         if time.monotonic() < self._next_look:
             return
         limits, table = self.limits, usage.processes(self.pid)
+        self._waiting.look(table)
         if limits.processes is not None and sum(table.values()) > limits.processes:
             raise LimitError("processes")
         if limits.memory is not None and usage.memory(table) > limits.memory:

@@ -41,6 +41,34 @@ def _memory(pid: int) -> int:
     return sum(int(w[1]) << 10 for w in words if w and w[0] in ("RssAnon:", "RssShmem:"))
 
 
+class Waiting:
+    """How long processes have waited for a core that others were using.
+
+    Of each interval between two looks counts the time of the thread that waited longest in it.
+    Where the kernel does not tell (CONFIG_SCHED_INFO), nothing counts.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._before: dict[str, int] = {}
+
+    def look(self, pids: Iterable[int]) -> None:
+        """Adds what these processes have waited since the last look."""
+        now = {path: waited for pid in pids for path, waited in _waited(pid)}
+        most = max((now[path] - self._before.get(path, 0) for path in now), default=0)
+        self.seconds += max(0, most) / 1e9
+        self._before = now
+
+
+def _waited(pid: int) -> Iterator[tuple[str, int]]:
+    """(thread, nanoseconds that it could have run and had no core), see proc_schedstat."""
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            path = f"/proc/{pid}/task/{task}/schedstat"
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                yield path, int(Path(path).read_text().split()[1])
+
+
 def machine_memory() -> int:
     """Bytes of memory that this machine has, or its container may use."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]

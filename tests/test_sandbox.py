@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -250,3 +251,41 @@ def test_short_output_is_whole():
 
 def test_plain_text_has_no_escapes_or_surrogates():
     assert plain("a\x1b[31m\ud800b\n\tc\r") == "a[31m?b\n\tc"
+
+
+@pytest.fixture
+def one_busy_core():
+    """A core with four processes on it that never pause; whatever starts here shares it."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
+    yield
+    for process in busy:
+        process.kill()
+        process.wait()
+    os.sched_setaffinity(0, allowed)
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not tell")
+def test_time_for_which_others_had_the_core_does_not_count(tmp_path, one_busy_core):
+    work = "import time\nwhile time.process_time() < 1.0: pass\nprint('done')"
+    done = python(tmp_path, work, wall=2.5)
+    assert (done.reason, done.output) == ("exit", "done\n")
+
+
+def test_a_child_that_sleeps_on_a_busy_core_is_out_of_time(tmp_path, one_busy_core):
+    done = python(tmp_path, "import time; time.sleep(60)", wall=1.0)
+    assert done.reason == "timeout"
+    assert done.seconds < 30
+
+
+def test_a_child_that_makes_itself_wait_is_out_of_time_in_the_end(tmp_path):
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        code = "import os\nfor _ in range(5): os.fork()\nwhile True: pass"
+        done = python(tmp_path, code, wall=0.5)
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert done.reason == "timeout"
+    assert done.seconds < 30
