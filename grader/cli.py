@@ -12,8 +12,12 @@ from rich.console import Console
 
 from grader import __version__
 from grader.autograder import Autograder, AutograderError, build_zip
+from grader.batch import BatchError
 from grader.bench import bench
 from grader.build import KIT, PRISTINE
+from grader.collection import CollectionError
+from grader.commands import batch as batch_command
+from grader.engine import EngineError
 from grader.exports import ExportError, Exports
 from grader.isolation import LEVELS, IsolationError
 from grader.pristine import GraderError
@@ -21,6 +25,7 @@ from grader.release import ReleaseError, release, stale
 from grader.replay import Replay, ReplayError, replay
 from grader.report import show_report, show_result, show_timing
 from grader.results import ERROR, Report, Result
+from grader.roster import RosterError
 from grader.rubric import RubricError, load_rubric, profiles
 from grader.runner import Options, grade
 from grader.stored import StoredError, read_report
@@ -33,6 +38,10 @@ _USAGE_ERRORS = (
     ExportError,
     AutograderError,
     IsolationError,
+    BatchError,
+    CollectionError,
+    EngineError,
+    RosterError,
 )
 OK, FELL_SHORT, USAGE, GRADER_FAILED = 0, 1, 2, 3
 
@@ -41,6 +50,7 @@ _EXAMPLES = """examples:
   grader grade work.tar.gz --json out.json    grade an archive, keep the report
   grader grade work.zip --profile classic     by the published rubric and recipe
   grader grade work --only relu --only softmax
+  grader batch submissions/ -o results/       grade a class
   grader replay out.json relu                 make one result again, drop its inputs
   grader grade work --html report.html --student
   grader report out.json --html report.html   the same from a stored report
@@ -64,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"grader {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     _add_grade(commands)
+    batch_command.add(commands)
     _add_replay(commands)
     _add_report(commands)
     _add_gradescope(commands)

@@ -12,7 +12,6 @@ import secrets
 import struct
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -112,7 +111,7 @@ def _death(rc: int | None) -> str:
 
 
 class Pipe:
-    """A worker process and the frames to and from it; `deadline` is (time by Child.now, seconds)."""
+    """A worker process, the frames to it and from it; `deadline` is (by Child.now, seconds)."""
 
     def __init__(
         self,

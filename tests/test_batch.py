@@ -1,0 +1,327 @@
+"""A class is graded once, whatever happens on the way, and nobody gets a zero by accident."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import catalogue
+from grader import batch, cli, isolation
+from grader.batch import Batch, BatchError, Running
+from grader.classbook import ERROR, GRADED, MISSING, PENDING, UNREADABLE, read_classbook
+from grader.engine import Engine, local
+from grader.pristine import GraderError
+from grader.rubric import load_rubric
+from test_engine import Cluster
+
+KIT = Path(__file__).resolve().parent.parent
+
+#: What needs no kernels, so that a submission takes a second.
+RUBRIC = """
+base = "default"
+title = "The first part"
+description = "For tests of grading a class."
+[parts]
+1 = "autodiff"
+[[check]]
+name = "topological_order"
+task = "1.1"
+points = 1
+[[check]]
+name = "gradient_add_multiply"
+task = "1.2"
+points = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def rubric_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("rubric") / "first.toml"
+    text = RUBRIC.replace('base = "default"', "")
+    default = (KIT / "grader/rubrics/default.toml").read_text()
+    tasks = default[default.index("[tasks]") : default.index("# A check without a task")]
+    files = 'files = ["python/dlsys/autodiff.py", "src/gpu_op.cu"]\nsizes = "thorough"\n'
+    head, parts, rest = text.partition("[parts]")
+    path.write_text(head + files + tasks + parts + rest)
+    return path
+
+
+@pytest.fixture
+def submissions(tmp_path):
+    """Two right ones that are the same, one of the skeleton, one that can't be read."""
+    folder = tmp_path / "submissions"
+    for student in ("s1", "s2"):
+        write(folder / student, KIT / "solution")
+    write(folder / "s3", KIT / "assignment")
+    (folder / "s4.zip").write_bytes(b"no zip")
+    (tmp_path / "class.csv").write_text(
+        "student,name,email\n"
+        + "".join(f"s{n},Student {n},s{n}@example.edu\n" for n in range(1, 6))
+    )
+    return folder
+
+
+def write(folder, source, more=""):
+    for name in catalogue.FILES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source / name, folder / name)
+    if more:
+        path = folder / catalogue.FILES[0]
+        path.write_text(path.read_text() + more)
+
+
+@pytest.fixture
+def here():
+    """An engine in this process, whose parts a test can replace."""
+    return Engine("here", lambda: ThreadPoolExecutor(1), lambda: 1)
+
+
+@pytest.fixture
+def asked(tmp_path, submissions, rubric_file):
+    return Batch(
+        submissions, tmp_path / "results", load_rubric(str(rubric_file)), tmp_path / "class.csv",
+        device="emulated", cache=tmp_path / "cache",
+    )  # fmt: skip
+
+
+def grade(asked, using):
+    """(what was graded, the class afterwards)."""
+    with Running(asked) as running:
+        done = list(running.run(running.plan(), using))
+        return done, running.book
+
+
+def states(book):
+    return {s.entry.student: (s.state, s.score) for s in book.standings()}
+
+
+def journal(results):
+    return [json.loads(line) for line in (results / "journal.jsonl").read_text().splitlines()]
+
+
+ALL = {
+    "s1": (GRADED, 3.0), "s2": (GRADED, 3.0), "s3": (GRADED, 0.0), "s4": (UNREADABLE, 0.0),
+    "s5": (MISSING, 0.0),
+}  # fmt: skip
+
+
+def test_a_class_is_graded_and_equal_work_once(asked, here):
+    done, book = grade(asked, here)
+    assert states(book) == ALL
+    assert sorted(len(each.standings) for each in done) == [1, 2]
+    assert states(read_classbook(asked.results)) == ALL
+    assert Path(book.report(book.entries[1]).submission).name == "s2"
+
+
+def test_a_second_run_has_nothing_to_do(asked, here):
+    grade(asked, here)
+    before = journal(asked.results)
+    done, book = grade(asked, here)
+    assert (done, states(book), journal(asked.results)) == ([], ALL, before)
+
+
+def test_other_results_are_filled_from_the_cache(asked, here, tmp_path):
+    grade(asked, here)
+    done, book = grade(replace(asked, results=tmp_path / "other"), here)
+    assert {each.where for each in done} == {"cache"}
+    assert states(book) == ALL
+    assert Path(book.report(book.entries[1]).submission).name == "s2"
+
+
+def test_what_a_student_hands_in_anew_is_graded_anew(asked, here, submissions):
+    grade(asked, here)
+    write(submissions / "s3", KIT / "solution", "# now it is done\n")
+    done, book = grade(asked, here)
+    assert [s.entry.student for each in done for s in each.standings] == ["s3"]
+    assert states(book)["s3"] == (GRADED, 3.0)
+    kept = list(book.folder(book.entries[2]).glob("report-before-*.json"))
+    assert [json.loads(path.read_text())["score"] for path in kept] == [0]
+
+
+def test_results_by_another_rubric_are_not_overwritten(asked, here):
+    grade(asked, here)
+    other = replace(asked, rubric=load_rubric("classic"))
+    with (
+        pytest.raises(BatchError, match=r"another rubric; hint: name a new folder"),
+        Running(other),
+    ):
+        pass
+
+
+def test_regrading_keeps_the_former_reports(asked, here):
+    grade(asked, here)
+    done, book = grade(replace(asked, regrade=True), here)
+    assert len(done) == 2
+    assert states(book) == ALL
+    for entry in book.entries[:3]:
+        assert len(list(book.folder(entry).glob("report-before-*.json"))) == 1
+
+
+def test_only_some_students_are_graded(asked, here):
+    done, book = grade(replace(asked, only=("s3@example.edu",)), here)
+    assert [s.entry.student for each in done for s in each.standings] == ["s3"]
+    assert states(book)["s1"] == (PENDING, 0.0)
+    with pytest.raises(BatchError, match="nobody in the class is 'x'"):
+        grade(replace(asked, only=("x",)), here)
+
+
+def test_a_fault_of_the_grader_is_told_and_mended_by_the_next_run(asked, here, monkeypatch):
+    def broken(work):
+        raise GraderError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batch, "grade_work", broken)
+        _, book = grade(asked, here)
+    assert [s.state for s in book.standings()] == [ERROR, ERROR, ERROR, UNREADABLE, MISSING]
+    assert "no space left" in next(book.standings()).problem
+    _, book = grade(asked, here)
+    assert states(book) == ALL
+    assert not list(asked.results.glob("students/*/error.txt"))
+
+
+def test_without_isolation_nothing_is_graded_unless_asked(asked, here, monkeypatch):
+    monkeypatch.setattr(isolation, "why_not", lambda level: "" if level == "process" else "no")
+    with pytest.raises(BatchError, match="student code would run here without isolation"):
+        grade(asked, here)
+    _, book = grade(replace(asked, isolation="process"), here)
+    assert states(book) == ALL
+
+
+def test_two_runs_do_not_write_to_the_same_results(asked):
+    with Running(asked), pytest.raises(BatchError, match="another run"), Running(asked):
+        pass
+
+
+def test_a_worker_with_another_grader_is_refused(asked, here, monkeypatch):
+    digests = iter(["one", "two", "two"])
+    monkeypatch.setattr(batch, "_grader_digest", lambda: next(digests))
+    _, book = grade(asked, here)
+    assert "another version of the grader" in next(book.standings()).problem
+
+
+def test_the_parent_holds_few_submissions_at_a_time(asked, here, submissions, monkeypatch):
+    """They are read one by one as workers take them."""
+    for number in range(10, 30):
+        write(submissions / f"s{number}", KIT / "assignment", f"# {number}\n")
+    loaded = Counter()
+    seen = []
+    with Running(asked) as running:
+        plan = running.plan()
+        load = running._load
+
+        def counting(entry):
+            loaded["now"] += 1
+            return load(entry)
+
+        running._load = counting
+        for done in running.run(plan, here):
+            seen.append(loaded["now"])
+            assert done.standings
+    assert all(now <= done + 2 for done, now in enumerate(seen))
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def command(asked, rubric_file, *words):
+    return [
+        sys.executable, "-m", "grader", "batch", str(asked.source), "-o", str(asked.results),
+        "--roster", str(asked.roster), "--profile", str(rubric_file), "--device", "emulated",
+        "--no-cache", *words,
+    ]  # fmt: skip
+
+
+def test_the_command_tells_each_result_and_the_end(asked, rubric_file, capsys):
+    words = command(asked, rubric_file, "--jobs", "1")[3:]
+    assert cli.main(words) == 0
+    said = capsys.readouterr().out
+    assert (
+        "5 students: 3 to grade (2 different submissions), 0 finished, 1 missing, 1 unreadable"
+        in said
+    )
+    assert "3/3 s" in said
+    assert "3 graded, 1 missing, 1 unreadable" in said
+
+
+def test_a_wrong_command_line_is_told(asked, rubric_file, capsys):
+    assert cli.main(["batch", "nowhere"]) == 2
+    assert "nowhere does not exist" in capsys.readouterr().err
+    assert cli.main(command(asked, rubric_file, "--slurm-option", "x=1")[3:]) == 2
+
+
+def test_a_run_that_is_killed_three_times_loses_nothing_and_grades_nothing_twice(
+    asked, rubric_file, submissions
+):
+    for number in range(10, 22):
+        write(submissions / f"s{number}", KIT / "assignment", f"# {number}\n")
+    chance, seen = random.Random(5), set()
+    for _ in range(3):
+        run = subprocess.Popen(
+            command(asked, rubric_file, "--jobs", "2"), cwd=KIT, stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        wanted = len(seen) + chance.randint(1, 3)
+        while run.poll() is None and len(graded(asked.results)) < wanted:
+            time.sleep(0.02)
+        os.kill(run.pid, signal.SIGKILL)
+        run.wait()
+        wait_for_the_end(run.pid)
+        assert seen <= graded(asked.results)
+        seen = graded(asked.results)
+    assert subprocess.run(command(asked, rubric_file), cwd=KIT, check=False).returncode == 0
+    book = read_classbook(asked.results)
+    assert Counter(s.state for s in book.standings()) == {GRADED: 15, UNREADABLE: 1, MISSING: 1}
+    # A kill between a report and its line costs that line, never a second grading.
+    lines = Counter(line["student"] for line in journal(asked.results))
+    assert max(lines.values()) == 1
+    assert len(lines) >= 15 - 3
+
+
+def graded(results):
+    return {path.parent.name for path in results.glob("students/*/report.json")}
+
+
+def wait_for_the_end(session):
+    """Until no process is left of a session: they end with the first one."""
+    while True:
+        left = subprocess.run(["pgrep", "-s", str(session)], capture_output=True, check=False)
+        if not left.stdout:
+            return
+        time.sleep(0.05)
+
+
+def test_a_cluster_gives_equal_results_with_a_worker_killed(asked, submissions, tmp_path):
+    pytest.importorskip("distributed")
+    from grader import engine
+
+    for number in range(10, 18):
+        write(submissions / f"s{number}", KIT / "assignment", f"# {number}\n")
+    alone = replace(asked, results=tmp_path / "alone", cache=None)
+    using = local(1)
+    _, expected = grade(alone, using)
+    cluster = Cluster(tmp_path)
+    try:
+        workers = [cluster.worker() for _ in range(2)]
+        using = engine.cluster(cluster.address)
+        with Running(replace(asked, cache=None)) as running:
+            done = 0
+            for each in running.run(running.plan(), using):
+                if not done:
+                    workers[0].kill()
+                done += len(each.standings)
+            book = running.book
+        using.close()
+    finally:
+        cluster.stop()
+    assert states(book) == states(expected)
+    assert len(journal(asked.results)) == len(journal(alone.results)) == 11
