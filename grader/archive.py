@@ -197,15 +197,22 @@ def _read_zip(content: bytes, meter: _Meter) -> Iterator[Member]:
 
 
 def _check_directory(content: bytes, meter: _Meter) -> None:
-    """zipfile reads the whole list of members at once: bound it first (APPNOTE 4.3.14, 4.3.16)."""
+    """zipfile reads the whole list of members at once: bound it first."""
+    count, size = directory_size(content)
+    if count > MAX_MEMBERS or size > MAX_DIRECTORY:
+        raise SubmissionError(f"{meter.name} holds more than {MAX_MEMBERS:,} files; {PACK_HINT}")
+
+
+def directory_size(content: bytes) -> tuple[int, int]:
+    """(members, bytes) of a zip's list of members (APPNOTE 4.3.14, 4.3.16), told by the last
+    64 KiB and 98 bytes of the zip, or more of it. Raises BadZipFile."""
     end = content.rfind(b"PK\5\6", max(0, len(content) - (1 << 16) - 22))
     if end < 0:
         raise zipfile.BadZipFile("its end is missing")
     count, size = struct.unpack_from("<HI", content, end + 10)
     if end >= 76 and content[end - 20 : end - 16] == b"PK\6\7":
         count, size = struct.unpack_from("<QQ", content, end - 76 + 32)
-    if count > MAX_MEMBERS or size > MAX_DIRECTORY:
-        raise SubmissionError(f"{meter.name} holds more than {MAX_MEMBERS:,} files; {PACK_HINT}")
+    return count, size
 
 
 def _zip_reader(
