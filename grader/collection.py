@@ -135,7 +135,7 @@ def _refuse_single(folder: Path, files: Sequence[str]) -> None:
                 )
 
 
-def _wraps(path: Path, matcher: Matcher, files: Sequence[str]) -> bool:
+def _wraps(path: Path, matcher: Matcher, files: Sequence[str], levels: int = MAX_LEVELS) -> bool:
     """Whether a folder that lies alone is of the class and not of one student."""
     if not path.is_dir() or is_moodle(path) or matcher.by_label(path.name).person:
         return False
@@ -146,6 +146,8 @@ def _wraps(path: Path, matcher: Matcher, files: Sequence[str]) -> bool:
         return True
     if any(matcher.by_label(plain(each).own_id).person for each in inside):
         return True
+    if len(inside) == 1 and levels:
+        return _wraps(inside[0], matcher, files, levels - 1)
     return len(inside) > 1 and all(each.is_dir() or is_archive(each) for each in inside)
 
 
