@@ -15,7 +15,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
@@ -62,6 +62,12 @@ def shown(name: str) -> str:
     """A name that can't move the reader's cursor or fill the screen."""
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
     return safe if len(safe) <= 120 else safe[:117] + "..."
+
+
+def some(names: Sequence[str], most: int = 12) -> str:
+    """A list of names for people, shortened."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(shown(name) for name in names[:most]) + more
 
 
 def ignored(name: str) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from grader.archive import MAX_MEMBERS, MAX_READ, ignored, shown
-from grader.downloads import Part, is_archive, some
+from grader.archive import MAX_MEMBERS, MAX_READ, ignored, shown, some
+from grader.downloads import Part, is_archive
 from grader.unpacking import placeholder
 
 _CHUNK = 1 << 20
@@ -32,19 +32,19 @@ def assemble(
     notes: list[str] = []
     folders = [part for part in parts if part.path.is_dir()]
     if folders:
-        left = [shown(part.path.name) for part in parts if part is not folders[0]]
+        left = [part.path.name for part in parts if part is not folders[0]]
         if left:
             notes.append(f"left beside the folder {shown(folders[0].path.name)}: {some(left)}.")
         return _in_folder(folders[0].path, wanted, notes), notes
     archives = [part for part in parts if _packed(part.path, part.own, wanted)]
     work = [part for part in parts if part.own in wanted]
     if len(archives) == 1 and not work:
-        left = [shown(part.own) for part in parts if part is not archives[0]]
+        left = [part.own for part in parts if part is not archives[0]]
         if left:
             notes.append(f"{shown(archives[0].own)} is graded; left beside it: {some(left)}.")
         return str(archives[0].path), notes
     if archives and work:
-        names = some([shown(part.own) for part in archives])
+        names = some([part.own for part in archives])
         notes.append(f"loose files are graded; {names} beside them was not opened.")
     return str(_put_together(parts, folder, into)), notes
 
@@ -67,7 +67,7 @@ def _in_folder(folder: Path, wanted: set[str], notes: list[str]) -> str:
     clear = bool(wanted) or all(path.parent == folder for path in found)
     if len(archives) != 1 or not clear:
         return str(folder)
-    if left := [shown(path.name) for path in found if path != archives[0]]:
+    if left := [path.name for path in found if path != archives[0]]:
         notes.append(f"{shown(archives[0].name)} is graded; left beside it: {some(left)}.")
     return str(archives[0])
 

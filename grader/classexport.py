@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from grader.archive import shown
-from grader.downloads import GRADESCOPE, METADATA, Download, Handed, Part, some
+from grader.archive import shown, some
+from grader.downloads import GRADESCOPE, METADATA, Download, Handed, Part
 from grader.unpacking import CollectionError
 
 MAX_METADATA = 64 << 20  # bytes
@@ -39,7 +39,7 @@ def gradescope(folder: Path, paths: Sequence[Path]) -> Download:
     folders = {path.name: path for path in paths if path.is_dir()}
     for key, facts in known.items():
         if key not in folders:
-            names = some([shown(each["name"] or each["email"]) for each in _submitters(facts)])
+            names = some([each["name"] or each["email"] for each in _submitters(facts)])
             found.notes.append(f"{shown(key)} ({names}) is in {METADATA} and has no folder.")
             continue
         found.handed += _members(key, facts, folders[key], found.notes)
@@ -61,7 +61,7 @@ def _members(key: str, facts: Any, folder: Path, notes: list[str]) -> Iterator[H
         notes.append(f"{shown(key)} names no submitters.")
         people = [{"name": "", "email": "", "sid": ""}]
     for number, person in enumerate(people, 1):
-        others = [shown(each["name"] or each["email"]) for each in people if each is not person]
+        others = [each["name"] or each["email"] for each in people if each is not person]
         yield Handed(
             GRADESCOPE,
             key,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
-from grader.archive import shown
+from grader.archive import shown, some
 from grader.assembly import assemble
 from grader.classbook import Entry, folder_name
 from grader.classexport import gradescope
@@ -31,7 +31,6 @@ from grader.downloads import (
     is_moodle,
     moodle,
     plain,
-    some,
 )
 from grader.matching import Match, Matcher
 from grader.printable import printable
@@ -74,12 +73,8 @@ def collect(
         )
     notes += [f"recognised: {found.systems()}.", *found.notes]
     students = _assign(found.handed, roster, matcher, notes)
-    taken: list[str] = []
-    entries = []
-    for student in students:
-        entries.append(_entry(student, taken, into, files))
-        taken.append(entries[-1].folder)
-    return entries, notes
+    taken = set[str]()
+    return [_entry(student, taken, into, files) for student in students], notes
 
 
 def _folder(source: Path, into: Path) -> tuple[Path, list[str]]:
@@ -172,7 +167,7 @@ def _loose(paths: list[Path], matcher: Matcher, files: Sequence[str]) -> Downloa
         if path.is_dir() or is_archive(path) or matcher.by_label(handed.own_id).person:
             found.handed.append(handed)
         else:
-            ignored.append(shown(path.name))
+            ignored.append(path.name)
     if ignored:
         found.notes.append(f"ignored, neither folders nor archives: {some(ignored)}.")
     return found
@@ -196,6 +191,7 @@ def _assign(
     matches = _told_apart([(each, _match(each, matcher)) for each in handed])
     known = {person.student: _Student(person) for person in roster or ()}
     strangers: dict[tuple[str, str], _Student] = {}
+    doubts: dict[str, list[str]] = defaultdict(list)
     for each, match in matches:
         if match.person:
             known[match.person.student].handed.append(each)
@@ -205,7 +201,8 @@ def _assign(
         if roster is not None:
             why = match.doubt or "nobody in the roster"
             stranger.notes.append(f"not matched to the roster: {why}.")
-            notes.append(f"{shown(each.label)} is kept as it is: {why}.")
+            doubts[why].append(each.label)
+    notes += [f"kept, {why}: {some(labels)}." for why, labels in doubts.items()]
     return [*known.values(), *_with_ids(list(strangers.values()), set(known))]
 
 
@@ -259,9 +256,19 @@ def _with_ids(strangers: list[_Student], used: set[str]) -> list[_Student]:
 # --- entries ------------------------------------------------------------------------------------
 
 
-def _entry(student: _Student, taken: list[str], into: Path, files: Sequence[str]) -> Entry:
+def _folder_of(person: Person, taken: set[str]) -> str:
+    """A folder's name that is not in `taken`, case aside; it is put there."""
+    text = "-".join(filter(None, (person.name, person.student)))
+    folder = folder_name(text)
+    if folder.casefold() in taken:
+        folder = folder_name(text, taken)
+    taken.add(folder.casefold())
+    return folder
+
+
+def _entry(student: _Student, taken: set[str], into: Path, files: Sequence[str]) -> Entry:
     person = student.person
-    folder = folder_name("-".join(filter(None, (person.name, person.student))), taken)
+    folder = _folder_of(person, taken)
     entry = Entry(person.student, folder, person.name, person.email, person.login, person.section)
     entry.notes.extend(student.notes)
     for each in _in_order(student.handed, entry.notes):
@@ -295,6 +302,6 @@ def _in_order(handed: list[Handed], notes: list[str]) -> list[Handed]:
         why = "the newest"
     else:
         why = "the first by name, since nothing tells which is newer"
-    labels = some([shown(each.label) for each in ordered])
+    labels = some([each.label for each in ordered])
     notes.append(f"handed in more than once: {labels}; graded is {why}.")
     return ordered

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.archive import ignored, shown
+from grader.archive import ignored, shown, some
 from grader.submission import ARCHIVE_NAMES
 
 CANVAS, MOODLE, GRADESCOPE, PLAIN = "Canvas", "Moodle", "Gradescope", "a folder or archive each"
@@ -84,7 +84,7 @@ def children(folder: Path, notes: list[str]) -> list[Path]:
         for entry in sorted(entries, key=lambda entry: entry.name):
             mode = entry.stat(follow_symlinks=False).st_mode
             if ignored(entry.name):
-                passed.append(shown(entry.name))
+                passed.append(entry.name)
             elif stat.S_ISREG(mode) or stat.S_ISDIR(mode):
                 found.append(Path(entry.path))
             else:
@@ -93,12 +93,6 @@ def children(folder: Path, notes: list[str]) -> list[Path]:
     if passed:
         notes.append(f"ignored, left behind by tools: {some(passed)}.")
     return found
-
-
-def some(names: Sequence[str], most: int = 12) -> str:
-    """A list of names for people."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def is_archive(path: Path, named: str = "") -> bool:

@@ -1,7 +1,8 @@
 """Whom of the roster a download's names mean. What is ambiguous is said, and never guessed.
 
-Names are compared by their letters and digits alone, in small letters, in one Unicode form, and
-with the family name first or last: "Smith, Bob", "bob_smith" and Canvas's "smithbob" are equal.
+Names are compared by their words, of letters and digits alone, in small letters and one Unicode
+form, in any order: "Smith, Bob" and "bob_smith" are equal. A name run together, as Canvas's
+"smithbob", is compared with the words run together, begun at any of them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from grader.archive import shown
 from grader.roster import Person
 
 MAX_WORDS = 12  # of a name; each may be the first of the family name
+_APOSTROPHES = "'’`´"
 
 
 @dataclass(frozen=True)
@@ -30,17 +32,20 @@ class Match:
     by_name: bool = False
 
 
-def run_together(name: str) -> str:
-    """A name's letters and digits, marks above them included, in one Unicode form."""
+def words(name: str) -> list[str]:
+    """A name's words in one Unicode form; an apostrophe parts none."""
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", name).casefold())
-    return "".join(c for c in folded if unicodedata.category(c)[0] in "LNM")
+    kept = "".join(
+        c if unicodedata.category(c)[0] in "LNM" else "" if c in _APOSTROPHES else " "
+        for c in folded
+    )
+    return kept.split()
 
 
 def _forms(name: str) -> set[str]:
     """The name run together, begun at each of its words."""
-    words = name.replace(",", " ").replace("_", " ").split()[:MAX_WORDS]
-    forms = {run_together(" ".join(words[at:] + words[:at])) for at in range(len(words))}
-    return forms - {""}
+    parts = words(name)[:MAX_WORDS]
+    return {"".join(parts[at:] + parts[:at]) for at in range(len(parts))}
 
 
 def _agree(one: str, other: str) -> bool:
@@ -58,13 +63,16 @@ class Matcher:
         self.by: dict[str, dict[str, set[Person]]] = {
             key: defaultdict(set) for key in ("student", "login", "email", "canvas_id")
         }
-        self.names: dict[str, set[Person]] = defaultdict(set)
+        self.words: dict[tuple[str, ...], set[Person]] = defaultdict(set)
+        self.joined: dict[str, set[Person]] = defaultdict(set)
         for person in roster:
             for key, index in self.by.items():
                 if text := _key(getattr(person, key)):
                     index[text].add(person)
+            if person.name:
+                self.words[tuple(sorted(words(person.name)))].add(person)
             for form in _forms(person.name):
-                self.names[form].add(person)
+                self.joined[form].add(person)
 
     @property
     def knows_canvas(self) -> bool:
@@ -79,8 +87,13 @@ class Matcher:
         return self.by_name(label)
 
     def by_name(self, name: str) -> Match:
-        """By a full name, in any order of its words."""
-        found = set[Person]().union(*(self.names.get(form, set()) for form in _forms(name)))
+        """By a full name, its words in any order or run together."""
+        parts = words(name)
+        found = set(self.words.get(tuple(sorted(parts)), ())) if parts else set()
+        for form in _forms(name):
+            # "Ann Alee" is not "Anna Lee": one of the two has to be run together
+            joined = self.joined.get(form, set())
+            found |= {one for one in joined if len(parts) == 1 or len(words(one.name)) == 1}
         match = _one(found, f"{shown(name)!r} may be any of several in the roster")
         return Match(match.person, match.doubt, by_name=True)
 

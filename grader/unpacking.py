@@ -15,6 +15,7 @@ import shutil
 import stat
 import tarfile
 import zipfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from grader.archive import DAMAGE, MAX_READ, directory_size, shown
+from grader.archive import DAMAGE, MAX_READ, directory_size, shown, some
 from grader.files import write_whole
 
 # A class of 3,000 with a hundred files each, or a few megabytes.
@@ -88,7 +89,7 @@ def _digest(source: Path) -> str:
 
 def _unpack(source: Path, folder: Path) -> list[str]:
     try:
-        return list(_unpack_members(source, folder))
+        return _unpack_members(source, folder)
     except OSError as error:
         if error.errno is None:  # of a decompressor, not of the system
             raise _damaged(source, error) from error
@@ -101,27 +102,25 @@ def _damaged(source: Path, error: BaseException) -> CollectionError:
     return CollectionError(f"{shown(source.name)} is damaged ({error}); {_AGAIN}")
 
 
-def _unpack_members(source: Path, folder: Path) -> Iterator[str]:
-    """Unpacks, and yields notes."""
+def _unpack_members(source: Path, folder: Path) -> list[str]:
+    """Unpacks, and gives notes of what it did not."""
     count = total = 0
+    left: dict[str, list[str]] = defaultdict(list)
     for member in _members(source):
         count, total = count + 1, total + member.size
         if count > MAX_MEMBERS or total > MAX_BYTES:
             raise _too_large(source)
         path, why = _target(folder, member)
         if path is None:
-            yield f"left out of the download: {shown(member.name)}: {why}."
-        elif member.kind == "folder":
-            path.mkdir(parents=True, exist_ok=True)
-        elif member.size > MAX_MEMBER:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            left[f"left out of the download, {why}"].append(member.name)
+            continue
+        (path if member.kind == "folder" else path.parent).mkdir(parents=True, exist_ok=True)
+        if member.kind == "file" and member.size > MAX_MEMBER:
             placeholder(path, member.size)
-            yield f"not unpacked, since it is larger than {MAX_MEMBER >> 20} MiB: " + shown(
-                f"{member.name}."
-            )
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            left[f"not unpacked, larger than {MAX_MEMBER >> 20} MiB"].append(member.name)
+        elif member.kind == "file":
             _write(member, path)
+    return [f"{why}: {some(names)}." for why, names in left.items()]
 
 
 def _too_large(source: Path) -> CollectionError:
@@ -149,21 +148,21 @@ def _write(member: _Member, path: Path) -> None:
 def _target(folder: Path, member: _Member) -> tuple[Path | None, str]:
     """(where it belongs, or None and why not)."""
     if member.kind not in ("file", "folder"):
-        return None, f"it is {member.kind}"
+        return None, member.kind
     parts = [part for part in member.name.split("/") if part not in ("", ".")]
     if not parts or member.name.startswith("/") or re.match(r"[A-Za-z]:(/|$)", member.name):
-        return None, "an absolute path" if parts else "it has no name"
+        return None, "an absolute path" if parts else "without a name"
     if ".." in parts:
-        return None, "its path leads out of the folder"
+        return None, "a path out of the folder"
     path = folder.joinpath(*map(_fit, parts))
     if len(os.fsencode(path)) > 4000:
-        return None, "its path is too long"
+        return None, "a path that is too long"
     if path.exists() and not (path.is_dir() and member.kind == "folder"):
-        return None, "its name is there twice, and the first counts"
+        return None, "a name that is there twice, and the first counts"
     above = path.parent
     while above != folder:
         if above.exists() and not above.is_dir():
-            return None, "a file stands where its folder would"
+            return None, "below a file"
         above = above.parent
     return path, ""
 

@@ -198,7 +198,7 @@ def test_a_class_is_collected_without_a_roster(of):
 def test_the_order_is_the_roster_s_and_then_by_id(of):
     files = {f"{name}.zip": zipped(WORK) for name in ("zed", "ming", "bsmith", "abe")}
     assert list(of(files)) == ["s1", "s2", "s3", "abe", "zed"]
-    assert of.noted("zed.zip is kept as it is: nobody in the roster")
+    assert of.noted("kept, nobody in the roster: abe.zip, zed.zip.")
     assert of.entries["zed"].notes == ["not matched to the roster: nobody in the roster."]
 
 
@@ -275,7 +275,7 @@ def test_a_name_on_canvas_is_enough_where_the_roster_lacks_the_numbers(of):
 def test_a_name_on_canvas_with_another_number_is_not_matched(of):
     entries = of({canvas("smithbob", 555, "w.zip"): zipped(WORK)})
     assert entries["s1"].source == "" and entries["555"].source
-    assert of.noted("smithbob is kept", "with another Canvas id, 340934")
+    assert of.noted("kept, ", "with another Canvas id, 340934: smithbob.")
 
 
 def test_a_roster_whose_ids_are_canvas_s_is_matched_where_the_name_agrees(of):
@@ -332,6 +332,15 @@ def test_an_id_that_is_another_s_login_is_never_guessed(of):
     entries = of(under("7", WORK), [Person("7", "A"), Person("8", "B", login="7")])
     assert list(entries) == ["7", "8", "7-2"] and not entries["7"].source
     assert of.noted("'7' is an id of one and a login of another")
+
+
+def test_words_are_not_parted_in_another_place(of):
+    roster = [Person("1", "Anna Lee"), Person("2", "李明"), Person("3", "Mary-Jane O'Neill")]
+    labels = {"Ann Alee": "", "annalee": "1", "明 李": "2", "oneill_mary jane": "3"}
+    for label, student in labels.items():
+        entries = of(under(label, WORK), roster)
+        assert [s for s in "123" if entries[s].source] == [student] * bool(student)
+        shutil.rmtree(of.tmp_path / "download")
 
 
 def test_letters_with_and_without_marks_are_different_names(of):
@@ -471,7 +480,7 @@ def test_a_group_shares_one_submission(of):
     assert entries["s1"].submitted == "2026-10-01T17:00:00+00:00"
     assert entries["s1"].notes == ["one submission with Åsa, Eve."]
     assert entries["s3"].source == ""
-    assert of.noted("submission_4 is kept as it is: nobody in the roster")
+    assert of.noted("kept, nobody in the roster: submission_4.")
 
 
 def test_of_two_submissions_of_a_student_the_newest_is_graded(of):
@@ -600,7 +609,7 @@ def test_a_link_in_the_download_is_left_out_and_told(of):
     entries = of.collect(of.tmp_path / "download.tar")
     assert entries["s2"].source.endswith("asa") and not Path(entries["s2"].source).is_symlink()
     for name, what in (("asa", "a symbolic link"), ("b", "a hard link"), ("c", "a special file")):
-        assert of.noted(f"left out of the download: {name}: it is {what}")
+        assert of.noted(f"left out of the download, {what}: {name}.")
 
 
 def test_a_link_in_a_zip_is_left_out_and_told(of):
@@ -610,7 +619,7 @@ def test_a_link_in_a_zip_is_left_out_and_told(of):
         out.writestr(info, "/etc/passwd")
         out.writestr("asa.zip", zipped(WORK))
     assert of.collect(of.tmp_path / "download.zip")["s1"].source == ""
-    assert of.noted("bsmith.zip: it is a symbolic link")
+    assert of.noted("left out of the download, a symbolic link: bsmith.zip.")
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -620,8 +629,8 @@ def test_a_name_that_occurs_twice_and_one_below_a_file_are_told(of):
             out.writestr(name, zipped(work))
     of.collect(of.tmp_path / "download.zip")
     assert of.load("s2").taken == WORK
-    assert of.noted("asa.zip: its name is there twice, and the first counts")
-    assert of.noted("asa.zip/x/y: a file stands where its folder would")
+    assert of.noted("a name that is there twice, and the first counts: asa.zip.")
+    assert of.noted("left out of the download, below a file: asa.zip/x/y.")
 
 
 def test_a_bomb_in_the_download_is_its_student_s_alone(of, monkeypatch):
@@ -634,7 +643,7 @@ def test_a_bomb_in_the_download_is_its_student_s_alone(of, monkeypatch):
     source = Path(of.entries["s1"].source)
     assert source.stat().st_size == size and source.stat().st_blocks * 512 < 1 << 20
     assert of.load("s2").taken == WORK and of.load("s3").taken == {PY: WORK[PY]}
-    assert of.noted("not unpacked, since it is larger than 1 MiB: bsmith.zip")
+    assert of.noted("not unpacked, larger than 1 MiB: bsmith.zip, ming/data.bin.")
 
 
 def test_a_loose_file_that_is_too_large_takes_no_room_when_put_together(of):
