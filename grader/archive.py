@@ -15,7 +15,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
@@ -62,6 +62,12 @@ def shown(name: str) -> str:
     """A name that can't move the reader's cursor or fill the screen."""
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
     return safe if len(safe) <= 120 else safe[:117] + "..."
+
+
+def some(names: Sequence[str], most: int = 12) -> str:
+    """A list of names for people, shortened."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(shown(name) for name in names[:most]) + more
 
 
 def ignored(name: str) -> bool:
@@ -197,15 +203,22 @@ def _read_zip(content: bytes, meter: _Meter) -> Iterator[Member]:
 
 
 def _check_directory(content: bytes, meter: _Meter) -> None:
-    """zipfile reads the whole list of members at once: bound it first (APPNOTE 4.3.14, 4.3.16)."""
+    """zipfile reads the whole list of members at once: bound it first."""
+    count, size = directory_size(content)
+    if count > MAX_MEMBERS or size > MAX_DIRECTORY:
+        raise SubmissionError(f"{meter.name} holds more than {MAX_MEMBERS:,} files; {PACK_HINT}")
+
+
+def directory_size(content: bytes) -> tuple[int, int]:
+    """(members, bytes) of a zip's list of members (APPNOTE 4.3.14, 4.3.16), told by the last
+    64 KiB and 98 bytes of the zip, or more of it. Raises BadZipFile."""
     end = content.rfind(b"PK\5\6", max(0, len(content) - (1 << 16) - 22))
     if end < 0:
         raise zipfile.BadZipFile("its end is missing")
     count, size = struct.unpack_from("<HI", content, end + 10)
     if end >= 76 and content[end - 20 : end - 16] == b"PK\6\7":
         count, size = struct.unpack_from("<QQ", content, end - 76 + 32)
-    if count > MAX_MEMBERS or size > MAX_DIRECTORY:
-        raise SubmissionError(f"{meter.name} holds more than {MAX_MEMBERS:,} files; {PACK_HINT}")
+    return count, size
 
 
 def _zip_reader(

@@ -25,8 +25,9 @@ GRADER_ORDER = [
     "build", "compiler", "usage", "shim", "scratch", "isolation", "sandbox", "worker", "resolve",
     "pipe", "remote", "gpu", "checks", "findings", "sanitizer", "diagnosis", "wording", "results",
     "pristine", "stored", "runner", "replay", "audience", "report", "picture", "html", "junit",
-    "gradescope", "autograder", "exports", "roster", "collection", "lateness", "classbook",
-    "engine", "batch", "regrade", "items", "classpage", "similarity", "gradebook", "handin",
+    "gradescope", "autograder", "exports", "classbook", "roster", "matching", "unpacking",
+    "downloads", "classexport", "assembly", "collection", "lateness", "engine", "batch",
+    "regrade", "items", "classpage", "similarity", "gradebook", "handin",
     "newcourse", "drawing", "handout", "bench", "commands", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [

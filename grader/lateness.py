@@ -1,0 +1,221 @@
+"""What handing in late costs: a pure function of the course's policy and of two moments.
+
+Moments have a time zone and are compared as points in time, so no clock that is put forward or
+back changes a result. Fractions of a second do not count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+DAY = 86_400  # seconds
+MINUTE = 60  # seconds
+
+#: What a percentage is taken of: the points that were reached, or those that could be.
+BASES = REACHED, POSSIBLE = ("reached", "possible")
+
+
+class LatenessError(Exception):
+    """A policy or a moment is wrong; the message is one sentence."""
+
+
+@dataclass(frozen=True)
+class LatePolicy:
+    """What a course takes off for lateness. As it stands, nothing.
+
+    Attributes:
+        grace_minutes: after the due date that cost nothing. Who needs more is late from the due
+            date on, not from their end.
+        percent_a_day: taken off for each begun 24 hours after the due date.
+        percent_of: one of BASES.
+        late_days: that a student may spend over the term; each makes one day late cost nothing.
+        cutoff_days: after the due date until which work counts at all; None for no end.
+        extensions: student -> a later due date.
+    """
+
+    grace_minutes: float = 0.0
+    percent_a_day: float = 0.0
+    percent_of: str = REACHED
+    late_days: int = 0
+    cutoff_days: float | None = None
+    extensions: Mapping[str, datetime] = field(default_factory=dict)
+
+    def due_for(self, student: str, due: datetime) -> datetime:
+        """When a student's work is due.
+
+        Raises:
+            LatenessError: the extension ends before the due date, or has no time zone.
+        """
+        own = self.extensions.get(student, due)
+        if _utc(own, f"the extension of {student}") < _utc(due, "the due date"):
+            raise LatenessError(
+                f"the extension of {student} ends {own.isoformat()}, before the due date, "
+                f"{due.isoformat()}; hint: an extension is a later due date"
+            )
+        return own
+
+
+@dataclass(frozen=True)
+class Late:
+    """What lateness did to a score.
+
+    Attributes:
+        days: begun days late, 0 in time or within the grace.
+        spent: late days that were used up.
+        penalty: points that were taken off.
+        score: what is left.
+        reason: why, in one sentence.
+    """
+
+    days: int
+    spent: int
+    penalty: float
+    score: float
+    reason: str
+
+
+def late_policy(table: Mapping[str, Any], where: str = "late") -> LatePolicy:
+    """The policy in a table of a TOML file; its keys are the attributes of LatePolicy.
+
+    `where` names the table in messages.
+
+    Raises:
+        LatenessError: a key is unknown, or a value is of another type or out of range.
+    """
+    known = ("grace_minutes", "percent_a_day", "percent_of", "late_days", "cutoff_days")
+    if unknown := sorted(set(table) - {*known, "extensions"}):
+        raise LatenessError(
+            f"[{where}] has unknown keys {', '.join(map(repr, unknown))}; "
+            f"hint: {', '.join(known)}, extensions"
+        )
+    percent_of = table.get("percent_of", REACHED)
+    if percent_of not in BASES:
+        raise LatenessError(f"[{where}] percent_of is {percent_of!r}; it is {' or '.join(BASES)}")
+    cutoff = _number(table, where, "cutoff_days") if "cutoff_days" in table else None
+    policy = LatePolicy(
+        grace_minutes=_number(table, where, "grace_minutes"),
+        percent_a_day=_number(table, where, "percent_a_day", 100),
+        percent_of=percent_of,
+        late_days=_whole(table, where, "late_days"),
+        cutoff_days=cutoff,
+        extensions=_extensions(table.get("extensions", {}), where),
+    )
+    if cutoff is not None and cutoff * DAY < policy.grace_minutes * MINUTE:
+        raise LatenessError(
+            f"[{where}] cutoff_days is {cutoff:g}, which ends before the grace of "
+            f"{policy.grace_minutes:g} minutes does"
+        )
+    return policy
+
+
+def apply(
+    policy: LatePolicy,
+    due: datetime,
+    submitted: datetime,
+    score: float,
+    points: float,
+    days_left: int = 0,
+) -> Late:
+    """What is left of `score`, of `points` that could be reached.
+
+    `due` is the student's own, see LatePolicy.due_for. `days_left` is what the student has left of
+    the term's late days. As few are spent as leave the most points: none on what scores nothing,
+    or after the cut-off.
+
+    Raises:
+        LatenessError: a moment has no time zone, or a number is negative.
+    """
+    for what, number in (("score", score), ("points", points), ("days_left", days_left)):
+        if not 0 <= number < math.inf:
+            raise LatenessError(f"{what} is {number}; it is a number from 0 on")
+    elapsed = _utc(submitted, "the time of handing in") - _utc(due, "the due date")
+    seconds = elapsed.days * DAY + elapsed.seconds
+    if seconds <= policy.grace_minutes * MINUTE:
+        within = f"{_long(seconds)} late, within the grace" if seconds > 0 else "in time"
+        return Late(0, 0, 0.0, score, f"{within}: nothing is taken off")
+    days = -(-seconds // DAY)
+    if policy.cutoff_days is not None and seconds > policy.cutoff_days * DAY:
+        why = f"{_long(seconds)} late, after the cut-off of {_days(policy.cutoff_days)}: no points"
+        return Late(days, 0, score, 0.0, why)
+    available = min(days_left, policy.late_days, days)
+    left = [_left(policy, days - spent, score, points) for spent in range(available + 1)]
+    spent = left.index(max(left))
+    why = _reason(policy, seconds, days, spent, score - left[spent])
+    return Late(days, spent, round(score - left[spent], 6), left[spent], why)
+
+
+def _left(policy: LatePolicy, days: int, score: float, points: float) -> float:
+    """Points that are left when that many days are charged."""
+    base = points if policy.percent_of == POSSIBLE else score
+    # to a millionth, so that a percentage shows no digits of binary fractions
+    return max(0.0, round(score - base * min(100.0, policy.percent_a_day * days) / 100, 6))
+
+
+def _reason(policy: LatePolicy, seconds: int, days: int, spent: int, penalty: float) -> str:
+    parts = [f"{_long(seconds)} late, which begins day {days}"]
+    if spent:
+        parts.append(f"{_days(spent, 'late day')} spent")
+    charged = min(100.0, policy.percent_a_day * (days - spent))
+    if charged:
+        taken = f"{charged:g} % of the {policy.percent_of} points taken off"
+        parts.append(f"{taken} ({penalty:.6g})")
+    else:
+        parts.append("nothing is taken off")
+    return ", ".join(parts)
+
+
+def _days(number: float, what: str = "day") -> str:
+    return f"{number:g} {what}{'' if number == 1 else 's'}"
+
+
+def _long(seconds: int) -> str:
+    days, rest = divmod(seconds, DAY)
+    clock = f"{rest // 3600}:{rest // 60 % 60:02}:{rest % 60:02} h"
+    return f"{_days(days)} {clock}" if days else clock
+
+
+def _utc(moment: datetime, what: str) -> datetime:
+    """Two moments of one zone would be subtracted as its clock shows them; in UTC they aren't."""
+    if moment.tzinfo is None or moment.utcoffset() is None:
+        raise LatenessError(
+            f"{what}, {moment.isoformat()}, has no time zone; "
+            "hint: write it like 2026-10-09T23:59:00+02:00"
+        )
+    return moment.astimezone(timezone.utc)
+
+
+# --- the table ----------------------------------------------------------------------------------
+
+
+def _number(table: Mapping[str, Any], where: str, key: str, most: float = math.inf) -> float:
+    number = table.get(key, 0.0)
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        raise LatenessError(f"[{where}] {key} is {number!r}; it is a number")
+    if not (math.isfinite(number) and 0 <= number <= most):
+        most_text = "on" if most == math.inf else f"to {most:g}"
+        raise LatenessError(f"[{where}] {key} is {number!r}; it is a number from 0 {most_text}")
+    return float(number)
+
+
+def _whole(table: Mapping[str, Any], where: str, key: str) -> int:
+    number = _number(table, where, key)
+    if number != int(number):
+        raise LatenessError(f"[{where}] {key} is {number!r}; it is a whole number")
+    return int(number)
+
+
+def _extensions(table: Any, where: str) -> dict[str, datetime]:
+    if not isinstance(table, Mapping):
+        raise LatenessError(f"[{where}] extensions is {table!r}; it is a table of due dates")
+    for student, moment in table.items():
+        if not isinstance(moment, datetime):
+            raise LatenessError(
+                f"[{where}.extensions] {student} is {moment!s}; "
+                "hint: write a moment, without quotes, like 2026-10-09T23:59:00+02:00"
+            )
+        _utc(moment, f"[{where}.extensions] {student}")
+    return dict(table)
