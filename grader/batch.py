@@ -444,7 +444,7 @@ def _lock(results: Path) -> Iterator[None]:
 def _open_book(batch: Batch) -> Classbook:
     """The class as it stands in the source now; results of an earlier run stay."""
     roster = read_roster(batch.roster) if batch.roster else None
-    entries, notes = collect(batch.source, roster, batch.results / "collected")
+    entries, notes = collect(batch.source, roster, batch.results / "collected", batch.rubric.files)
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     rubric = batch.rubric
     if (batch.results / "class.json").exists():
