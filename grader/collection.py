@@ -202,7 +202,10 @@ def _assign(
             why = match.doubt or "nobody in the roster"
             stranger.notes.append(f"not matched to the roster: {why}.")
             doubts[why].append(each.label)
-    notes += [f"kept, {why}: {some(labels)}." for why, labels in doubts.items()]
+    notes += [
+        f"not matched to the roster, {why}; kept under ids of their own: {some(labels)}."
+        for why, labels in doubts.items()
+    ]
     return [*known.values(), *_with_ids(list(strangers.values()), set(known))]
 
 

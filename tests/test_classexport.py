@@ -28,7 +28,7 @@ def test_a_group_shares_one_submission(of):
     assert entries["s1"].submitted == "2026-10-01T17:00:00+00:00"
     assert entries["s1"].notes == ["one submission with Åsa, Eve."]
     assert entries["s3"].source == ""
-    assert of.noted("kept, nobody in the roster: submission_4.")
+    assert of.noted("nobody in the roster; kept under ids of their own: submission_4.")
 
 
 def test_of_two_submissions_of_a_student_the_newest_is_graded(of):

@@ -117,7 +117,7 @@ def test_a_class_is_collected_without_a_roster(of):
 def test_the_order_is_the_roster_s_and_then_by_id(of):
     files = {f"{name}.zip": zipped(WORK) for name in ("zed", "ming", "bsmith", "abe")}
     assert list(of(files)) == ["s1", "s2", "s3", "abe", "zed"]
-    assert of.noted("kept, nobody in the roster: abe.zip, zed.zip.")
+    assert of.noted("nobody in the roster; kept under ids of their own: abe.zip, zed.zip.")
     assert of.entries["zed"].notes == ["not matched to the roster: nobody in the roster."]
 
 
@@ -194,7 +194,7 @@ def test_a_name_on_canvas_is_enough_where_the_roster_lacks_the_numbers(of):
 def test_a_name_on_canvas_with_another_number_is_not_matched(of):
     entries = of({canvas("smithbob", 555, "w.zip"): zipped(WORK)})
     assert entries["s1"].source == "" and entries["555"].source
-    assert of.noted("kept, ", "with another Canvas id, 340934: smithbob.")
+    assert of.noted("with another Canvas id, 340934; kept", "own: smithbob.")
 
 
 def test_a_roster_whose_ids_are_canvas_s_is_matched_where_the_name_agrees(of):

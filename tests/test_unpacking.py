@@ -141,6 +141,13 @@ def test_a_download_with_a_wrong_checksum_is_refused(of):
     assert "Bad CRC-32" in refused(of, bytes(content))
 
 
+def test_a_member_that_is_shorter_than_it_says_is_refused(of):
+    content = bytearray(zipped({"asa.zip": zipped(WORK)}))
+    at = content.find(b"PK\1\2", content.rfind(b"PK\3\4"))
+    content[at + 24] += 1
+    assert "asa.zip is cut short" in refused(of, bytes(content))
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
