@@ -1,0 +1,430 @@
+"""What of a student's file can be compared: its tokens without names, function by function.
+
+A file becomes a string with one character a token: a name of the student's choice is "V", a number
+"N", a string "S", a type "T"; keywords, operators and what CUDA or Python itself names keep a
+character of their own. Comments and layout are gone. So positions in that string are tokens, and
+renaming, comments, layout and the spelling of constants change nothing in it.
+
+copydetect makes the fingerprints: all runs of K tokens. None crosses the edge of a function, so
+that the order of functions changes nothing, and none holds a token that the skeleton gave.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: Tokens of a fingerprint. See tests/similar_class.py for what shorter and longer ones do.
+K = 10
+
+#: A file is compared up to this many tokens; the solution's longest has about 5,000.
+MOST_TOKENS = 40_000
+
+#: What changes nothing in what C++ code does to a reader: left out.
+_PASSED_OVER = frozenset(("const", "static", "inline", "__restrict__", "__restrict", "constexpr"))
+_PYTHON = (".py",)
+_CUDA = (".cu", ".cuh", ".c", ".cc", ".cpp", ".h", ".hpp")
+
+#: Of code that stands in no function.
+TOP = "(top level)"
+
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+
+
+class SimilarityError(Exception):
+    """Nothing can be compared; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token: its character, how it is written, its line from 1 and its column from 0."""
+
+    symbol: str
+    text: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A function, or a line or declaration outside: tokens `start` up to `end`, not in it."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """What students were given of a file.
+
+    Attributes:
+        pieces: name of a function -> its symbols.
+        hashes: of all its fingerprints.
+        wholes: the symbols of all its pieces, also of those between functions.
+        tasks: name of a function -> the task that is to be written there.
+    """
+
+    pieces: dict[str, str] = field(default_factory=dict)
+    hashes: frozenset[int] = frozenset()
+    wholes: frozenset[str] = frozenset()
+    tasks: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """A student's file, ready to be compared.
+
+    Attributes:
+        text: as it was handed in.
+        symbols: one character a token.
+        lines: of each token, from 1.
+        pieces: functions and what is between them, in order; together they are all tokens.
+        written: whether a token is the student's own.
+        starts, hashes: first token and hash of each fingerprint of what the student wrote.
+        cut: whether there were more than MOST_TOKENS tokens.
+    """
+
+    text: str
+    symbols: str
+    lines: Numbers
+    pieces: list[Piece]
+    written: Mask
+    starts: Numbers
+    hashes: Numbers
+    cut: bool = False
+
+
+# --- tokens ---------------------------------------------------------------------------------------
+
+
+def tokens(text: str, name: str) -> list[Token]:
+    """The tokens of a file by its name: Python, or C++ with CUDA, else as pygments knows it."""
+    found: list[Token] = []
+    line, column = 1, 0
+    for kind, value in _lexer(name).get_tokens(text):
+        symbol = _symbol(kind, value)
+        joins = found and symbol in ("S", "T") and found[-1].symbol == symbol
+        if symbol and not joins:
+            found.append(Token(symbol, value, line, column))
+        breaks = value.count("\n")
+        line += breaks
+        column = len(value) - value.rfind("\n") - 1 if breaks else column + len(value)
+        if len(found) > MOST_TOKENS:
+            break
+    return found
+
+
+@lru_cache(maxsize=8)
+def _lexer(name: str) -> Any:
+    from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
+    from pygments.util import ClassNotFound
+
+    # Nothing may be stripped: lines must stay where they are.
+    options = {"stripnl": False, "ensurenl": False}
+    if name.endswith(_PYTHON):
+        return get_lexer_by_name("python", **options)
+    if name.endswith(_CUDA):
+        return get_lexer_by_name("cuda", **options)
+    try:
+        return get_lexer_for_filename(name, **options)
+    except ClassNotFound:
+        return get_lexer_by_name("text", **options)
+
+
+def _symbol(kind: Any, value: str) -> str:
+    """The character of a token; "" for what is passed over."""
+    from pygments.token import Comment, Keyword, Name, Number, String, Text
+
+    if kind in Comment or kind in Text or kind in String.Doc or value in _PASSED_OVER:
+        return ""
+    if kind in String:
+        return "S"
+    if kind in Number:
+        return "N"
+    if kind in Keyword.Type:
+        return "T" if not value.startswith("__") else _own(value)
+    if kind in Name and kind not in Name.Builtin and not value.startswith("__"):
+        return "V"
+    return value if len(value) == 1 else _own(value)
+
+
+@lru_cache(maxsize=4096)
+def _own(value: str) -> str:
+    """A character for a word, the same in every run; beyond those that source text begins with."""
+    return chr(0x10000 + zlib.crc32(value.encode("utf-8", "replace")) % 0x100000)
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def pieces(found: Sequence[Token], name: str) -> list[Piece]:
+    """The functions of a file and what lies between them, without a gap. It need not compile."""
+    spans = _python_spans(found) if name.endswith(_PYTHON) else _cuda_spans(found)
+    result: list[Piece] = []
+    end = 0
+    for title, start, stop in spans:
+        if start == stop:
+            continue
+        if start > end:
+            result.append(Piece(TOP, end, start))
+        result.append(Piece(title, start, stop))
+        end = stop
+    if end < len(found):
+        result.append(Piece(TOP, end, len(found)))
+    return result
+
+
+def _python_spans(found: Sequence[Token]) -> Iterator[tuple[str, int, int]]:
+    """Functions that stand in no other one, by indentation, with their classes in the name; and
+    lines that stand in none."""
+    classes: list[tuple[int, str]] = []
+    begun: tuple[str, int, int] | None = None  # name, first token, column
+    last = 0
+    for index in _line_starts(found):
+        token = found[index]
+        if begun and token.column > begun[2]:
+            continue
+        yield (*(begun[:2] if begun else (TOP, last)), index)
+        begun, last = None, index
+        classes = [each for each in classes if each[0] < token.column]
+        word = index + (token.text == "async")
+        if word + 1 < len(found) and found[word].text in ("def", "class"):
+            title = found[word + 1].text
+            if found[word].text == "class":
+                classes.append((token.column, title))
+            else:
+                names = [*(name for _, name in classes), title]
+                begun = ".".join(names), index, token.column
+    yield (*(begun[:2] if begun else (TOP, last)), len(found))
+
+
+def _line_starts(found: Sequence[Token]) -> Iterator[int]:
+    """Tokens that begin a line, outside of brackets."""
+    depth, line = 0, 0
+    for index, token in enumerate(found):
+        if token.line != line and depth == 0:
+            yield index
+        line = token.line
+        depth = max(0, depth + (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}")))
+
+
+def _cuda_spans(found: Sequence[Token]) -> Iterator[tuple[str, int, int]]:
+    """What has a head with a parenthesis and a body in braces, and other declarations. Into
+    extern "C" { and namespace { this looks inside."""
+    start, depth, title = 0, 0, ""
+    for index, token in enumerate(found):
+        if depth == 0 and token.text in (";", "}"):
+            yield TOP, start, index + 1
+            start = index + 1
+        elif token.text == "{":
+            if depth == 0:
+                head = found[start:index]
+                if not head or head[0].text in ("extern", "namespace") and "(" not in _texts(head):
+                    start = index + 1
+                    continue
+                title = _title(head)
+            depth += 1
+        elif token.text == "}" and depth:
+            depth -= 1
+            if depth == 0:
+                if title:
+                    yield title, start, index + 1
+                start = index + 1
+    if depth and title:
+        yield title, start, len(found)
+
+
+def _texts(some: Sequence[Token]) -> list[str]:
+    return [token.text for token in some]
+
+
+def _title(head: Sequence[Token]) -> str:
+    """The name before the first parenthesis that follows one; "" if this is no function."""
+    for one, two in pairwise(head):
+        if two.text == "(" and re.fullmatch(r"(?!__)\w+", one.text):
+            return one.text
+    return ""
+
+
+# --- fingerprints ---------------------------------------------------------------------------------
+
+
+def skeleton(text: str, name: str) -> Skeleton:
+    """What is given of a file, from the skeleton's."""
+    found = tokens(text, name)
+    symbols, parts = _symbols(found), pieces(found, name)
+    starts, hashes = _grams(symbols, parts, np.ones(len(found), bool))
+    todo = [
+        (text.count("\n", 0, match.start()) + 1, match[1])
+        for match in re.finditer(r"TODO \(task (\d+\.\d+)\)", text)
+    ]
+    bounds = {p.name: (found[p.start].line, found[p.end - 1].line) for p in parts if p.name != TOP}
+    return Skeleton(
+        {part.name: symbols[part.start : part.end] for part in reversed(parts) if part.name != TOP},
+        frozenset(hashes.tolist()),
+        frozenset(symbols[part.start : part.end] for part in parts),
+        {n: task for n, (a, b) in bounds.items() for line, task in todo if a <= line <= b},
+    )
+
+
+def fingerprint(text: str, name: str, given: Skeleton) -> Fingerprint:
+    """A student's file. `name` is its path in the skeleton, which tells the language."""
+    text = re.sub("\r\n?", "\n", text)
+    found = tokens(text, name)
+    cut = len(found) > MOST_TOKENS
+    found = found[:MOST_TOKENS]
+    symbols, parts = _symbols(found), pieces(found, name)
+    written = _written(symbols, parts, given)
+    starts, hashes = _grams(symbols, parts, written)
+    lines = np.array([token.line for token in found], np.int64)
+    return Fingerprint(text, symbols, lines, parts, written, starts, hashes, cut)
+
+
+def _symbols(found: Sequence[Token]) -> str:
+    return "".join(token.symbol for token in found)
+
+
+def _written(symbols: str, parts: Sequence[Piece], given: Skeleton) -> Mask:
+    """Which tokens are not given: in no piece of the skeleton that stands here whole, not the
+    beginning or the end of its function of that name, and in no fingerprint of it anywhere."""
+    written = np.ones(len(symbols), bool)
+    for part in parts:
+        own, theirs = symbols[part.start : part.end], given.pieces.get(part.name, "")
+        if own in given.wholes:
+            written[part.start : part.end] = False
+            continue
+        head = _common(own, theirs)
+        tail = min(_common(own[::-1], theirs[::-1]), len(own) - head)
+        written[part.start : part.start + head] = False
+        written[part.end - tail : part.end] = False
+    if given.hashes:
+        starts, hashes = _grams(symbols, parts, np.ones(len(symbols), bool))
+        for start, value in zip(starts.tolist(), hashes.tolist(), strict=True):
+            if value in given.hashes:
+                written[start : start + K] = False
+    return written
+
+
+def _common(one: str, two: str) -> int:
+    """The length of the beginning that two strings share."""
+    pairs = enumerate(zip(one, two, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(two)))
+
+
+def _grams(symbols: str, parts: Sequence[Piece], written: Mask) -> tuple[Numbers, Numbers]:
+    """(first tokens, hashes) of the fingerprints that lie in one piece and in `written` alone."""
+    if len(symbols) < K:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    print_ = copydetect_print(symbols)
+    all_hashes = np.zeros(len(symbols) - K + 1, np.int64)
+    for value, places in print_.hash_idx.items():
+        all_hashes[places] = value
+    piece = np.zeros(len(symbols), np.int64)
+    for number, part in enumerate(parts):
+        piece[part.start : part.end] = number
+    own = np.concatenate([[0], np.cumsum(written)])
+    whole = own[K:] - own[:-K] == K
+    starts = np.flatnonzero(whole & (piece[: len(whole)] == piece[K - 1 :]))
+    return starts.astype(np.int64), all_hashes[starts]
+
+
+def copydetect_print(symbols: str) -> Any:
+    """copydetect's fingerprints of a string, all of them: a window of 1 drops none. Wider windows
+    choose by Python's hash of a string, which differs from run to run.
+
+    Raises:
+        SimilarityError: copydetect is not installed.
+    """
+    try:
+        from copydetect import CodeFingerprint  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise SimilarityError(
+            "copydetect is not installed; hint: pip install 'dlsys-kit[similarity]'"
+        ) from error
+    return CodeFingerprint("", K, 1, filter=False, fp=io.StringIO(symbols, newline=""))
+
+
+# --- shared passages ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Passage:
+    """The same `length` tokens in two files, from token `first` of one and `second` of the other.
+
+    `hashes` are those of the fingerprints in it.
+    """
+
+    first: int
+    second: int
+    length: int
+    hashes: tuple[int, ...] = ()
+
+
+def passages(one: Fingerprint, two: Fingerprint) -> list[Passage]:
+    """What both wrote alike, each token at most once, in the order of the first file. Where there
+    is a choice: the longest, then the one in the function of that name."""
+    places: dict[int, list[int]] = {}
+    for start, value in zip(two.starts.tolist(), two.hashes.tolist(), strict=True):
+        places.setdefault(value, []).append(start)
+    values = dict(zip(one.starts.tolist(), one.hashes.tolist(), strict=True))
+    reach_one, reach_two = _reaches(one), _reaches(two)
+    used, found, free = np.zeros(len(two.symbols), bool), list[Passage](), 0
+    for start, value in values.items():
+        if start < free or value not in places:
+            continue
+        best = (0, False, 0)
+        for other in places[value][:64]:  # a text of one repeated line has thousands
+            length = _extent(one, two, start, other, min(reach_one[start], reach_two[other]), used)
+            same = _piece_name(one, start) == _piece_name(two, other)
+            best = max(best, (length, same, -other))
+        length, other = best[0], -best[2]
+        if length >= K:
+            inside = [values[at] for at in range(start, start + length - K + 1) if at in values]
+            found.append(Passage(start, other, length, tuple(inside)))
+            used[other : other + length] = True
+            free = start + length
+    return found
+
+
+def _reaches(file: Fingerprint) -> dict[int, int]:
+    """For each first token of a fingerprint: tokens to the end of its run in its piece."""
+    ends: dict[int, int] = {}
+    stop = -1
+    piece_ends = np.zeros(len(file.symbols) + 1, np.int64)
+    for part in file.pieces:
+        piece_ends[part.start : part.end] = part.end
+    for start in file.starts.tolist():
+        if start >= stop:
+            last = int(piece_ends[start])
+            gaps = np.flatnonzero(~file.written[start:last])
+            stop = start + int(gaps[0]) if len(gaps) else last
+        ends[start] = stop - start
+    return ends
+
+
+def _extent(
+    one: Fingerprint, two: Fingerprint, start: int, other: int, most: int, used: Mask
+) -> int:
+    taken = np.flatnonzero(used[other : other + most])
+    most = int(taken[0]) if len(taken) else most
+    return _common(one.symbols[start : start + most], two.symbols[other : other + most])
+
+
+def _piece_name(file: Fingerprint, token: int) -> str:
+    return piece_of(file, token).name
+
+
+def piece_of(file: Fingerprint, token: int) -> Piece:
+    """The piece that a token stands in."""
+    return next(part for part in file.pieces if part.start <= token < part.end)

@@ -1,0 +1,440 @@
+"""How alike the submissions of a class are, beside how alike they are on the whole. A measure.
+
+Everybody solves the same small tasks, so much is alike that nobody copied. What many have counts
+little: the weight of a fingerprint (grader.fingerprint) falls from 1, where two submissions have
+it, to nearly 0, where all have. The likeness of two submissions is the weight that they share in
+proportion to the mean weight of what each wrote: 1 for the same, whatever the names and the order
+of the functions.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from grader import __version__
+from grader.archive import IGNORED, SubmissionError
+from grader.build import PRISTINE
+from grader.classbook import read_classbook
+from grader.fingerprint import MOST_TOKENS, Fingerprint, SimilarityError, fingerprint, skeleton
+from grader.printable import printable
+from grader.submission import ARCHIVE_NAMES, load_submission
+
+SCHEMA = "dlsys-grader-similarity/1"
+
+#: Pairs that share less than the weight of this many rare fingerprints say too little.
+LITTLE = 40
+#: A class of fewer pairs does not tell what is usual.
+USUAL_PAIRS = 20
+#: The least weight, of a fingerprint that everybody has.
+_COMMON = 0.05
+#: The weights of a smaller class fall as those of one of this size: four are no custom.
+_SMALL_CLASS = 20
+#: The least spread of likenesses, against which a class of one mould would look odd.
+_SPREAD = 0.01
+#: Fingerprints that are compared at a time; bounds the memory.
+_BLOCK = 2048
+
+Numbers = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Work:
+    """One submission: of a student, or of several who handed it in together.
+
+    Attributes:
+        label: who, for people.
+        students: the ids of the students.
+        source: where it lies.
+        year: "" for this year's, else the name of the folder it was found in.
+        files: path in the skeleton -> what can be compared of it.
+        digests: path -> SHA-256 of the file, where it is not the skeleton's.
+    """
+
+    label: str
+    students: tuple[str, ...]
+    source: Path
+    year: str = ""
+    files: dict[str, Fingerprint] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What is usual: median and spread (1.4826 times the median distance from it, which is the
+    standard deviation of a normal distribution) of this year's pairs; `bars` counts pairs in 50
+    steps of likeness."""
+
+    pairs: int
+    median: float
+    spread: float
+    bars: list[int]
+
+    def distance(self, likeness: float) -> float | None:
+        """How many spreads above the median; None if too few pairs tell what is usual."""
+        return (likeness - self.median) / self.spread if self.pairs >= USUAL_PAIRS else None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two submissions.
+
+    Attributes:
+        place: among all pairs, from 1.
+        likeness: from 0 to 1.
+        distance: from what is usual, see Usual.
+        above: share of this year's pairs that are less alike.
+        shared: the weight that they share, in fingerprints.
+        files: path -> (likeness, distance).
+        identical: paths of files that are the same byte by byte.
+        same_student: whether a student has a part in both, as one who repeats the course.
+    """
+
+    place: int
+    first: Work
+    second: Work
+    likeness: float
+    distance: float | None
+    above: float
+    shared: float
+    files: dict[str, tuple[float, float | None]]
+    identical: list[str]
+    same_student: bool
+
+    @property
+    def says_little(self) -> bool:
+        """Whether so little is shared that the likeness says next to nothing."""
+        return self.shared < LITTLE
+
+
+@dataclass
+class Similarity:
+    """All pairs of a class.
+
+    Attributes:
+        works: what was compared, this year's first.
+        unreadable: (who, why) of what could not be.
+        empty: who wrote nothing that can be compared.
+        notes: what else was odd, in sentences.
+        usual: path -> what is usual of that file; "" -> of the submissions.
+        tasks: path -> name of a function -> its task.
+        owners: path -> fingerprint -> number of submissions that have it.
+    """
+
+    files: tuple[str, ...]
+    works: list[Work]
+    unreadable: list[tuple[str, str]]
+    empty: list[str]
+    notes: list[str]
+    usual: dict[str, Usual]
+    tasks: dict[str, dict[str, str]]
+    owners: dict[str, dict[int, int]]
+    _firsts: Places
+    _seconds: Places
+    _likeness: dict[str, Numbers]
+    _shared: Numbers
+
+    def __len__(self) -> int:
+        return len(self._firsts)
+
+    def pairs(self, at_least: float = 0.0) -> Iterator[Pair]:
+        """The pairs of at least that likeness, the most alike first; those that say little last."""
+        whole = self._likeness[""]
+        own = np.sort(whole[self._seconds < self.this_year])
+        for place, index in enumerate(np.lexsort((-whole, self._shared < LITTLE)).tolist(), 1):
+            if whole[index] >= at_least:
+                yield self._pair(place, index, own)
+
+    @property
+    def this_year(self) -> int:
+        """How many of the works are this year's."""
+        return sum(not work.year for work in self.works)
+
+    def _pair(self, place: int, index: int, own: Numbers) -> Pair:
+        one, two = self.works[self._firsts[index]], self.works[self._seconds[index]]
+        likeness = {name: float(values[index]) for name, values in self._likeness.items()}
+        below = float(np.searchsorted(own, likeness[""])) / max(1, len(own))
+        return Pair(
+            place,
+            one,
+            two,
+            likeness[""],
+            self.usual[""].distance(likeness[""]),
+            below,
+            float(self._shared[index]),
+            {name: (likeness[name], self.usual[name].distance(likeness[name]))
+             for name in self.files},
+            [n for n in self.files if n in one.digests and one.digests[n] == two.digests.get(n)],
+            bool(set(one.students) & set(two.students)),
+        )  # fmt: skip
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def find_works(path: Path, year: str = "") -> tuple[list[Work], list[str]]:
+    """(the submissions of a folder, what is odd about it): those of the results of a class, with
+    students who share a source together, or each folder and archive in it.
+
+    Raises:
+        SimilarityError: it is no folder, or has none.
+        StoredError: the results are damaged.
+    """
+    if not path.is_dir():
+        raise SimilarityError(f"{printable(path)} is no folder; hint: results, or submissions")
+    if (path / "class.json").is_file():
+        return _of_results(path, year)
+    works, notes = [], []
+    for child in sorted(path.iterdir()):
+        if child.name.startswith(".") or child.name in IGNORED:
+            continue
+        if child.is_dir() or child.name.lower().endswith(ARCHIVE_NAMES):
+            works.append(Work(child.name, (_student(child.name),), child, year))
+        else:
+            notes.append(f"passed over: {child.name} in {path} is no folder and no archive")
+    if not works:
+        raise SimilarityError(f"{printable(path)} holds no folder and no archive")
+    return works, notes
+
+
+def _student(name: str) -> str:
+    for ending in (*ARCHIVE_NAMES, ".tar"):
+        if name.lower().endswith(ending):
+            name = name[: -len(ending)]
+    return name
+
+
+def _of_results(path: Path, year: str) -> tuple[list[Work], list[str]]:
+    book, works = read_classbook(path), dict[Path, Work]()
+    for entry in book.entries:
+        if not entry.source:
+            continue
+        source = Path(entry.source)
+        label = f"{entry.name} ({entry.student})" if entry.name else entry.student
+        before = works.get(source.absolute())
+        labels = f"{before.label}, {label}" if before else label
+        students = (*before.students, entry.student) if before else (entry.student,)
+        works[source.absolute()] = Work(labels, students, source, year)
+    if not works:
+        raise SimilarityError(f"{printable(path)}: nobody of this class handed anything in")
+    return list(works.values()), []
+
+
+def compare(
+    folders: Sequence[Path],
+    earlier: Sequence[Path],
+    files: Sequence[str],
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    pristine: Path = PRISTINE,
+) -> Similarity:
+    """Reads this year's submissions and earlier ones, and compares this year's with all.
+
+    Args:
+        files: paths of the files with holes in the skeleton, `pristine`.
+        progress: is told how many submissions of how many were read.
+
+    Raises:
+        SimilarityError: there are fewer than two submissions that can be compared.
+    """
+    works, notes = list[Work](), list[str]()
+    for folder, year in [*((f, "") for f in folders), *((f, f.resolve().name) for f in earlier)]:
+        more, odd = find_works(folder, year)
+        works, notes = works + more, notes + odd
+    given = {name: skeleton(_given_text(pristine / name), name) for name in files}
+    read, unreadable, empty = list[Work](), list[tuple[str, str]](), list[str]()
+    for done, work in enumerate(_once(works)):
+        progress(done, len(works))
+        try:
+            taken = load_submission(work.source, files, pristine).taken
+        except SubmissionError as error:
+            unreadable.append((work.label, str(error)))
+            continue
+        prints = {n: fingerprint(_decoded(taken[n]), n, given[n]) for n in files if n in taken}
+        for name in (name for name, print_ in prints.items() if print_.cut):
+            notes.append(f"{work.label}: {name} is compared up to its token {MOST_TOKENS:,}")
+        digests = {n: hashlib.sha256(taken[n]).hexdigest() for n in prints
+                   if taken[n] != (pristine / n).read_bytes()}  # fmt: skip
+        if any(len(print_.hashes) for print_ in prints.values()):
+            read.append(Work(work.label, work.students, work.source, work.year, prints, digests))
+        else:
+            empty.append(work.label)
+    progress(len(works), len(works))
+    if len(read) < 2 or read[0].year:
+        raise SimilarityError(
+            f"{len(read)} of {len(works)} submissions can be compared, too few; "
+            f"{len(unreadable)} can't be read, {len(empty)} hold nothing that a student wrote"
+        )
+    tasks = {name: each.tasks for name, each in given.items()}
+    return _measure(tuple(files), read, unreadable, empty, notes, tasks)
+
+
+def _once(works: Sequence[Work]) -> list[Work]:
+    """Each source once, this year's first: a folder may be named twice."""
+    return list({work.source.resolve(): work for work in reversed(works)}.values())[::-1]
+
+
+def _given_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SimilarityError(f"the skeleton lacks {path}: {error.strerror}") from error
+
+
+def _decoded(content: bytes) -> str:
+    return content.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+def _measure(
+    files: tuple[str, ...],
+    works: list[Work],
+    unreadable: list[tuple[str, str]],
+    empty: list[str],
+    notes: list[str],
+    tasks: dict[str, dict[str, str]],
+) -> Similarity:
+    """All pairs. Numbers of works squared are in memory, and a block of fingerprints."""
+    count, rows = len(works), sum(not work.year for work in works)
+    firsts, seconds = np.nonzero(np.arange(rows)[:, None] < np.arange(count)[None, :])
+    likeness, owners = dict[str, Numbers](), dict[str, dict[int, int]]()
+    all_shared, all_totals = np.zeros((rows, count)), np.zeros(count)
+    for name in files:
+        shared, totals, owners[name] = _shared_weights(works, name, rows)
+        likeness[name] = _proportion(shared, totals)[firsts, seconds]
+        all_shared += shared
+        all_totals += totals
+    likeness[""] = _proportion(all_shared, all_totals)[firsts, seconds]
+    own = seconds < rows
+    usual = {name: _usual(values[own]) for name, values in likeness.items()}
+    shared = all_shared[firsts, seconds]
+    return Similarity(files, works, unreadable, empty, notes, usual, tasks, owners,
+                      firsts, seconds, likeness, shared)  # fmt: skip
+
+
+def _shared_weights(
+    works: Sequence[Work], name: str, rows: int
+) -> tuple[Numbers, Numbers, dict[int, int]]:
+    """(weight that each of the first `rows` works shares with each, weight of each, how many
+    works have a fingerprint, of those that at least two have)."""
+    prints = [np.unique(w.files[name].hashes) if name in w.files else np.zeros(0, np.int64)
+              for w in works]  # fmt: skip
+    known, index, had = np.unique(
+        np.concatenate(prints), return_inverse=True, return_counts=True
+    )
+    who = np.repeat(np.arange(len(works)), [len(each) for each in prints])
+    weights = _weights(had, len(works))
+    totals = np.bincount(who, weights[index], len(works))
+    column = np.cumsum(had > 1) - 1  # among the fingerprints that somebody shares
+    kept = had[index] > 1
+    who, place, weight = who[kept], column[index[kept]], np.sqrt(weights[index[kept]])
+    order = np.argsort(place, kind="stable")
+    who, place, weight = who[order], place[order], weight[order]
+    shared = np.zeros((rows, len(works)))
+    for begin in range(0, int(np.sum(had > 1)), _BLOCK):
+        span = slice(*np.searchsorted(place, [begin, begin + _BLOCK]))
+        block = np.zeros((len(works), _BLOCK))
+        block[who[span], place[span] - begin] = weight[span]
+        shared += block[:rows] @ block.T
+    many = had > 1
+    return shared, totals, dict(zip(known[many].tolist(), had[many].tolist(), strict=True))
+
+
+def _weights(had: Places, works: int) -> Numbers:
+    """1 for what two works have, falling with the logarithm to _COMMON for what all have."""
+    most = math.log(max(works, _SMALL_CLASS) / 2)
+    return np.maximum(_COMMON, 1 - np.log(np.maximum(had, 2) / 2) / most)
+
+
+def _proportion(shared: Numbers, totals: Numbers) -> Numbers:
+    mean = (totals[: len(shared), None] + totals[None, :]) / 2
+    return np.minimum(1.0, shared / np.maximum(mean, 1e-9))
+
+
+def _usual(values: Numbers) -> Usual:
+    if not len(values):
+        return Usual(0, 0.0, _SPREAD, [0] * 50)
+    median = float(np.median(values))
+    spread = 1.4826 * float(np.median(np.abs(values - median)))
+    bars = np.histogram(values, 50, (0.0, 1.0))[0].tolist()
+    return Usual(len(values), median, max(spread, _SPREAD), bars)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def to_json(result: Similarity, at_least: float = 0.0) -> str:
+    """All pairs of at least that likeness, with what is usual in the class."""
+    values = {
+        "schema": SCHEMA,
+        "grader": __version__,
+        "meaning": "a measure of likeness, no verdict",
+        "submissions": len(result.works),
+        "earlier": len(result.works) - result.this_year,
+        "pairs_compared": len(result),
+        "usual": {name or "all": {"pairs": u.pairs, "median": round(u.median, 4),
+                                  "spread": round(u.spread, 4)}
+                  for name, u in result.usual.items()},
+        "unreadable": [{"who": who, "why": why} for who, why in result.unreadable],
+        "empty": result.empty,
+        "notes": result.notes,
+        "pairs": [_values(pair) for pair in result.pairs(at_least)],
+    }  # fmt: skip
+    return json.dumps(values, indent=1) + "\n"
+
+
+def _values(pair: Pair) -> dict[str, Any]:
+    return {
+        "place": pair.place,
+        "first": list(pair.first.students),
+        "second": list(pair.second.students),
+        "second_year": pair.second.year,
+        "likeness": round(pair.likeness, 4),
+        "distance": _rounded(pair.distance),
+        "above": round(pair.above, 4),
+        "shared": round(pair.shared, 1),
+        "says_little": pair.says_little,
+        "same_student": pair.same_student,
+        "identical": pair.identical,
+        "files": {name: {"likeness": round(value, 4), "distance": _rounded(distance)}
+                  for name, (value, distance) in pair.files.items()},
+    }  # fmt: skip
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)
+
+
+def to_csv(result: Similarity, at_least: float = 0.0) -> str:
+    """A line a pair. Cells that a spreadsheet would take for a formula begin with an apostrophe."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["place", "first", "second", "second_year", "likeness", "distance", "above",
+                     "shared", "says_little", "same_student", "identical", *map(_cell, result.files)])  # fmt: skip
+    for pair in result.pairs(at_least):
+        distance = _rounded(pair.distance)
+        writer.writerow([
+            pair.place, _cell(pair.first.label), _cell(pair.second.label),
+            _cell(pair.second.year), round(pair.likeness, 4),
+            "" if distance is None else distance, round(pair.above, 4), round(pair.shared, 1),
+            "yes" if pair.says_little else "", "yes" if pair.same_student else "",
+            _cell(" ".join(pair.identical)), *(round(v, 4) for v, _ in pair.files.values()),
+        ])  # fmt: skip
+    return text.getvalue()
+
+
+def _cell(text: str) -> str:
+    safe = printable(text).replace("\n", " ").replace("\t", " ")
+    return f"'{safe}" if safe[:1] in ("=", "+", "-", "@") else safe
