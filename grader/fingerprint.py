@@ -355,6 +355,25 @@ def copydetect_print(symbols: str) -> Any:
     return CodeFingerprint("", K, 1, filter=False, fp=io.StringIO(symbols, newline=""))
 
 
+def copied_shares(one: Fingerprint, two: Fingerprint) -> tuple[float, float]:
+    """copydetect's own measure: the share of what each wrote that the other has too, from 0 to 1.
+    It knows nothing of a class; it tells who has all of the other's work, and more."""
+    from copydetect import compare_files
+    from copydetect.utils import get_token_coverage  # type: ignore[import-untyped]
+
+    prints = []
+    for file in (one, two):
+        print_ = copydetect_print(file.symbols)
+        print_.hash_idx = {}
+        for start, value in zip(file.starts.tolist(), file.hashes.tolist(), strict=True):
+            print_.hash_idx.setdefault(value, []).append(start)
+        print_.hashes = set(print_.hash_idx)
+        print_.token_coverage = max(1, get_token_coverage(print_.hash_idx, K, len(file.symbols)))
+        prints.append(print_)
+    _, (first, second), _ = compare_files(*prints)
+    return min(1.0, float(first)), min(1.0, float(second))
+
+
 # --- shared passages ------------------------------------------------------------------------------
 
 

@@ -87,16 +87,34 @@ class Usual:
 
 
 @dataclass(frozen=True)
+class Likeness:
+    """Of two submissions, or of one of their files.
+
+    Attributes:
+        value: from 0 to 1.
+        distance: from what is usual, see Usual.
+        place: among all pairs, from 1; 0 where it says little.
+        shared: the weight that they share, in fingerprints.
+    """
+
+    value: float
+    distance: float | None
+    place: int
+    shared: float
+
+    @property
+    def says_little(self) -> bool:
+        """Whether so little is shared that the value says next to nothing."""
+        return self.shared < LITTLE
+
+
+@dataclass(frozen=True)
 class Pair:
     """Two submissions.
 
     Attributes:
-        place: among all pairs, from 1.
-        likeness: from 0 to 1.
-        distance: from what is usual, see Usual.
-        above: share of this year's pairs that are less alike.
-        shared: the weight that they share, in fingerprints.
-        files: path -> (likeness, distance).
+        place: in the list of pairs, from 1.
+        whole: of all files together; files: path -> of one.
         identical: paths of files that are the same byte by byte.
         same_student: whether a student has a part in both, as one who repeats the course.
     """
@@ -104,18 +122,15 @@ class Pair:
     place: int
     first: Work
     second: Work
-    likeness: float
-    distance: float | None
-    above: float
-    shared: float
-    files: dict[str, tuple[float, float | None]]
+    whole: Likeness
+    files: dict[str, Likeness]
     identical: list[str]
     same_student: bool
 
     @property
     def says_little(self) -> bool:
-        """Whether so little is shared that the likeness says next to nothing."""
-        return self.shared < LITTLE
+        """Whether that is so of the whole and of each file."""
+        return self.whole.says_little and all(each.says_little for each in self.files.values())
 
 
 @dataclass
@@ -143,41 +158,49 @@ class Similarity:
     _firsts: Places
     _seconds: Places
     _likeness: dict[str, Numbers]
-    _shared: Numbers
+    _shared: dict[str, Numbers]
+    _places: dict[str, Places]
 
     def __len__(self) -> int:
         return len(self._firsts)
 
     def pairs(self, at_least: float = 0.0) -> Iterator[Pair]:
-        """The pairs of at least that likeness, the most alike first; those that say little last."""
-        whole = self._likeness[""]
-        own = np.sort(whole[self._seconds < self.this_year])
-        for place, index in enumerate(np.lexsort((-whole, self._shared < LITTLE)).tolist(), 1):
-            if whole[index] >= at_least:
-                yield self._pair(place, index, own)
+        """The pairs of at least that likeness in the whole or in a file. The most alike come
+        first: by the best place in the whole and in each file, for one file alone may be copied.
+        Those that say little come last."""
+        best = np.min([np.where(p > 0, p, len(self) + 1) for p in self._places.values()], axis=0)
+        most = np.max(list(self._likeness.values()), axis=0)
+        for place, index in enumerate(np.lexsort((-self._likeness[""], best)).tolist(), 1):
+            if most[index] >= at_least:
+                yield self._pair(place, index)
 
     @property
     def this_year(self) -> int:
         """How many of the works are this year's."""
         return sum(not work.year for work in self.works)
 
-    def _pair(self, place: int, index: int, own: Numbers) -> Pair:
+    def weight(self, name: str, hashes: Sequence[int]) -> float:
+        """What fingerprints of a file weigh together."""
+        had = np.array([self.owners[name].get(value, 1) for value in hashes])
+        return float(np.sum(_weights(had, len(self.works))))
+
+    def _pair(self, place: int, index: int) -> Pair:
         one, two = self.works[self._firsts[index]], self.works[self._seconds[index]]
-        likeness = {name: float(values[index]) for name, values in self._likeness.items()}
-        below = float(np.searchsorted(own, likeness[""])) / max(1, len(own))
         return Pair(
             place,
             one,
             two,
-            likeness[""],
-            self.usual[""].distance(likeness[""]),
-            below,
-            float(self._shared[index]),
-            {name: (likeness[name], self.usual[name].distance(likeness[name]))
-             for name in self.files},
+            self._one("", index),
+            {name: self._one(name, index) for name in self.files},
             [n for n in self.files if n in one.digests and one.digests[n] == two.digests.get(n)],
             bool(set(one.students) & set(two.students)),
-        )  # fmt: skip
+        )
+
+    def _one(self, name: str, index: int) -> Likeness:
+        value = float(self._likeness[name][index])
+        distance = self.usual[name].distance(value)
+        shared = float(self._shared[name][index])
+        return Likeness(value, distance, int(self._places[name][index]), shared)
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -309,19 +332,24 @@ def _measure(
     """All pairs. Numbers of works squared are in memory, and a block of fingerprints."""
     count, rows = len(works), sum(not work.year for work in works)
     firsts, seconds = np.nonzero(np.arange(rows)[:, None] < np.arange(count)[None, :])
-    likeness, owners = dict[str, Numbers](), dict[str, dict[int, int]]()
-    all_shared, all_totals = np.zeros((rows, count)), np.zeros(count)
+    shared, totals, owners = dict[str, Numbers](), dict[str, Numbers](), dict[str, dict[int, int]]()
     for name in files:
-        shared, totals, owners[name] = _shared_weights(works, name, rows)
-        likeness[name] = _proportion(shared, totals)[firsts, seconds]
-        all_shared += shared
-        all_totals += totals
-    likeness[""] = _proportion(all_shared, all_totals)[firsts, seconds]
-    own = seconds < rows
-    usual = {name: _usual(values[own]) for name, values in likeness.items()}
-    shared = all_shared[firsts, seconds]
+        shared[name], totals[name], owners[name] = _shared_weights(works, name, rows)
+    shared[""], totals[""] = sum(shared.values()), sum(totals.values())  # type: ignore[assignment]
+    likeness = {n: _proportion(shared[n], totals[n])[firsts, seconds] for n in ("", *files)}
+    weights = {name: shared[name][firsts, seconds] for name in likeness}
+    usual = {name: _usual(values[seconds < rows]) for name, values in likeness.items()}
+    places = {name: _places(likeness[name], weights[name]) for name in likeness}
     return Similarity(files, works, unreadable, empty, notes, usual, tasks, owners,
-                      firsts, seconds, likeness, shared)  # fmt: skip
+                      firsts, seconds, likeness, weights, places)  # fmt: skip
+
+
+def _places(values: Numbers, shared: Numbers) -> Places:
+    """Places from 1, the same for equals; 0 for those that share little."""
+    enough = shared >= LITTLE
+    ordered = np.sort(values[enough].round(9))
+    more = len(ordered) - np.searchsorted(ordered, values.round(9), side="right")
+    return np.where(enough, more + 1, 0).astype(np.int64)
 
 
 def _shared_weights(
@@ -384,8 +412,8 @@ def to_json(result: Similarity, at_least: float = 0.0) -> str:
         "submissions": len(result.works),
         "earlier": len(result.works) - result.this_year,
         "pairs_compared": len(result),
-        "usual": {name or "all": {"pairs": u.pairs, "median": round(u.median, 4),
-                                  "spread": round(u.spread, 4)}
+        "usual": {name or "whole": {"pairs": u.pairs, "median": round(u.median, 4),
+                                    "spread": round(u.spread, 4)}
                   for name, u in result.usual.items()},
         "unreadable": [{"who": who, "why": why} for who, why in result.unreadable],
         "empty": result.empty,
@@ -401,36 +429,33 @@ def _values(pair: Pair) -> dict[str, Any]:
         "first": list(pair.first.students),
         "second": list(pair.second.students),
         "second_year": pair.second.year,
-        "likeness": round(pair.likeness, 4),
-        "distance": _rounded(pair.distance),
-        "above": round(pair.above, 4),
-        "shared": round(pair.shared, 1),
+        **_numbers(pair.whole),
         "says_little": pair.says_little,
         "same_student": pair.same_student,
         "identical": pair.identical,
-        "files": {name: {"likeness": round(value, 4), "distance": _rounded(distance)}
-                  for name, (value, distance) in pair.files.items()},
-    }  # fmt: skip
+        "files": {name: _numbers(likeness) for name, likeness in pair.files.items()},
+    }
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 2)
+def _numbers(likeness: Likeness) -> dict[str, float | None]:
+    distance = None if likeness.distance is None else round(likeness.distance, 2)
+    return {"likeness": round(likeness.value, 4), "distance": distance,
+            "place_in_likeness": likeness.place or None, "shared": round(likeness.shared, 1)}  # fmt: skip
 
 
 def to_csv(result: Similarity, at_least: float = 0.0) -> str:
     """A line a pair. Cells that a spreadsheet would take for a formula begin with an apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["place", "first", "second", "second_year", "likeness", "distance", "above",
-                     "shared", "says_little", "same_student", "identical", *map(_cell, result.files)])  # fmt: skip
+    writer.writerow(["place", "first", "second", "second_year", "likeness", "distance", "shared",
+                     "says_little", "same_student", "identical", *map(_cell, result.files)])  # fmt: skip
     for pair in result.pairs(at_least):
-        distance = _rounded(pair.distance)
+        whole = _numbers(pair.whole)
         writer.writerow([
             pair.place, _cell(pair.first.label), _cell(pair.second.label),
-            _cell(pair.second.year), round(pair.likeness, 4),
-            "" if distance is None else distance, round(pair.above, 4), round(pair.shared, 1),
+            _cell(pair.second.year), whole["likeness"], whole["distance"], whole["shared"],
             "yes" if pair.says_little else "", "yes" if pair.same_student else "",
-            _cell(" ".join(pair.identical)), *(round(v, 4) for v, _ in pair.files.values()),
+            _cell(" ".join(pair.identical)), *(round(f.value, 4) for f in pair.files.values()),
         ])  # fmt: skip
     return text.getvalue()
 

@@ -29,7 +29,8 @@ sys.path[:0] = [str(KIT), str(KIT / "tests")]
 import similar_work  # noqa: E402
 
 from grader.rubric import load_rubric  # noqa: E402
-from grader.similarity import compare  # noqa: E402
+from grader.similarity import Similarity, compare  # noqa: E402
+from grader.similaritypage import to_html  # noqa: E402
 
 FILES = ("python/dlsys/autodiff.py", "src/gpu_op.cu")
 _HOLE = re.compile(
@@ -76,6 +77,27 @@ def disguised(files: dict[str, str], seed: int) -> dict[str, str]:
     chance = random.Random(seed)
     python, cuda = (files[name] for name in FILES)
     return {FILES[0]: disguised_python(python, chance), FILES[1]: disguised_cuda(cuda, chance)}
+
+
+def edited(files: dict[str, str], seed: int) -> dict[str, str]:
+    """A copy that is disguised and reworked: small things are written the other way, and every
+    eighth statement has another one before it."""
+    chance, changed = random.Random(seed), dict(files)
+    for name, text in files.items():
+        given = set((KIT / "assignment" / name).read_text().splitlines())
+        lines = []
+        for line in text.splitlines():
+            if line not in given:
+                for pattern, replacement, _ in similar_work.SWAPS:
+                    if chance.random() < 0.5:
+                        line = re.sub(pattern, replacement, line)
+                plain = re.match(r" {2,}(?=\w+(?:\[\w+\])? = )", line)
+                if plain and chance.random() < 0.125:
+                    own = "extra = dict()" if name.endswith(".py") else "bool extra = n == 3;"
+                    lines.append(plain[0] + own)
+            lines.append(line)
+        changed[name] = "\n".join(lines) + "\n"
+    return disguised(changed, seed)
 
 
 def disguised_python(text: str, chance: random.Random) -> str:
@@ -157,18 +179,22 @@ def _shuffled_cuda(text: str, chance: random.Random) -> str:
 # --- a class --------------------------------------------------------------------------------------
 
 
-def make_class(folder: Path, students: int, copies: int, seed: int) -> list[tuple[str, str]]:
-    """Submissions in `folder`; returns the pairs (original, disguised copy)."""
-    for number in range(students - copies):
+def make_class(folder: Path, students: int, copies: int, seed: int) -> dict[frozenset[str], str]:
+    """Submissions in `folder`; returns which two are a pair of original and copy, and what kind:
+    all disguised, reworked too, or of one file alone."""
+    alone, kinds = students - copies, {}
+    for number in range(alone):
         write(student(seed * 100_000 + number), folder / f"s{number:04}")
-    pairs = []
     for number in range(copies):
-        original = folder / f"s{number:04}"
-        files = {name: (original / name).read_text() for name in FILES}
-        copy = disguised(files, seed * 100_000 + number)
+        original, once = f"s{number:04}", seed * 100_000 + alone + number
+        files = {name: (folder / original / name).read_text() for name in FILES}
+        kind = ("disguised", "reworked", "one file")[number % 3]
+        copy = edited(files, once) if kind == "reworked" else disguised(files, once)
+        if kind == "one file":
+            copy[FILES[0]] = student(once)[FILES[0]]
         write(copy, folder / f"copy{number:04}")
-        pairs.append((original.name, f"copy{number:04}"))
-    return pairs
+        kinds[frozenset((original, f"copy{number:04}"))] = kind
+    return kinds
 
 
 def main() -> None:
@@ -177,28 +203,36 @@ def main() -> None:
     parser.add_argument("--students", type=int, default=300)
     parser.add_argument("--copies", type=int, default=12)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--page", type=Path, help="write the page there")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp())
     try:
-        planted = make_class(folder, options.students, options.copies, options.seed)
+        kinds = make_class(folder, options.students, options.copies, options.seed)
         began, cpu = time.monotonic(), time.process_time()
         result = compare([folder], [], load_rubric("default").files)
+        if options.page:
+            options.page.write_text(to_html(result, 30))
+            print(f"the page has {options.page.stat().st_size:,} bytes")
         print(f"{len(result.works)} submissions, {len(result):,} pairs: "
               f"{time.monotonic() - began:.1f} s, {time.process_time() - cpu:.1f} s of CPU, "
               f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")  # fmt: skip
-        wanted = {frozenset(pair) for pair in planted}
-        pairs = list(result.pairs())
-        is_copy = [frozenset((p.first.label, p.second.label)) in wanted for p in pairs]
-        for name, usual in result.usual.items():
-            values = [p.files[name][0] if name else p.likeness for p in pairs]
-            ours = [v for v, ours in zip(values, is_copy, strict=True) if ours]
-            others = sorted(v for v, ours in zip(values, is_copy, strict=True) if not ours)
-            print(f"{name or 'all'}: median {usual.median:.3f}, spread {usual.spread:.3f}; "
-                  f"copies {min(ours, default=0):.3f} to {max(ours, default=0):.3f}; "
-                  f"others up to {others[-1]:.3f}, 99.9% up to {others[int(0.999 * len(others))]:.3f}")  # fmt: skip
-        print(f"of the first {len(planted)} pairs, {sum(is_copy[: len(planted)])} are copies")
+        _figures(result, kinds)
     finally:
         shutil.rmtree(folder)
+
+
+def _figures(result: Similarity, kinds: dict[frozenset[str], str]) -> None:
+    """How the copies stand among the others."""
+    pairs = list(result.pairs())
+    kind = [kinds.get(frozenset((p.first.label, p.second.label)), "alone") for p in pairs]
+    for name, usual in result.usual.items():
+        print(f"{name or 'whole'}: median {usual.median:.3f}, spread {usual.spread:.3f}")
+        for each in sorted(set(kind)):
+            values = sorted((p.files[name] if name else p.whole).value
+                            for p, k in zip(pairs, kind, strict=True) if k == each)  # fmt: skip
+            print(f"  {each}: {values[0]:.3f} to {values[-1]:.3f}")
+    places = {k: [p.place for p, own in zip(pairs, kind, strict=True) if own == k] for k in kind}
+    print({k: v for k, v in places.items() if k != "alone"})
 
 
 if __name__ == "__main__":

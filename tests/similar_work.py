@@ -525,7 +525,7 @@ class Habit:
                                         "in[{i}] <= 0.0f ? 0.0f : g[{i}]"))  # fmt: skip
         self.out_first = chance.random() < 0.5
         self.way = {task: chance.random() for task in ("2.5", "2.10", "2.13")}
-        self.swaps = [swap for swap in _SWAPS if chance.random() < 0.4]
+        self.swaps = [swap for swap in SWAPS if chance.random() < 0.4]
 
     def write(self, task: str, number: int) -> str:
         """The code for hole `number` of a task."""
@@ -606,7 +606,7 @@ class Habit:
 
 
 #: Small things that can be written in two ways: (what, how else, at how many of the places).
-_SWAPS = (
+SWAPS = (
     (r"\+\+(\w+)\)", r"\1++)", 1.0),
     (r"(\w+)\+\+\)", r"\1 += 1)", 1.0),
     (r"(?m)^( *)(\w+) \+= (.*);$", r"\1\2 = \2 + \3;", 0.7),

@@ -1,0 +1,197 @@
+"""Writes what grader.similarity found as one HTML page: the pairs, and what they share.
+
+As in grader.html: nothing is loaded, nothing runs, and all text is made printable and escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from grader.fingerprint import K, TOP, Fingerprint, Passage, Piece, copied_shares, passages, piece_of
+from grader.html import _finalize
+from grader.similarity import LITTLE, Pair, Similarity, Usual
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+#: Functions that are shown of a pair, and lines of each: enough to look, and a page stays small.
+MOST_BLOCKS = 8
+MOST_LINES = 60
+_COLOURS = 6
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of code; `mark` is the number of the passage it belongs to, 0 if of none."""
+
+    number: int
+    text: str
+    mark: int
+    given: bool
+
+    @property
+    def colour(self) -> int:
+        """Of the mark, from 1."""
+        return (self.mark - 1) % _COLOURS + 1 if self.mark else 0
+
+
+@dataclass(frozen=True)
+class Block:
+    """Two functions that share passages.
+
+    Attributes:
+        file: path; first, second: names of the functions; task: what is to be written there.
+        tokens: how many they share; of: how many the student wrote in each.
+        owners: in how many submissions the passages stand, in the median.
+        weight: see grader.similarity.
+        left, right: lines; cut: whether there are more.
+    """
+
+    file: str
+    first: str
+    second: str
+    task: str
+    tokens: int
+    of: tuple[int, int]
+    owners: int
+    weight: float
+    left: list[Line]
+    right: list[Line]
+    cut: bool
+
+
+@dataclass(frozen=True)
+class View:
+    """A pair with what it shares. `shares`: file -> share of each one's work in the other's."""
+
+    pair: Pair
+    shares: dict[str, tuple[float, float]]
+    blocks: list[Block]
+    more: int
+
+
+def to_html(
+    result: Similarity,
+    top: int = 30,
+    at_least: float = 0.0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> str:
+    """The page, with the passages of the `top` pairs."""
+    pairs = list(islice(result.pairs(at_least), top))
+    views = []
+    for done, pair in enumerate(pairs):
+        progress(done, len(pairs))
+        views.append(view(result, pair))
+    progress(len(pairs), len(pairs))
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.filters.update(percent=_percent)
+    return environment.get_template("similarity.html.j2").render(
+        result=result, views=views, at_least=at_least, little=LITTLE, length=K, bars=_bars,
+        most_blocks=MOST_BLOCKS, most_lines=MOST_LINES,
+    )  # fmt: skip
+
+
+def _percent(value: float) -> str:
+    """Never 100 % of what is not the same."""
+    return f"{min(value * 100, 99.9) if value < 1 else 100:.{0 if value == 1 else 1}f} %"
+
+
+def view(result: Similarity, pair: Pair) -> View:
+    """A pair with its passages, the rarest first."""
+    shares, blocks = dict[str, tuple[float, float]](), list[Block]()
+    for name in result.files:
+        one, two = pair.first.files.get(name), pair.second.files.get(name)
+        if one and two and len(one.hashes) and len(two.hashes):
+            shares[name] = copied_shares(one, two)
+            blocks += _blocks(result, name, one, two)
+    blocks.sort(key=lambda block: -block.weight)
+    return View(pair, shares, blocks[:MOST_BLOCKS], len(blocks) - MOST_BLOCKS)
+
+
+def _blocks(result: Similarity, name: str, one: Fingerprint, two: Fingerprint) -> Iterator[Block]:
+    together: dict[tuple[Piece, Piece], list[tuple[int, Passage]]] = {}
+    for number, passage in enumerate(passages(one, two), 1):
+        key = piece_of(one, passage.first), piece_of(two, passage.second)
+        together.setdefault(key, []).append((number, passage))
+    for (first, second), some in together.items():
+        left, cut_left = _lines(one, [(n, p.first, p.length) for n, p in some])
+        right, cut_right = _lines(two, [(n, p.second, p.length) for n, p in some])
+        hashes = [value for _, passage in some for value in passage.hashes]
+        yield Block(
+            name,
+            first.name,
+            second.name,
+            _task(result.tasks[name], one, first),
+            sum(passage.length for _, passage in some),
+            (_wrote(one, first), _wrote(two, second)),
+            round(median(result.owners[name].get(value, 1) for value in hashes)),
+            result.weight(name, hashes),
+            left,
+            right,
+            cut_left or cut_right,
+        )
+
+
+def _wrote(file: Fingerprint, piece: Piece) -> int:
+    return int(np.sum(file.written[piece.start : piece.end]))
+
+
+def _task(tasks: dict[str, str], file: Fingerprint, piece: Piece) -> str:
+    """The task of a function, or of the one that names it: a kernel is its launcher's."""
+    if piece.name in tasks or piece.name == TOP:
+        return tasks.get(piece.name, "")
+    lines = file.text.split("\n")
+    for other in file.pieces:
+        if other.name in tasks:
+            body = lines[file.lines[other.start] - 1 : file.lines[other.end - 1]]
+            if any(piece.name in line for line in body):
+                return tasks[other.name]
+    return ""
+
+
+def _lines(file: Fingerprint, spans: Sequence[tuple[int, int, int]]) -> tuple[list[Line], bool]:
+    """(the lines that passages, given as (number, first token, tokens), stand in, with the one
+    before and after; whether there are too many)."""
+    marks: dict[int, int] = {}
+    for number, start, length in spans:
+        for line in file.lines[start : start + length].tolist():
+            marks.setdefault(line, number)
+    begin, end = max(1, min(marks) - 1), max(marks) + 1
+    own = set(file.lines[file.written].tolist())
+    tokens = set(file.lines.tolist())
+    text = file.text.split("\n")
+    lines = [
+        Line(at, text[at - 1].rstrip(), marks.get(at, 0), at in tokens and at not in own)
+        for at in range(begin, min(end, len(text), begin + MOST_LINES - 1) + 1)
+    ]
+    return lines, end - begin >= MOST_LINES
+
+
+def _bars(usual: Usual, value: float | None = None) -> Markup:
+    """The class's pairs by their likeness from 0 to 100 %, heights by the logarithm: a few pairs
+    far right must be seen. A line stands at `value`."""
+    most = np.log1p(max(usual.bars, default=1)) or 1.0
+    bars = "".join(
+        f'<rect x="{4 * step}" y="{30 - height:.1f}" width="3" height="{height:.1f}"/>'
+        for step, count in enumerate(usual.bars)
+        if (height := 28 * float(np.log1p(count) / most))
+    )
+    line = "" if value is None else f'<line x1="{200 * value:.1f}" x2="{200 * value:.1f}" y2="30"/>'
+    return Markup(
+        f'<svg viewBox="0 0 200 31" width="200" height="31" role="img" '
+        f'aria-label="pairs by likeness">{bars}{line}</svg>'
+    )
