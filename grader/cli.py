@@ -17,6 +17,7 @@ from grader.bench import bench
 from grader.build import KIT, PRISTINE
 from grader.collection import CollectionError
 from grader.commands import batch as batch_command
+from grader.commands import similarity as similarity_command
 from grader.engine import EngineError
 from grader.exports import ExportError, Exports
 from grader.isolation import LEVELS, IsolationError
@@ -55,6 +56,7 @@ _EXAMPLES = """examples:
   grader grade work --html report.html --student
   grader report out.json --html report.html   the same from a stored report
   grader gradescope autograder.zip            an autograder to upload
+  grader similarity results --html pairs.html how alike a class's submissions are
   grader release                              regenerate assignment/ from solution/
   grader release --check                      say whether it is fresh
   grader release --part 2 --output classic/   holes in part 2 alone
@@ -80,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_gradescope(commands)
     _add_release(commands)
     _add_bench(commands)
+    similarity_command.add(commands)
     return parser
 
 

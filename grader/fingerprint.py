@@ -34,6 +34,8 @@ _PASSED_OVER = frozenset(("const", "static", "inline", "__restrict__", "__restri
 _PYTHON = (".py",)
 _CUDA = (".cu", ".cuh", ".c", ".cc", ".cpp", ".h", ".hpp")
 
+#: What opens a brace that is no body.
+_INSIDE = ("extern", "namespace")
 #: Of code that stands in no function.
 TOP = "(top level)"
 
@@ -127,8 +129,11 @@ def tokens(text: str, name: str) -> list[Token]:
 
 @lru_cache(maxsize=8)
 def _lexer(name: str) -> Any:
-    from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
-    from pygments.util import ClassNotFound
+    from pygments.lexers import (  # type: ignore[import-untyped]
+        get_lexer_by_name,
+        get_lexer_for_filename,
+    )
+    from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
     # Nothing may be stripped: lines must stay where they are.
     options = {"stripnl": False, "ensurenl": False}
@@ -142,9 +147,13 @@ def _lexer(name: str) -> Any:
         return get_lexer_by_name("text", **options)
 
 
+@lru_cache(maxsize=1 << 16)
 def _symbol(kind: Any, value: str) -> str:
     """The character of a token; "" for what is passed over."""
-    from pygments.token import Comment, Keyword, Name, Number, String, Text
+    from pygments import token  # type: ignore[import-untyped]
+
+    Comment, Keyword, Name, Text = token.Comment, token.Keyword, token.Name, token.Text
+    Number, String = token.Number, token.String
 
     if kind in Comment or kind in Text or kind in String.Doc or value in _PASSED_OVER:
         return ""
@@ -230,7 +239,7 @@ def _cuda_spans(found: Sequence[Token]) -> Iterator[tuple[str, int, int]]:
         elif token.text == "{":
             if depth == 0:
                 head = found[start:index]
-                if not head or head[0].text in ("extern", "namespace") and "(" not in _texts(head):
+                if not head or (head[0].text in _INSIDE and "(" not in _texts(head)):
                     start = index + 1
                     continue
                 title = _title(head)
@@ -264,7 +273,7 @@ def skeleton(text: str, name: str) -> Skeleton:
     """What is given of a file, from the skeleton's."""
     found = tokens(text, name)
     symbols, parts = _symbols(found), pieces(found, name)
-    starts, hashes = _grams(symbols, parts, np.ones(len(found), bool))
+    _, hashes = _grams(_hashes(symbols), parts, np.ones(len(found), bool))
     todo = [
         (text.count("\n", 0, match.start()) + 1, match[1])
         for match in re.finditer(r"TODO \(task (\d+\.\d+)\)", text)
@@ -285,8 +294,9 @@ def fingerprint(text: str, name: str, given: Skeleton) -> Fingerprint:
     cut = len(found) > MOST_TOKENS
     found = found[:MOST_TOKENS]
     symbols, parts = _symbols(found), pieces(found, name)
-    written = _written(symbols, parts, given)
-    starts, hashes = _grams(symbols, parts, written)
+    every = _hashes(symbols)
+    written = _written(symbols, every, parts, given)
+    starts, hashes = _grams(every, parts, written)
     lines = np.array([token.line for token in found], np.int64)
     return Fingerprint(text, symbols, lines, parts, written, starts, hashes, cut)
 
@@ -295,7 +305,7 @@ def _symbols(found: Sequence[Token]) -> str:
     return "".join(token.symbol for token in found)
 
 
-def _written(symbols: str, parts: Sequence[Piece], given: Skeleton) -> Mask:
+def _written(symbols: str, every: Numbers, parts: Sequence[Piece], given: Skeleton) -> Mask:
     """Which tokens are not given: in no piece of the skeleton that stands here whole, not the
     beginning or the end of its function of that name, and in no fingerprint of it anywhere."""
     written = np.ones(len(symbols), bool)
@@ -304,39 +314,42 @@ def _written(symbols: str, parts: Sequence[Piece], given: Skeleton) -> Mask:
         if own in given.wholes:
             written[part.start : part.end] = False
             continue
-        head = _common(own, theirs)
-        tail = min(_common(own[::-1], theirs[::-1]), len(own) - head)
+        head = same_beginning(own, theirs)
+        tail = min(same_beginning(own[::-1], theirs[::-1]), len(own) - head)
         written[part.start : part.start + head] = False
         written[part.end - tail : part.end] = False
     if given.hashes:
-        starts, hashes = _grams(symbols, parts, np.ones(len(symbols), bool))
-        for start, value in zip(starts.tolist(), hashes.tolist(), strict=True):
-            if value in given.hashes:
-                written[start : start + K] = False
+        known = np.array(sorted(given.hashes))
+        starts, hashes = _grams(every, parts, np.ones(len(symbols), bool))
+        for start in starts[np.isin(hashes, known)].tolist():
+            written[start : start + K] = False
     return written
 
 
-def _common(one: str, two: str) -> int:
+def same_beginning(one: str, two: str) -> int:
     """The length of the beginning that two strings share."""
     pairs = enumerate(zip(one, two, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(one), len(two)))
 
 
-def _grams(symbols: str, parts: Sequence[Piece], written: Mask) -> tuple[Numbers, Numbers]:
+def _hashes(symbols: str) -> Numbers:
+    """copydetect's hash of each K tokens; none of a shorter string."""
+    every = np.zeros(max(0, len(symbols) - K + 1), np.int64)
+    for value, places in copydetect_print(symbols).hash_idx.items() if len(every) else ():
+        every[places] = value
+    return every
+
+
+def _grams(every: Numbers, parts: Sequence[Piece], written: Mask) -> tuple[Numbers, Numbers]:
     """(first tokens, hashes) of the fingerprints that lie in one piece and in `written` alone."""
-    if len(symbols) < K:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    print_ = copydetect_print(symbols)
-    all_hashes = np.zeros(len(symbols) - K + 1, np.int64)
-    for value, places in print_.hash_idx.items():
-        all_hashes[places] = value
-    piece = np.zeros(len(symbols), np.int64)
+    piece = np.zeros(len(written), np.int64)
     for number, part in enumerate(parts):
         piece[part.start : part.end] = number
     own = np.concatenate([[0], np.cumsum(written)])
-    whole = own[K:] - own[:-K] == K
-    starts = np.flatnonzero(whole & (piece[: len(whole)] == piece[K - 1 :]))
-    return starts.astype(np.int64), all_hashes[starts]
+    count = len(every)
+    whole = own[K : K + count] - own[:count] == K
+    starts = np.flatnonzero(whole & (piece[:count] == piece[K - 1 : K - 1 + count]))
+    return starts.astype(np.int64), every[starts]
 
 
 def copydetect_print(symbols: str) -> Any:
@@ -353,95 +366,6 @@ def copydetect_print(symbols: str) -> Any:
             "copydetect is not installed; hint: pip install 'dlsys-kit[similarity]'"
         ) from error
     return CodeFingerprint("", K, 1, filter=False, fp=io.StringIO(symbols, newline=""))
-
-
-def copied_shares(one: Fingerprint, two: Fingerprint) -> tuple[float, float]:
-    """copydetect's own measure: the share of what each wrote that the other has too, from 0 to 1.
-    It knows nothing of a class; it tells who has all of the other's work, and more."""
-    from copydetect import compare_files
-    from copydetect.utils import get_token_coverage  # type: ignore[import-untyped]
-
-    prints = []
-    for file in (one, two):
-        print_ = copydetect_print(file.symbols)
-        print_.hash_idx = {}
-        for start, value in zip(file.starts.tolist(), file.hashes.tolist(), strict=True):
-            print_.hash_idx.setdefault(value, []).append(start)
-        print_.hashes = set(print_.hash_idx)
-        print_.token_coverage = max(1, get_token_coverage(print_.hash_idx, K, len(file.symbols)))
-        prints.append(print_)
-    _, (first, second), _ = compare_files(*prints)
-    return min(1.0, float(first)), min(1.0, float(second))
-
-
-# --- shared passages ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Passage:
-    """The same `length` tokens in two files, from token `first` of one and `second` of the other.
-
-    `hashes` are those of the fingerprints in it.
-    """
-
-    first: int
-    second: int
-    length: int
-    hashes: tuple[int, ...] = ()
-
-
-def passages(one: Fingerprint, two: Fingerprint) -> list[Passage]:
-    """What both wrote alike, each token at most once, in the order of the first file. Where there
-    is a choice: the longest, then the one in the function of that name."""
-    places: dict[int, list[int]] = {}
-    for start, value in zip(two.starts.tolist(), two.hashes.tolist(), strict=True):
-        places.setdefault(value, []).append(start)
-    values = dict(zip(one.starts.tolist(), one.hashes.tolist(), strict=True))
-    reach_one, reach_two = _reaches(one), _reaches(two)
-    used, found, free = np.zeros(len(two.symbols), bool), list[Passage](), 0
-    for start, value in values.items():
-        if start < free or value not in places:
-            continue
-        best = (0, False, 0)
-        for other in places[value][:64]:  # a text of one repeated line has thousands
-            length = _extent(one, two, start, other, min(reach_one[start], reach_two[other]), used)
-            same = _piece_name(one, start) == _piece_name(two, other)
-            best = max(best, (length, same, -other))
-        length, other = best[0], -best[2]
-        if length >= K:
-            inside = [values[at] for at in range(start, start + length - K + 1) if at in values]
-            found.append(Passage(start, other, length, tuple(inside)))
-            used[other : other + length] = True
-            free = start + length
-    return found
-
-
-def _reaches(file: Fingerprint) -> dict[int, int]:
-    """For each first token of a fingerprint: tokens to the end of its run in its piece."""
-    ends: dict[int, int] = {}
-    stop = -1
-    piece_ends = np.zeros(len(file.symbols) + 1, np.int64)
-    for part in file.pieces:
-        piece_ends[part.start : part.end] = part.end
-    for start in file.starts.tolist():
-        if start >= stop:
-            last = int(piece_ends[start])
-            gaps = np.flatnonzero(~file.written[start:last])
-            stop = start + int(gaps[0]) if len(gaps) else last
-        ends[start] = stop - start
-    return ends
-
-
-def _extent(
-    one: Fingerprint, two: Fingerprint, start: int, other: int, most: int, used: Mask
-) -> int:
-    taken = np.flatnonzero(used[other : other + most])
-    most = int(taken[0]) if len(taken) else most
-    return _common(one.symbols[start : start + most], two.symbols[other : other + most])
-
-
-def _piece_name(file: Fingerprint, token: int) -> str:
-    return piece_of(file, token).name
 
 
 def piece_of(file: Fingerprint, token: int) -> Piece:

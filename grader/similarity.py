@@ -9,28 +9,21 @@ of the functions.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from grader import __version__
 from grader.archive import IGNORED, SubmissionError
 from grader.build import PRISTINE
 from grader.classbook import read_classbook
 from grader.fingerprint import MOST_TOKENS, Fingerprint, SimilarityError, fingerprint, skeleton
 from grader.printable import printable
 from grader.submission import ARCHIVE_NAMES, load_submission
-
-SCHEMA = "dlsys-grader-similarity/1"
 
 #: Pairs that share less than the weight of this many rare fingerprints say too little.
 LITTLE = 40
@@ -347,8 +340,8 @@ def _measure(
 def _places(values: Numbers, shared: Numbers) -> Places:
     """Places from 1, the same for equals; 0 for those that share little."""
     enough = shared >= LITTLE
-    ordered = np.sort(values[enough].round(9))
-    more = len(ordered) - np.searchsorted(ordered, values.round(9), side="right")
+    ordered = np.sort(values[enough])
+    more = len(ordered) - np.searchsorted(ordered, values, side="right")
     return np.where(enough, more + 1, 0).astype(np.int64)
 
 
@@ -359,12 +352,10 @@ def _shared_weights(
     works have a fingerprint, of those that at least two have)."""
     prints = [np.unique(w.files[name].hashes) if name in w.files else np.zeros(0, np.int64)
               for w in works]  # fmt: skip
-    known, index, had = np.unique(
-        np.concatenate(prints), return_inverse=True, return_counts=True
-    )
+    known, index, had = np.unique(np.concatenate(prints), return_inverse=True, return_counts=True)
     who = np.repeat(np.arange(len(works)), [len(each) for each in prints])
     weights = _weights(had, len(works))
-    totals = np.bincount(who, weights[index], len(works))
+    totals = np.bincount(who, weights[index], len(works)).astype(np.float64)
     column = np.cumsum(had > 1) - 1  # among the fingerprints that somebody shares
     kept = had[index] > 1
     who, place, weight = who[kept], column[index[kept]], np.sqrt(weights[index[kept]])
@@ -388,7 +379,7 @@ def _weights(had: Places, works: int) -> Numbers:
 
 def _proportion(shared: Numbers, totals: Numbers) -> Numbers:
     mean = (totals[: len(shared), None] + totals[None, :]) / 2
-    return np.minimum(1.0, shared / np.maximum(mean, 1e-9))
+    return np.minimum(1.0, (shared / np.maximum(mean, 1e-9)).round(9))  # 1 for the same
 
 
 def _usual(values: Numbers) -> Usual:
@@ -398,68 +389,3 @@ def _usual(values: Numbers) -> Usual:
     spread = 1.4826 * float(np.median(np.abs(values - median)))
     bars = np.histogram(values, 50, (0.0, 1.0))[0].tolist()
     return Usual(len(values), median, max(spread, _SPREAD), bars)
-
-
-# --- files ----------------------------------------------------------------------------------------
-
-
-def to_json(result: Similarity, at_least: float = 0.0) -> str:
-    """All pairs of at least that likeness, with what is usual in the class."""
-    values = {
-        "schema": SCHEMA,
-        "grader": __version__,
-        "meaning": "a measure of likeness, no verdict",
-        "submissions": len(result.works),
-        "earlier": len(result.works) - result.this_year,
-        "pairs_compared": len(result),
-        "usual": {name or "whole": {"pairs": u.pairs, "median": round(u.median, 4),
-                                    "spread": round(u.spread, 4)}
-                  for name, u in result.usual.items()},
-        "unreadable": [{"who": who, "why": why} for who, why in result.unreadable],
-        "empty": result.empty,
-        "notes": result.notes,
-        "pairs": [_values(pair) for pair in result.pairs(at_least)],
-    }  # fmt: skip
-    return json.dumps(values, indent=1) + "\n"
-
-
-def _values(pair: Pair) -> dict[str, Any]:
-    return {
-        "place": pair.place,
-        "first": list(pair.first.students),
-        "second": list(pair.second.students),
-        "second_year": pair.second.year,
-        **_numbers(pair.whole),
-        "says_little": pair.says_little,
-        "same_student": pair.same_student,
-        "identical": pair.identical,
-        "files": {name: _numbers(likeness) for name, likeness in pair.files.items()},
-    }
-
-
-def _numbers(likeness: Likeness) -> dict[str, float | None]:
-    distance = None if likeness.distance is None else round(likeness.distance, 2)
-    return {"likeness": round(likeness.value, 4), "distance": distance,
-            "place_in_likeness": likeness.place or None, "shared": round(likeness.shared, 1)}  # fmt: skip
-
-
-def to_csv(result: Similarity, at_least: float = 0.0) -> str:
-    """A line a pair. Cells that a spreadsheet would take for a formula begin with an apostrophe."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["place", "first", "second", "second_year", "likeness", "distance", "shared",
-                     "says_little", "same_student", "identical", *map(_cell, result.files)])  # fmt: skip
-    for pair in result.pairs(at_least):
-        whole = _numbers(pair.whole)
-        writer.writerow([
-            pair.place, _cell(pair.first.label), _cell(pair.second.label),
-            _cell(pair.second.year), whole["likeness"], whole["distance"], whole["shared"],
-            "yes" if pair.says_little else "", "yes" if pair.same_student else "",
-            _cell(" ".join(pair.identical)), *(round(f.value, 4) for f in pair.files.values()),
-        ])  # fmt: skip
-    return text.getvalue()
-
-
-def _cell(text: str) -> str:
-    safe = printable(text).replace("\n", " ").replace("\t", " ")
-    return f"'{safe}" if safe[:1] in ("=", "+", "-", "@") else safe

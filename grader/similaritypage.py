@@ -1,24 +1,32 @@
-"""Writes what grader.similarity found as one HTML page: the pairs, and what they share.
+"""Writes what grader.similarity found: one HTML page with what pairs share; JSON; CSV.
 
-As in grader.html: nothing is loaded, nothing runs, and all text is made printable and escaped.
+The page is as in grader.html: nothing is loaded, nothing runs, and all text is made printable and escaped.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from grader.fingerprint import K, TOP, Fingerprint, Passage, Piece, copied_shares, passages, piece_of
+from grader import __version__
+from grader.fingerprint import TOP, Fingerprint, K, Piece, piece_of
 from grader.html import _finalize
-from grader.similarity import LITTLE, Pair, Similarity, Usual
+from grader.passages import Passage, copied_shares, passages
+from grader.printable import printable
+from grader.similarity import LITTLE, Likeness, Pair, Similarity, Usual
 
+SCHEMA = "dlsys-grader-similarity/1"
 _TEMPLATES = Path(__file__).parent / "templates"
 
 #: Functions that are shown of a pair, and lines of each: enough to look, and a page stays small.
@@ -99,10 +107,9 @@ def to_html(
         finalize=_finalize,
     )
     environment.filters.update(percent=_percent)
-    return environment.get_template("similarity.html.j2").render(
-        result=result, views=views, at_least=at_least, little=LITTLE, length=K, bars=_bars,
-        most_blocks=MOST_BLOCKS, most_lines=MOST_LINES,
-    )  # fmt: skip
+    template = environment.get_template("similarity.html.j2")
+    limits = {"little": LITTLE, "length": K, "most_blocks": MOST_BLOCKS, "most_lines": MOST_LINES}
+    return template.render(result=result, views=views, at_least=at_least, bars=_bars, **limits)
 
 
 def _percent(value: float) -> str:
@@ -195,3 +202,75 @@ def _bars(usual: Usual, value: float | None = None) -> Markup:
         f'<svg viewBox="0 0 200 31" width="200" height="31" role="img" '
         f'aria-label="pairs by likeness">{bars}{line}</svg>'
     )
+
+
+# --- JSON and CSV ----------------------------------------------------------------------------------------
+
+
+def to_json(result: Similarity, at_least: float = 0.0) -> str:
+    """All pairs of at least that likeness, with what is usual in the class."""
+    values = {
+        "schema": SCHEMA,
+        "grader": __version__,
+        "meaning": "a measure of likeness, no verdict",
+        "submissions": len(result.works),
+        "earlier": len(result.works) - result.this_year,
+        "pairs_compared": len(result),
+        "usual": {name or "whole": {"pairs": u.pairs, "median": round(u.median, 4),
+                                    "spread": round(u.spread, 4)}
+                  for name, u in result.usual.items()},
+        "unreadable": [{"who": who, "why": why} for who, why in result.unreadable],
+        "empty": result.empty,
+        "notes": result.notes,
+        "pairs": [_values(pair) for pair in result.pairs(at_least)],
+    }  # fmt: skip
+    return json.dumps(values, indent=1) + "\n"
+
+
+def _values(pair: Pair) -> dict[str, Any]:
+    return {
+        "place": pair.place,
+        "first": list(pair.first.students),
+        "second": list(pair.second.students),
+        "second_year": pair.second.year,
+        **_numbers(pair.whole),
+        "says_little": pair.says_little,
+        "same_student": pair.same_student,
+        "identical": pair.identical,
+        "files": {name: _numbers(likeness) for name, likeness in pair.files.items()},
+    }
+
+
+def _numbers(likeness: Likeness) -> dict[str, float | None]:
+    return {
+        "likeness": round(likeness.value, 4),
+        "distance": None if likeness.distance is None else round(likeness.distance, 2),
+        "place_in_likeness": likeness.place or None,
+        "shared": round(likeness.shared, 1),
+    }
+
+
+_COLUMNS = ("place", "first", "second", "second_year", "likeness", "distance", "shared",
+            "says_little", "same_student", "identical")  # fmt: skip
+
+
+def to_csv(result: Similarity, at_least: float = 0.0) -> str:
+    """A line a pair. Cells that a spreadsheet would take for a formula begin with an apostrophe."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*_COLUMNS, *map(_cell, result.files)])
+    for pair in result.pairs(at_least):
+        whole = _numbers(pair.whole)
+        labels = pair.first.label, pair.second.label, pair.second.year
+        flags = pair.says_little, pair.same_student
+        writer.writerow([
+            pair.place, *map(_cell, labels), whole["likeness"], whole["distance"], whole["shared"],
+            *("yes" if flag else "" for flag in flags), _cell(" ".join(pair.identical)),
+            *(round(each.value, 4) for each in pair.files.values()),
+        ])  # fmt: skip
+    return text.getvalue()
+
+
+def _cell(text: str) -> str:
+    safe = printable(text).replace("\n", " ").replace("\t", " ")
+    return f"'{safe}" if safe[:1] in ("=", "+", "-", "@") else safe

@@ -27,7 +27,6 @@ KIT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(KIT), str(KIT / "tests")]
 
 import similar_work  # noqa: E402
-
 from grader.rubric import load_rubric  # noqa: E402
 from grader.similarity import Similarity, compare  # noqa: E402
 from grader.similaritypage import to_html  # noqa: E402
@@ -144,7 +143,11 @@ def renamed_cuda(text: str, chance: random.Random) -> str:
             return name
         return fresh.setdefault(name, f"q{chance.randrange(10**6)}")
 
-    return re.sub(r'"[^"\n]*"|(?<![\w.])[A-Za-z_]\w*|(?<=[A-Za-z_\])]\.)[A-Za-z_]\w*', lambda m: m[0] if m[0][0] == '"' else rename(m), text)
+    return re.sub(
+        r'"[^"\n]*"|(?<![\w.])[A-Za-z_]\w*|(?<=[A-Za-z_\])]\.)[A-Za-z_]\w*',
+        lambda m: m[0] if m[0][0] == '"' else rename(m),
+        text,
+    )
 
 
 def _shuffled_python(text: str, chance: random.Random) -> str:
