@@ -114,7 +114,7 @@ def tokens(text: str, name: str) -> list[Token]:
     """The tokens of a file by its name: Python, or C++ with CUDA, else as pygments knows it."""
     found: list[Token] = []
     line, column = 1, 0
-    for kind, value in _lexer(name).get_tokens(text):
+    for kind, value in _lexer(name).get_tokens(text + "\n"):  # else a last comment is code
         symbol = _symbol(kind, value)
         joins = found and symbol in ("S", "T") and found[-1].symbol == symbol
         if symbol and not joins:

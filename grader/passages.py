@@ -13,7 +13,7 @@ def copied_shares(one: Fingerprint, two: Fingerprint) -> tuple[float, float]:
     """copydetect's own measure: the share of what each wrote that the other has too, from 0 to 1.
     It knows nothing of a class; it tells who has all of the other's work, and more."""
     from copydetect import compare_files  # type: ignore[import-untyped]
-    from copydetect.utils import get_token_coverage
+    from copydetect.utils import get_token_coverage  # type: ignore[import-untyped]
 
     prints = []
     for file in (one, two):

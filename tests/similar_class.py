@@ -234,8 +234,8 @@ def _figures(result: Similarity, kinds: dict[frozenset[str], str]) -> None:
             values = sorted((p.files[name] if name else p.whole).value
                             for p, k in zip(pairs, kind, strict=True) if k == each)  # fmt: skip
             print(f"  {each}: {values[0]:.3f} to {values[-1]:.3f}")
-    places = {k: [p.place for p, own in zip(pairs, kind, strict=True) if own == k] for k in kind}
-    print({k: v for k, v in places.items() if k != "alone"})
+    for each in sorted(set(kind) - {"alone"}):
+        print(each, "at places", [p.place for p, k in zip(pairs, kind, strict=True) if k == each])
 
 
 if __name__ == "__main__":
