@@ -1,6 +1,6 @@
 """Writes what grader.similarity found: one HTML page with what pairs share; JSON; CSV.
 
-As in grader.html, the page needs nothing besides itself, nothing runs, and all text is made printable and escaped.
+The page is as those of grader.html: it loads nothing, runs nothing, and escapes all text.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def _bars(usual: Usual, value: float | None = None) -> Markup:
     )
 
 
-# --- JSON and CSV ----------------------------------------------------------------------------------
+# --- JSON and CSV ---------------------------------------------------------------------------------
 
 
 def to_json(result: Similarity, at_least: float = 0.0) -> str:

@@ -114,10 +114,10 @@ def test_other_code_has_other_symbols(name, one, two):
 
 def test_pieces_are_functions_and_leave_no_token_out():
     code = {
-        "a.py": "import x\nclass A(B):\n    c = 1\n    @d\n    async def f(self,\nx):\n        def g():"
-        "\n            pass\n        return g\n\ndef h(): return {\n1: 2}\ny = 3\n",
-        "a.cu": "int a = 1;\nextern \"C\" {\n__global__ void __launch_bounds__(256) f(int n) { if (n) "
-        "{ g(); } }\n}\nnamespace {\nstruct S { int x; };\n}\nint h(int a) { return a; }\n",
+        "a.py": "import x\nclass A(B):\n    c = 1\n    @d\n    async def f(self,\nx):\n"
+        "        def g():\n            pass\n        return g\n\ndef h(): return {\n1: 2}\ny = 3\n",
+        "a.cu": "int a = 1;\nextern \"C\" {\n__global__ void __launch_bounds__(256) f(int n) "
+        "{ if (n) { g(); } }\n}\nnamespace {\nstruct S { int x; };\n}\nint h(int a) { return a; }\n",
     }  # fmt: skip
     for name, names in (("a.py", ["A.f", "h"]), ("a.cu", ["f", "h"])):
         stream = tokens(code[name], name)
@@ -160,7 +160,7 @@ def test_what_the_solution_adds_to_the_skeleton_is_what_counts(name):
     lines = file.text.split("\n")
     whole = [line for line in set(file.lines.tolist()) if file.written[file.lines == line].all()]
     assert len(whole) > 60
-    assert not [lines[at - 1] for at in whole if lines[at - 1] in old and len(lines[at - 1]) > 25]
+    assert not [lines[at - 1] for at in whole if lines[at - 1] in old and len(lines[at - 1]) > 50]
 
 
 def test_the_weight_of_a_passage_falls_with_those_who_have_it():
@@ -176,9 +176,7 @@ def test_two_short_answers_that_are_the_same_are_no_case(tmp_path):
     text = (KIT / "assignment" / PYTHON).read_text()
     raises = re.compile(r'raise NotImplementedError\("task (2\.1|1\.2) is not written yet"\)')
     short = raises.sub("return [output_grad]", text)
-    longer = short.replace(
-        "    visited = set()\n", "    visited = set()\n    a = [b for b in c if b]\n"
-    )
+    longer = raises.sub("return [unbroadcast_op(output_grad, a) for a in node.inputs]", text)
     for who, python in (("a", short), ("b", short), ("c", longer), ("d", longer)):
         similar_class.write({PYTHON: python}, tmp_path / who)
     for who in ("e", "f", "g"):
@@ -204,7 +202,7 @@ def test_copies_are_more_alike_than_any_who_wrote_alone(some_class):
     assert [pair.whole.value for pair in copies["disguised"]] == [1.0, 1.0]
     assert [pair.files[CUDA].value for pair in copies["one file"]] == [1.0, 1.0]
     highest = max(pair.whole.value for pair in alone)
-    assert highest < 0.75
+    assert highest < 0.8
     assert all(pair.whole.value > highest for pair in copies["reworked"])
     assert max(pair.files[CUDA].value for pair in alone) < 0.8
     found_first = {p.place for kind in ("disguised", "one file") for p in copies[kind]}
@@ -277,10 +275,8 @@ def test_students_who_share_a_source_are_one_submission(tmp_path):
     result = compare([tmp_path / "out"], [], FILES)
     (pair,) = result.pairs()
     assert {pair.first.label, pair.second.label} == {"Name 1 (1), Name 2 (2)", "Name 3 (3)"}
-    assert (
-        compare([tmp_path / "out", tmp_path / "out"], [], FILES).works == result.works
-        or len(compare([tmp_path / "out", tmp_path / "in"], [], FILES)) == 1
-    )
+    twice = compare([tmp_path / "out", tmp_path / "in"], [tmp_path / "in"], FILES)
+    assert [work.label for work in twice.works] == [work.label for work in result.works]
 
 
 def test_earlier_years_are_not_compared_among_themselves(tmp_path):
@@ -408,7 +404,7 @@ def test_hostile_names_and_code_make_no_element_no_formula_and_no_control(tmp_pa
     assert not [key for key, _ in page.attributes if key.startswith("on") or key == "src"]
     assert "default-src 'none'" in dict(page.attributes)["content"] or "default-src" in text
     assert "<script>1" in page.text and "\u202e" not in text
-    assert not any(ord(c) < 32 and c != "\n" for c in text)
+    assert not any(ord(c) < 32 and c not in "\n\t" for c in text)
     rows = list(csv.reader(io.StringIO(to_csv(result))))
     assert len(rows) == 16
     assert not any(cell[:1] in tuple("=+@\t\r") for row in rows[1:] for cell in row[1:4])
