@@ -26,8 +26,10 @@ import numpy.typing as npt
 #: Tokens of a fingerprint: a short statement. Fewer are alike by chance, more miss reworked copies.
 K = 10
 
-#: A file is compared up to this many tokens; the solution's longest has about 5,000.
+#: A file is compared up to this many tokens and characters; the solution's longest has about 5,000
+#: and 40,000.
 MOST_TOKENS = 40_000
+MOST_CHARACTERS = 1 << 17
 
 #: What changes nothing in what C++ code does to a reader: left out.
 _PASSED_OVER = frozenset(("const", "static", "inline", "__restrict__", "__restrict", "constexpr"))
@@ -94,7 +96,7 @@ class Fingerprint:
         pieces: functions and what is between them, in order; together they are all tokens.
         written: whether a token is the student's own.
         starts, hashes: first token and hash of each fingerprint of what the student wrote.
-        cut: whether there were more than MOST_TOKENS tokens.
+        cut: whether there was more than MOST_TOKENS or MOST_CHARACTERS.
     """
 
     text: str
@@ -114,17 +116,27 @@ def tokens(text: str, name: str) -> list[Token]:
     """The tokens of a file by its name: Python, or C++ with CUDA, else as pygments knows it."""
     found: list[Token] = []
     line, column = 1, 0
+    numbers, text = _squeezed(text)
     for kind, value in _lexer(name).get_tokens(text + "\n"):  # else a last comment is code
         symbol = _symbol(kind, value)
         joins = found and symbol in ("S", "T") and found[-1].symbol == symbol
         if symbol and not joins:
-            found.append(Token(symbol, value, line, column))
+            found.append(Token(symbol, value, numbers[line - 1], column))
         breaks = value.count("\n")
         line += breaks
         column = len(value) - value.rfind("\n") - 1 if breaks else column + len(value)
         if len(found) > MOST_TOKENS:
             break
     return found
+
+
+def _squeezed(text: str) -> tuple[list[int], str]:
+    """(numbers of the lines that are kept, these): without empty lines, and runs of blanks as one
+    after the indentation. Pygments' time grows with the square of such runs, or worse."""
+    kept = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    lines = [re.sub(r"(?<=\S)\s+", " ", line.rstrip()) for _, line in kept]
+    lines = [re.sub(r"^\s{100,}", " " * 100, line) for line in lines]
+    return [*(n for n, _ in kept), len(text) + 1], "\n".join(lines)
 
 
 @lru_cache(maxsize=8)
@@ -290,8 +302,8 @@ def skeleton(text: str, name: str) -> Skeleton:
 def fingerprint(text: str, name: str, given: Skeleton) -> Fingerprint:
     """A student's file. `name` is its path in the skeleton, which tells the language."""
     text = re.sub("\r\n?", "\n", text)
-    found = tokens(text, name)
-    cut = len(found) > MOST_TOKENS
+    found = tokens(text[:MOST_CHARACTERS], name)
+    cut = len(found) > MOST_TOKENS or len(text) > MOST_CHARACTERS
     found = found[:MOST_TOKENS]
     symbols, parts = _symbols(found), pieces(found, name)
     every = _hashes(symbols)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from grader.archive import IGNORED, SubmissionError
 from grader.build import PRISTINE
 from grader.classbook import read_classbook
-from grader.fingerprint import MOST_TOKENS, Fingerprint, SimilarityError, fingerprint, skeleton
+from grader.fingerprint import Fingerprint, SimilarityError, fingerprint, skeleton
 from grader.printable import printable
 from grader.submission import ARCHIVE_NAMES, load_submission
 
@@ -278,7 +278,7 @@ def compare(
             continue
         prints = {n: fingerprint(_decoded(taken[n]), n, given[n]) for n in files if n in taken}
         for name in (name for name, print_ in prints.items() if print_.cut):
-            notes.append(f"{work.label}: {name} is compared up to its token {MOST_TOKENS:,}")
+            notes.append(f"{work.label}: {name} is too long; its beginning is compared")
         digests = {n: hashlib.sha256(taken[n]).hexdigest() for n in prints
                    if taken[n] != (pristine / n).read_bytes()}  # fmt: skip
         if any(len(print_.hashes) for print_ in prints.values()):

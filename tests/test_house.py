@@ -28,7 +28,8 @@ GRADER_ORDER = [
     "gradescope", "autograder", "exports", "classbook", "roster", "matching", "unpacking",
     "downloads", "classexport", "assembly", "collection", "lateness", "engine", "batch",
     "regrade", "items", "classpage", "fingerprint", "passages", "similarity", "similaritypage",
-    "gradebook", "handin", "newcourse", "drawing", "handout", "bench", "commands", "cli", "__main__",
+    "gradebook", "handin", "newcourse", "drawing", "handout", "bench", "commands", "cli",
+    "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
     "compare", "calls", "device", "context", "trial", "training", "gradients", "executor",

@@ -115,7 +115,8 @@ def test_other_code_has_other_symbols(name, one, two):
 def test_pieces_are_functions_and_leave_no_token_out():
     code = {
         "a.py": "import x\nclass A(B):\n    c = 1\n    @d\n    async def f(self,\nx):\n"
-        "        def g():\n            pass\n        return g\n\ndef h(): return {\n1: 2}\ny = 3\n",
+        "        def g():\n            pass\n        return g\n\ndef h(): return {\n1: 2}\n"
+        "y = 3\n",
         "a.cu": "int a = 1;\nextern \"C\" {\n__global__ void __launch_bounds__(256) f(int n) "
         "{ if (n) { g(); } }\n}\nnamespace {\nstruct S { int x; };\n}\nint h(int a) { return a; }\n",
     }  # fmt: skip
@@ -318,10 +319,13 @@ def test_what_cannot_be_read_is_told_and_the_others_are_compared(tmp_path):
 def test_a_giant_file_is_compared_in_part_and_that_is_told(tmp_path):
     files = similar_class.student(1)
     similar_class.write(files, tmp_path / "a")
-    giant = files[CUDA] + "int x = 1 + 2;\n" * (MOST_TOKENS // 6)
+    giant = files[CUDA] + "int x = 1 + 2;\n" * (MOST_TOKENS // 7)
     similar_class.write({**files, CUDA: giant}, tmp_path / "b")
+    blank = files[CUDA] + "\n" * (1 << 19)
+    similar_class.write({**files, CUDA: blank}, tmp_path / "c")
     result = compare([tmp_path], [], FILES)
-    assert any("b: src/gpu_op.cu is compared up to its token 40,000" in n for n in result.notes)
+    assert [note.partition(":")[0] for note in result.notes] == ["b", "c"]
+    assert found(result, "a", "c").whole.value == 1 > found(result, "a", "b").whole.value
 
 
 # --- passages and the page ------------------------------------------------------------------------
