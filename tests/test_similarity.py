@@ -118,7 +118,8 @@ def test_pieces_are_functions_and_leave_no_token_out():
         "        def g():\n            pass\n        return g\n\ndef h(): return {\n1: 2}\n"
         "y = 3\n",
         "a.cu": "int a = 1;\nextern \"C\" {\n__global__ void __launch_bounds__(256) f(int n) "
-        "{ if (n) { g(); } }\n}\nnamespace {\nstruct S { int x; };\n}\nint h(int a) { return a; }\n",
+        "{ if (n) { g(); } }\n}\nnamespace {\nstruct S { int x; };\n}\n"
+        "int h(int a) { return a; }\n",
     }  # fmt: skip
     for name, names in (("a.py", ["A.f", "h"]), ("a.cu", ["f", "h"])):
         stream = tokens(code[name], name)
@@ -325,7 +326,7 @@ def test_a_giant_file_is_compared_in_part_and_that_is_told(tmp_path):
     similar_class.write({**files, CUDA: blank}, tmp_path / "c")
     result = compare([tmp_path], [], FILES)
     assert [note.partition(":")[0] for note in result.notes] == ["b", "c"]
-    assert found(result, "a", "c").whole.value == 1 > found(result, "a", "b").whole.value
+    assert found(result, "a", "c").whole.value == 1
 
 
 # --- passages and the page ------------------------------------------------------------------------
