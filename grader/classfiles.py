@@ -60,7 +60,8 @@ def _cell(value: Cell) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{round(value, 6) + 0.0:g}" if abs(value) < 1e5 else repr(value)
+        text = f"{value:.6f}".rstrip("0").rstrip(".")
+        return "0" if text == "-0" else text
     if isinstance(value, int):
         return str(value)
     text = printable(value)
@@ -109,5 +110,5 @@ def _failures(results: ClassResults) -> Iterator[Sequence[Cell]]:
     """A row a way to fail, the commonest first; `check` is empty for the submission itself."""
     yield ["check", "students", "kind", "first_error", "who"]
     for failure in results.figures.failures:
-        who = " ".join(entry.student for entry in failure.students)
+        who = "; ".join(entry.student for entry in failure.students)
         yield [failure.check, failure.count, failure.kind, failure.message, who]

@@ -109,7 +109,8 @@ def class_page(results: ClassResults, page: Path) -> str:
     script = Markup(environment().get_template("class.js.j2").render())
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     book, figures = results.book, results.figures
-    return environment().get_template("class.html.j2").render(
+    template = environment().get_template("class.html.j2")
+    return template.render(
         book=book,
         figures=figures,
         script=script,

@@ -17,6 +17,7 @@ from grader.bench import bench
 from grader.build import KIT, PRISTINE
 from grader.collection import CollectionError
 from grader.commands import batch as batch_command
+from grader.commands import classpage as class_command
 from grader.engine import EngineError
 from grader.exports import ExportError, Exports
 from grader.isolation import LEVELS, IsolationError
@@ -54,6 +55,7 @@ _EXAMPLES = """examples:
   grader replay out.json relu                 make one result again, drop its inputs
   grader grade work --html report.html --student
   grader report out.json --html report.html   the same from a stored report
+  grader class results/                       look at the results of a class
   grader gradescope autograder.zip            an autograder to upload
   grader release                              regenerate assignment/ from solution/
   grader release --check                      say whether it is fresh
@@ -80,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_gradescope(commands)
     _add_release(commands)
     _add_bench(commands)
+    class_command.add(commands)
     return parser
 
 

@@ -55,7 +55,8 @@ def environment() -> Environment:
 
 def to_html(report: Report) -> str:
     """The page."""
-    return environment().get_template("report.html.j2").render(
+    template = environment().get_template("report.html.j2")
+    return template.render(
         report=report,
         standing=standing(report),
         groups=list(_groups(report)),

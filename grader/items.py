@@ -171,10 +171,15 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def distribution(scores: Iterable[float], points: float) -> list[Bin]:
-    """Scores by bins of a round width, at most 25 of them, and one more for full points."""
+    """Scores by bins of a round width, at most 25 of them, and one more for full points.
+
+    No bin is narrower than a point where all scores are whole.
+    """
     if points <= 0:
         return []
-    width = _bin_width(points)
+    scores = list(scores)
+    whole = all(score == round(score) for score in scores)
+    width = _bin_width(points, 1.0 if whole else 0.0)
     number = math.ceil(points / width - 1e-9)
     # Sums of points such as 0.1 may lie a rounding below the edge that they stand for.
     places = Counter(
@@ -185,11 +190,12 @@ def distribution(scores: Iterable[float], points: float) -> list[Bin]:
     return [Bin(edges[i], edges[i + 1], places[i]) for i in range(number + 1)]
 
 
-def _bin_width(points: float) -> float:
+def _bin_width(points: float, least: float) -> float:
     """The least of 1, 2 and 5 times a power of ten that makes at most 25 bins."""
     power = math.floor(math.log10(points / _MOST_BINS))
     widths = (factor * 10.0**exponent for exponent in (power, power + 1) for factor in (1, 2, 5))
-    return next(width for width in widths if points / width <= _MOST_BINS + 1e-9)
+    fitting = next(width for width in widths if points / width <= _MOST_BINS + 1e-9)
+    return max(fitting, least)
 
 
 def cronbach_alpha(students: Sequence[dict[str, Outcome]]) -> float | None:

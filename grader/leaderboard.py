@@ -101,7 +101,8 @@ def write_leaderboard(
     board = places(standings, pseudonyms(students, salt))
     raw = {"title": book.title, "points": book.points, "places": [asdict(each) for each in board]}
     checks = list(dict.fromkeys(check for place in board for check in place.speeds))
-    text = environment().get_template("leaderboard.html.j2").render(
+    template = environment().get_template("leaderboard.html.j2")
+    text = template.render(
         title=book.title, points=book.points, places=board, checks=checks, fixed=fixed
     )
     write_whole(page, text)

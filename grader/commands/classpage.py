@@ -62,7 +62,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     board.add_argument("--salt", metavar="SECRET", help="what makes the pseudonyms, or @FILE with "
                        "it; another salt makes others")  # fmt: skip
     board.add_argument("--joined", type=Path, metavar="FILE",
-                       help="ids of those who agreed to be on it, one a line; default: all")  # fmt: skip
+                       help="ids of those who agreed to it, one a line; default: all")  # fmt: skip
     command.set_defaults(run=run)
 
 
@@ -164,6 +164,6 @@ def _joined(path: Path | None, book: Classbook) -> set[str] | None:
 @contextmanager
 def _bar(console: Console, words: str, total: int) -> Iterator[Callable[[], None]]:
     """A progress bar that goes away; gives what moves it on by one."""
-    with Progress(console=console, transient=True) as progress:
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(words, total=total)
         yield lambda: progress.advance(task)
