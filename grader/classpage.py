@@ -127,6 +127,7 @@ def class_page(results: ClassResults, page: Path) -> str:
         states=_STATES,
         link=lambda entry: _link(book, entry, page),
         who=who,
+        breaks=_breaks,
         fixed=fixed,
         percent=percent,
         flags=flags_text,
@@ -268,6 +269,11 @@ def _bin_words(figures: Figures) -> Iterator[str]:
         if each.count:
             to = "" if each.low == each.high else f" to under {number(each.high)}"
             yield f"{number(each.low)}{to}: {each.count}"
+
+
+def _breaks(name: str) -> Markup:
+    """A name that may break into lines behind its underscores."""
+    return Markup("_<wbr>").join(printable(part) for part in name.split("_"))
 
 
 def flags_text(item: Item) -> str:

@@ -15,7 +15,7 @@ from grader.html import to_html
 from grader.picture import bar_svg, losses_svg, mismatch_svg, read_mismatch
 from sample_report import HOSTILE, result
 
-VOID = {"meta", "link", "img", "input", "br", "hr"}
+VOID = {"meta", "link", "img", "input", "br", "wbr", "hr"}
 
 
 class Page(HTMLParser):
