@@ -76,6 +76,7 @@ def hostile_book(folder):
         result("relu", "fail", message=HOSTILE, findings=[{"title": HOSTILE}]),
         result("softmax", "fail", message=f"=cmd()|{HOSTILE}"),
         result("array_set", seconds=0.5),
+        result(HOSTILE, "fail", message="wrong"),
     ]
     reports = [
         (
@@ -293,6 +294,25 @@ def test_the_table_sorts_and_says_so(simulated, tmp_path):
     assert out["down"]["said"] == "Sorted by Score, the largest first."
     assert out["names"]["column"][0].startswith("Ada Adeyemi")
     assert out["names"]["sorted"] == "ascending" and out["names"]["others"] == 1
+
+
+@needs_chromium
+def test_figures_below_zero_sort_as_numbers(simulated, tmp_path):
+    values = [0.1, -0.5, None, -0.75, 0.0]
+    items = [
+        dataclasses.replace(item, correlation=value)
+        for item, value in zip(simulated.figures.items, values, strict=False)
+    ]
+    figures = dataclasses.replace(simulated.figures, items=items)
+    steps = """
+      const table = page.getElementById("items"), heads = [...table.tHead.rows[0].cells];
+      const head = heads.find(h => h.textContent === "Correlation");
+      head.querySelector("button").click();
+      return {column: [...table.tBodies[0].rows].map(r => r.cells[head.cellIndex].textContent),
+        said: page.getElementById("said-checks").textContent}"""
+    out, _ = act(tmp_path, text_of(dataclasses.replace(simulated, figures=figures)), steps)
+    assert out["column"] == ["0.10", "0.00", "-0.50", "-0.75", "–"]
+    assert out["said"] == "Sorted by Correlation, the largest first."
 
 
 @needs_chromium
