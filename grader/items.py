@@ -230,7 +230,9 @@ def item(check: str, standings: Iterable[Standing]) -> Item:
     counts = Counter(s.outcomes[check].status for s in seen)
     away = sum(_is_away(s.outcomes[check]) for s in seen)
     tried = counts[PASS] + counts[FAIL] + counts[SKIPPED] - away
-    rows = list(_rows(check, seen))
+    if away and not counts[PASS]:
+        tried = 0  # this machine can't run it: who failed before that is no sign of its difficulty
+    rows = list(_rows(check, seen)) if tried else []
     correlation = _correlation([(float(has), score - own) for has, score, own in rows])
     return Item(
         check, counts[PASS], counts[FAIL], counts[SKIPPED], counts[ERROR], away,
@@ -357,8 +359,8 @@ def _commonest(failures: Iterable[Failure]) -> list[Failure]:
 
 
 def _seconds(outcome: Outcome) -> float | None:
-    """Of a check that ran."""
-    return outcome.seconds if outcome.status in (PASS, FAIL) else None
+    """Of a check that ran: one of a task that is not written fails at once."""
+    return outcome.seconds if outcome.status in (PASS, FAIL) and outcome.seconds > 0 else None
 
 
 def _ratio(outcome: Outcome) -> float | None:

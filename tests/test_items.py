@@ -139,6 +139,16 @@ def test_who_could_not_run_a_check_counts_unless_the_machine_could_not():
     assert found.share == pytest.approx(1 / 3)
 
 
+def test_a_check_that_the_machine_can_not_run_is_not_flagged():
+    rows = graded("ps", "ps", "ps", "ps", "ps", "pf", "pf")
+    for row in rows[:5]:
+        row.outcomes["b"] = Outcome("skipped", 0.0, 0.0, "speed is measured on a real GPU only")
+    found = item("b", rows)
+    assert (found.failed, found.skipped, found.away) == (2, 5, 5)
+    assert found.share is found.correlation is found.upper_lower is None
+    assert found.flags == ()
+
+
 def test_students_without_a_score_are_counted_and_are_no_zeros():
     rows = [
         *graded("pp", "pf", "pp", "pf", "pp"),
@@ -209,8 +219,9 @@ def test_times_are_of_those_who_ran_a_check_and_speeds_of_those_who_were_timed()
         ratio = 0.5 * number
         row.outcomes["a"] = Outcome(old.status, old.score, float(number), ratio=ratio)
     figures = analyse(rows, 2)
-    assert figures.seconds["a"].count == 5 and figures.seconds["a"].median == 2
-    assert figures.seconds["a"].p90 == pytest.approx(3.6)
+    assert figures.seconds["a"].count == 4, "one of 0 s never ran"
+    assert figures.seconds["a"].median == 2.5
+    assert figures.seconds["a"].p90 == pytest.approx(3.7)
     assert figures.seconds["b"].count == 1
     assert list(figures.ratios) == ["a"]
     assert figures.ratios["a"].count == 4 and figures.ratios["a"].largest == 2
