@@ -18,6 +18,7 @@ from grader.build import KIT, PRISTINE
 from grader.collection import CollectionError
 from grader.commands import batch as batch_command
 from grader.commands import similarity as similarity_command
+from grader.commands import classpage as class_command
 from grader.engine import EngineError
 from grader.exports import ExportError, Exports
 from grader.isolation import LEVELS, IsolationError
@@ -55,6 +56,7 @@ _EXAMPLES = """examples:
   grader replay out.json relu                 make one result again, drop its inputs
   grader grade work --html report.html --student
   grader report out.json --html report.html   the same from a stored report
+  grader class results/                       look at the results of a class
   grader gradescope autograder.zip            an autograder to upload
   grader similarity results --html pairs.html how alike a class's submissions are
   grader release                              regenerate assignment/ from solution/
@@ -83,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_release(commands)
     _add_bench(commands)
     similarity_command.add(commands)
+    class_command.add(commands)
     return parser
 
 

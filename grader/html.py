@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -37,9 +38,10 @@ class Group:
     results: list[Result]
 
 
-def to_html(report: Report) -> str:
-    """The page."""
-    environment = Environment(
+@cache
+def environment() -> Environment:
+    """Where the pages' templates are, with every text made printable and escaped."""
+    made = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -47,8 +49,14 @@ def to_html(report: Report) -> str:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    environment.filters.update(number=number, bar=bar_svg, spark=losses_svg)
-    return environment.get_template("report.html.j2").render(
+    made.filters.update(number=number, bar=bar_svg, spark=losses_svg)
+    return made
+
+
+def to_html(report: Report) -> str:
+    """The page."""
+    template = environment().get_template("report.html.j2")
+    return template.render(
         report=report,
         standing=standing(report),
         groups=list(_groups(report)),

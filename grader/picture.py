@@ -1,7 +1,8 @@
 """Pictures of a report as inline SVG: where an output is wrong, losses, bars of time.
 
 Colours and strokes are the page's, by class, so that they follow a dark screen and paper.
-Everything in a picture is a number: no text of a submission gets into one.
+Everything in a picture is a number: no text of a submission gets into one. Words for those who
+don't see it are escaped.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 _SIDE = 256.0  # of the largest picture, in pixels
 _CELL = 22.0  # of the largest cell
 _LEFT, _TOP = 46.0, 20.0  # room for the indices
 _CELLS = 32
+_WIDE, _TALL = 520.0, 130.0  # of a histogram's bars
+_STEP = 6  # from cell to cell of a strip
+# Where the strokes of a mark lie; the page gives them their width and colour.
+_STRIP = {"p": (12,), "f": (8,), "s": (8,), "e": (2, 14)}
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,54 @@ def losses_svg(losses: Sequence[float]) -> Markup:
         for i, loss in enumerate(finite)
     ]
     return _svg(100, 24, f'<polyline class="line" points="{" ".join(points)}"/>', ' class="spark"')
+
+
+def histogram_svg(bins: Sequence[tuple[str, int]], words: str) -> Markup:
+    """Bars with their counts; `bins` are (label below, count), `words` say it without a picture."""
+    most = max((count for _, count in bins), default=0) or 1
+    width = _WIDE / max(len(bins), 1)
+    every = math.ceil(len(bins) * 34 / _WIDE)  # so that labels don't touch
+    inner = []
+    for place, (label, count) in enumerate(bins):
+        x, tall = place * width, _TALL * count / most
+        y, middle = 18 + _TALL - tall, x + width / 2
+        inner.append(
+            f'<rect class="time" x="{x + width * 0.08:.1f}" y="{y:.1f}" '
+            f'width="{width * 0.84:.1f}" height="{tall:.1f}"/>'
+        )
+        if count:
+            inner.append(_text(middle, y - 4, str(count)))
+        last = len(bins) - 1
+        if place == last or (place % every == 0 and last - place >= every):
+            inner.append(_text(middle, _TALL + 33, label))
+    inner.append(f'<path class="axis" d="M0 {18 + _TALL:g}H{_WIDE:g}"/>')
+    return _image(_WIDE, _TALL + 38, "".join(inner), "histogram", words)
+
+
+def _text(x: float, y: float, text: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{escape(text)}</text>'
+
+
+def strip_svg(marks: str, words: str) -> Markup:
+    """A strip of cells, one a check: "p" passed is low and green, "f" failed is high and red, "s"
+    not run is a line, "e" (the grader failed) is two blocks; other letters leave a gap.
+    """
+    paths, place = {kind: "" for kind in _STRIP}, 0
+    for kind, group in groupby(marks):
+        number = len(list(group))
+        for y in _STRIP.get(kind, ()):
+            paths[kind] += f"M{place * _STEP} {y}h{number * _STEP - 1}"
+        place += number
+    inner = "".join(f'<path class="{kind}" d="{d}"/>' for kind, d in paths.items() if d)
+    return _image(place * _STEP, 16, inner, "strip", words)
+
+
+def _image(width: float, height: float, inner: str, kind: str, words: str) -> Markup:
+    """A picture that says something by itself: its words are read out, and shown by a pointer."""
+    return Markup(
+        f'<svg class="{kind}" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
+        f'height="{height:g}" role="img"><title>{escape(words)}</title>{inner}</svg>'
+    )
 
 
 def _svg(width: float, height: float, inner: str, more: str = "") -> Markup:

@@ -9,6 +9,7 @@ from rich.console import Console
 
 import catalogue
 from grader.report import show_report
+from grader.results import Report
 from grader.rubric import load_rubric
 from grader.runner import Options, grade
 
@@ -18,7 +19,7 @@ SEED = "5eed"
 BLOCK = re.compile(r"(<!-- report: .*? -->\n```\n).*?(```\n<!-- end of report -->)", re.S)
 
 
-def report_text() -> str:
+def shown() -> Report:
     """The report, with a seed of its own, so that it is the same every time but for the time."""
     mutants = {mutant.name: mutant for mutant in catalogue.mutants()}
     edits = tuple(edit for name in SHOWN for edit in mutants[name].edits)
@@ -29,8 +30,13 @@ def report_text() -> str:
         work = catalogue.write(both, Path(folder))
         report = grade(work, Options(rubric, "emulated", seed=SEED, only=only))
     report.seconds = round(report.seconds, -1)
+    return report
+
+
+def report_text() -> str:
+    """The report as the terminal shows it."""
     text = io.StringIO()
-    show_report(Console(file=text, width=96), report)
+    show_report(Console(file=text, width=96), shown())
     return "\n".join(line.rstrip() for line in text.getvalue().strip().splitlines()) + "\n"
 
 

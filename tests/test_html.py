@@ -1,29 +1,21 @@
 """The HTML page: what is in it, that it is safe and needs nothing, and how a browser shows it."""
 
 import json
-import os
-import shutil
 import struct
-import subprocess
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import sample_report
+from browser import chromium, needs_chromium
 from grader.audience import student_view
 from grader.checks.compare import Failure, mismatch, verify
 from grader.html import to_html
 from grader.picture import bar_svg, losses_svg, mismatch_svg, read_mismatch
 from sample_report import HOSTILE, result
 
-VOID = {"meta", "link", "img", "input", "br", "hr"}
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium here; hint: apt-get install chromium"
-)
+VOID = {"meta", "link", "img", "input", "br", "wbr", "hr"}
 
 
 class Page(HTMLParser):
@@ -197,18 +189,6 @@ frame.onload = () => {
 };
 frame.srcdoc = %s;
 </script>"""
-
-
-def chromium(folder, *arguments):
-    """Output of headless Chromium with a profile of its own."""
-    command = [CHROMIUM, "--headless", "--disable-gpu", "--no-first-run", "--hide-scrollbars",
-               "--disable-background-networking", "--disable-component-update",
-               "--disable-dev-shm-usage", f"--user-data-dir={folder / 'profile'}"]  # fmt: skip
-    if os.geteuid() == 0:
-        command.append("--no-sandbox")
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
 
 
 def measure(folder, text, width):

@@ -1,0 +1,65 @@
+"""Makes the pictures of the README: the page of a simulated class, and a student's page.
+
+python tests/class_pictures.py            writes handout/class-page.png and student-page.png
+"""
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import catalogue
+import readme_report
+from browser import chromium
+from grader.audience import student_view
+from grader.classpage import class_page, gather, write_student_pages
+from grader.html import to_html
+from simulated import simulate
+
+HANDOUT = catalogue.KIT / "handout"
+LARGEST = 200_000  # bytes of a picture
+FAILED_ALONE = ".check.pass, .check.skipped, h2 { display: none } section { margin-top: 1rem }"
+
+
+def photograph(page: Path, picture: Path, width: int, height: int) -> None:
+    """Writes the top of a page as PNG.
+
+    Raises:
+        ValueError: it has more than LARGEST bytes.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        chromium(Path(folder), f"--window-size={width},{height}", f"--screenshot={picture}",
+                 page.as_uri())  # fmt: skip
+    size = picture.stat().st_size
+    if size > LARGEST:
+        raise ValueError(f"{picture} has {size:,} bytes, more than {LARGEST:,}")
+    print(f"{picture}: {width} x {height}, {size:,} bytes")
+
+
+def class_picture(folder: Path) -> None:
+    """Of 300 students who never were."""
+    results = gather(simulate(folder / "results", 300, seed=1))
+    write_student_pages(results)
+    page = folder / "results" / "class.html"
+    page.write_text(class_page(results, page), encoding="utf-8")
+    photograph(page, HANDOUT / "class-page.png", 1100, 1130)
+
+
+def student_picture(folder: Path) -> None:
+    """Of the submission whose report the README quotes, its failed checks alone."""
+    report = student_view(readme_report.shown())
+    report = replace(report, submission="work.tar.gz")
+    page = folder / "report.html"
+    text = to_html(report).replace("</style>", f"{FAILED_ALONE}</style>", 1)
+    page.write_text(text, encoding="utf-8")
+    photograph(page, HANDOUT / "student-page.png", 900, 1500)
+
+
+def main() -> None:
+    """Makes both."""
+    with tempfile.TemporaryDirectory() as folder:
+        class_picture(Path(folder))
+        student_picture(Path(folder))
+
+
+if __name__ == "__main__":
+    main()
