@@ -18,9 +18,15 @@ from grader.build import KIT, PRISTINE
 from grader.collection import CollectionError
 from grader.commands import batch as batch_command
 from grader.engine import EngineError
+from grader.canvas import CanvasError
+from grader.commands import export, regrade
 from grader.exports import ExportError, Exports
+from grader.feedback import FeedbackError
+from grader.gradebook import GradebookError
 from grader.isolation import LEVELS, IsolationError
+from grader.lateness import LatenessError
 from grader.pristine import GraderError
+from grader.regrade import RegradeError
 from grader.release import ReleaseError, release, stale
 from grader.replay import Replay, ReplayError, replay
 from grader.report import show_report, show_result, show_timing
@@ -42,6 +48,11 @@ _USAGE_ERRORS = (
     CollectionError,
     EngineError,
     RosterError,
+    CanvasError,
+    FeedbackError,
+    GradebookError,
+    LatenessError,
+    RegradeError,
 )
 OK, FELL_SHORT, USAGE, GRADER_FAILED = 0, 1, 2, 3
 
@@ -58,6 +69,8 @@ _EXAMPLES = """examples:
   grader release                              regenerate assignment/ from solution/
   grader release --check                      say whether it is fresh
   grader release --part 2 --output classic/   holes in part 2 alone
+  grader export results/ --csv grades.csv     the scores of a class
+  grader regrade results/ new/                who changes between two gradings
   grader bench                                measure the solution on this machine's GPU
 
 exit codes: 0 as it should be, 1 the submission fell short, 2 usage, 3 the grader failed
@@ -80,6 +93,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_gradescope(commands)
     _add_release(commands)
     _add_bench(commands)
+    export.add(commands)
+    regrade.add(commands)
     return parser
 
 

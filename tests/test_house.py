@@ -27,8 +27,8 @@ GRADER_ORDER = [
     "pristine", "stored", "runner", "replay", "audience", "report", "picture", "html", "junit",
     "gradescope", "autograder", "exports", "classbook", "roster", "matching", "unpacking",
     "downloads", "classexport", "assembly", "collection", "lateness", "engine", "batch",
-    "regrade", "items", "classpage", "similarity", "gradebook", "handin",
-    "newcourse", "drawing", "handout", "bench", "commands", "cli", "__main__",
+    "regrade", "items", "classpage", "similarity", "gradebook", "canvas",
+    "feedback", "handin", "newcourse", "drawing", "handout", "bench", "commands", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
     "compare", "calls", "device", "context", "trial", "training", "gradients", "executor",
