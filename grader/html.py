@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,9 @@ class Group:
     results: list[Result]
 
 
-def to_html(report: Report) -> str:
-    """The page."""
+@cache
+def _environment() -> Environment:
+    """The template's engine; a class has hundreds of pages, so it is made once."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -48,21 +50,30 @@ def to_html(report: Report) -> str:
         finalize=_finalize,
     )
     environment.filters.update(number=number, bar=bar_svg, spark=losses_svg)
-    return environment.get_template("report.html.j2").render(
-        report=report,
-        standing=standing(report),
-        groups=list(_groups(report)),
-        parts=list(_parts(report)),
-        wrong=[r for r in report.results if r.status in (FAIL, ERROR)],
-        trainings=list(trainings(report)),
-        slowest=max((r.seconds for r in report.results), default=0.0),
-        words=_WORDS,
-        signs=_SIGNS,
-        hidden=_HIDDEN,
-        most_findings=_FINDINGS,
-        picture=_picture,
-        finding_text=finding_text,
-        other_details=other_details,
+    return environment
+
+
+def to_html(report: Report) -> str:
+    """The page."""
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            standing=standing(report),
+            groups=list(_groups(report)),
+            parts=list(_parts(report)),
+            wrong=[r for r in report.results if r.status in (FAIL, ERROR)],
+            trainings=list(trainings(report)),
+            slowest=max((r.seconds for r in report.results), default=0.0),
+            words=_WORDS,
+            signs=_SIGNS,
+            hidden=_HIDDEN,
+            most_findings=_FINDINGS,
+            picture=_picture,
+            finding_text=finding_text,
+            other_details=other_details,
+        )
     )
 
 

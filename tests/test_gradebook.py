@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 import zipfile
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -32,17 +33,24 @@ DUE = datetime(2026, 10, 8, 21, 59, tzinfo=timezone.utc)
 COLUMN = "Assignment 2 (12345)"
 
 
-@pytest.fixture
-def book(tmp_path):
-    """60 students, one at least in each state there is."""
-    book = simulate(tmp_path / "results", 60, seed=4)
+@pytest.fixture(scope="module")
+def simulated_class(tmp_path_factory):
+    """60 students, one at least in each state there is. Tests take a copy."""
+    book = simulate(tmp_path_factory.mktemp("class") / "results", 60, seed=4)
     graded = in_state(book, GRADED)
     change(book, book.entries.index(graded[5]), source="")
     book.report_path(graded[5]).unlink()
     book.report_path(graded[6]).unlink()
     edit_report(book, graded[7], fail_last)
     edit_report(book, graded[8], unreadable)
-    return book
+    return book.path
+
+
+@pytest.fixture
+def book(simulated_class, tmp_path):
+    """A copy of the class, for one test."""
+    shutil.copytree(simulated_class, tmp_path / "results")
+    return read_classbook(tmp_path / "results")
 
 
 def fail_last(raw):
@@ -137,7 +145,9 @@ def test_parts_and_checks_add_up_to_the_score(book):
             assert float(row["score"]) == sum(parts)
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "\x1b[0m=1", "＝1"])
+@pytest.mark.parametrize(
+    "name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "\x1b[0m=1", "＝1"]
+)
 def test_a_name_is_never_a_formula(book, name):
     change(book, 0, name=name)
     cell = table(to_csv(read_gradebook(book)))[0]["name"]
@@ -216,7 +226,9 @@ def test_late_days_that_were_spent_before_are_gone(book):
     student = in_state(book, GRADED)[0].student
     row = late_row(book, lateness({student: 1}, percent_a_day=10, late_days=2), 1.5)
     assert (row.late.spent, row.score) == (1, pytest.approx(0.9 * row.earned))
-    assert late_row(book, lateness({student: 9}, percent_a_day=10, late_days=2), 1.5).late.spent == 0
+    assert (
+        late_row(book, lateness({student: 9}, percent_a_day=10, late_days=2), 1.5).late.spent == 0
+    )
 
 
 def test_an_extension_counts_for_its_student(book):
@@ -272,7 +284,9 @@ def canvas(book, above=(), below=(), end="\r\n", bom="\ufeff"):
     lines = [head, *above]
     for entry in book.entries:
         given, _, family = entry.name.partition(" ")
-        who = f'"{family}, {given}",{entry.student},u{entry.student},{entry.login},"{entry.section}"'
+        who = (
+            f'"{family}, {given}",{entry.student},u{entry.student},{entry.login},"{entry.section}"'
+        )
         lines.append(f'{who},"9,5",,"=1+1",88.20')
     lines += below
     return (bom + end.join(lines) + end).encode()
