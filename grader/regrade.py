@@ -295,6 +295,8 @@ def accept(
     is not left graded by two. Each student is replaced whole or not at all, and a second call goes
     on after an interruption. A score never goes away: where `new` has none, the old report stays.
 
+    Whoever calls it holds the lock of the old results, see grader.batch.
+
     Args:
         changes: of compare(old, new): what the reader has seen.
         only: students that are replaced, and no others, also if nothing changes.

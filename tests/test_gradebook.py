@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from simulated import simulate
 
 from grader.canvas import CanvasError, fill, find_column, read_lines
 from grader.classbook import ERROR, GRADED, MISSING, PENDING, UNREADABLE, read_classbook
@@ -28,6 +27,7 @@ from grader.gradebook import (
 from grader.lateness import LatePolicy
 from grader.printable import csv_cell
 from grader.rubric import load_rubric
+from simulated import simulate
 
 DUE = datetime(2026, 10, 8, 21, 59, tzinfo=timezone.utc)
 COLUMN = "Assignment 2 (12345)"

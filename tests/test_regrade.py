@@ -7,9 +7,9 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from simulated import simulate
 
 from grader import regrade
+from grader.batch import lock
 from grader.classbook import ERROR, GRADED, MISSING, read_classbook
 from grader.cli import main
 from grader.files import write_whole
@@ -27,6 +27,7 @@ from grader.regrade import (
     to_json,
     totals,
 )
+from simulated import simulate
 
 
 @pytest.fixture(scope="module")
@@ -372,6 +373,16 @@ def test_accept_shows_the_counts_and_then_replaces(old, new, capsys):
     assert said.index("1 up") < said.index("1 reports replaced")
     assert main(["regrade", str(old.path), str(new.path)]) == 0
     assert "12 students: 12 the same" in capsys.readouterr().out
+
+
+def test_nothing_is_replaced_under_a_batch_that_runs(old, new, capsys):
+    fails(old, 0)
+    student = passes(new, 0)
+    with lock(old.path):
+        assert main(["regrade", str(old.path), str(new.path), "--accept"]) == 2
+        assert "another run is writing" in capsys.readouterr().err
+        assert main(["regrade", str(old.path), str(new.path)]) == 1
+    assert kept(old, student) == []
 
 
 def test_what_is_not_taken_over_is_told(old, new, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection
+from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
+from grader.batch import lock
 from grader.classbook import Classbook, read_classbook
 from grader.files import write_whole
 from grader.gradebook import figure
@@ -90,21 +92,31 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     if options.old.resolve() == options.new.resolve():
         print("grader: OLD and NEW are the same folder", file=sys.stderr)
         return USAGE
-    return review(read_classbook(options.old), read_classbook(options.new), options, console)
+    return review(options.old, options.new, options, console)
 
 
-def review(old: Classbook, new: Classbook, options: argparse.Namespace, console: Console) -> int:
+def review(
+    old_results: Path, new_results: Path, options: argparse.Namespace, console: Console
+) -> int:
     """Shows who changes; with --accept, then replaces the reports. Returns the exit code.
 
     `options` are those of `add_review`.
 
     Raises:
-        RegradeError: --only names somebody who is not in the results.
+        StoredError: one of the folders holds no results.
+        RegradeError: --only names somebody who is not in them.
+        BatchError: with --accept: a batch is writing to the old results.
         OSError: a file can't be written.
     """
     if options.only and not options.accept:
         print("grader: --only goes with --accept", file=sys.stderr)
         return USAGE
+    read_classbook(old_results)  # before a lock is left in a folder of something else
+    with lock(old_results) if options.accept else nullcontext():
+        return _review(read_classbook(old_results), read_classbook(new_results), options, console)
+
+
+def _review(old: Classbook, new: Classbook, options: argparse.Namespace, console: Console) -> int:
     with console.status("comparing"):
         changes = compare(old, new)
     show(console, changes)
