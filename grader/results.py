@@ -116,8 +116,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON types: the attributes, with schema, score and points."""
-        head = {"schema": SCHEMA, "grader_version": self.grader_version}
-        return {**head, **asdict(self), "score": self.score, "points": self.points}
+        return {"schema": SCHEMA, **asdict(self), "score": self.score, "points": self.points}
 
     def write(self, path: Path) -> None:
         """Writes the JSON so that the file is always whole."""

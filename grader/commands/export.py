@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ late.toml, whose keys may all be left out but the table:
   cutoff_days = 7
   [late.extensions]
   s1234 = 2026-10-15T23:59:00+02:00
+In its place, course.toml of the course serves too, by its tables [due] and [late].
 
 Who handed in nothing or waits for grading has no score, which is not a zero; nor has whom the
 grader failed, unless --provisional gives the points that are safe. What can't be read has 0.
@@ -189,20 +190,28 @@ def _lateness(options: argparse.Namespace) -> Lateness:
         raw: dict[str, Any] = tomllib.loads(options.late.read_text(encoding="utf-8"))
     except ValueError as error:
         raise GradebookError(f"{options.late}: {error}") from error
-    table, due = raw.get("late"), options.due or raw.get("due")
+    table = raw.get("late")
     if not isinstance(table, dict):
         raise GradebookError(f"{options.late} has no table [late]; hint: grader export --help")
-    if isinstance(due, str) or (isinstance(due, date) and not isinstance(due, datetime)):
-        raise GradebookError(f"{options.late}: due is {due}; hint: 2026-10-08T23:59:00+02:00")
-    if not isinstance(due, datetime):
-        raise GradebookError("there is no due date; hint: --due 2026-10-08T23:59:00+02:00")
-    if due.tzinfo is None:
-        raise GradebookError(f"{options.late}: due, {due}, has no offset; hint: {due}+02:00")
+    due = options.due or _due(options.late, raw.get("due"))
     spent: dict[str, int] = {}
     for path in options.spent:
         for student, days in read_spent(path).items():
             spent[student] = spent.get(student, 0) + days
     return Lateness(late_policy(table, f"late of {options.late}"), due, spent)
+
+
+def _due(path: Path, due: Any) -> datetime:
+    """The due date of a TOML: `due`, or `all` of its table, or the only one in it."""
+    if isinstance(due, dict):
+        dates = list(due.values())
+        due = due.get("all", dates[0] if len(dates) == 1 else None)
+    if due is None:
+        raise GradebookError(f"{path} has no due date for all; hint: --due 2026-10-08T23:59:00Z")
+    if not isinstance(due, datetime) or due.tzinfo is None:
+        raise GradebookError(f"{path}: due is {due}; hint: with time and offset, without quotes, "
+                             "like 2026-10-08T23:59:00+02:00")  # fmt: skip
+    return due
 
 
 def _tell(say: Callable[[str], None], gradebook: Gradebook, lateness: Lateness | None) -> None:
