@@ -15,11 +15,11 @@ from grader.autograder import Autograder, AutograderError, build_zip
 from grader.batch import BatchError
 from grader.bench import bench
 from grader.build import KIT, PRISTINE
+from grader.canvas import CanvasError
 from grader.collection import CollectionError
 from grader.commands import batch as batch_command
-from grader.engine import EngineError
-from grader.canvas import CanvasError
 from grader.commands import export, regrade
+from grader.engine import EngineError
 from grader.exports import ExportError, Exports
 from grader.feedback import FeedbackError
 from grader.gradebook import GradebookError

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from grader.audience import standing
 from grader.picture import bar_svg, losses_svg, mismatch_svg, read_mismatch
@@ -39,8 +39,8 @@ class Group:
 
 
 @cache
-def _environment() -> Environment:
-    """The template's engine; a class has hundreds of pages, so it is made once."""
+def _template() -> Template:
+    """The page's template; a class has hundreds of pages, so it is compiled once."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -50,30 +50,26 @@ def _environment() -> Environment:
         finalize=_finalize,
     )
     environment.filters.update(number=number, bar=bar_svg, spark=losses_svg)
-    return environment
+    return environment.get_template("report.html.j2")
 
 
 def to_html(report: Report) -> str:
     """The page."""
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            report=report,
-            standing=standing(report),
-            groups=list(_groups(report)),
-            parts=list(_parts(report)),
-            wrong=[r for r in report.results if r.status in (FAIL, ERROR)],
-            trainings=list(trainings(report)),
-            slowest=max((r.seconds for r in report.results), default=0.0),
-            words=_WORDS,
-            signs=_SIGNS,
-            hidden=_HIDDEN,
-            most_findings=_FINDINGS,
-            picture=_picture,
-            finding_text=finding_text,
-            other_details=other_details,
-        )
+    return _template().render(
+        report=report,
+        standing=standing(report),
+        groups=list(_groups(report)),
+        parts=list(_parts(report)),
+        wrong=[r for r in report.results if r.status in (FAIL, ERROR)],
+        trainings=list(trainings(report)),
+        slowest=max((r.seconds for r in report.results), default=0.0),
+        words=_WORDS,
+        signs=_SIGNS,
+        hidden=_HIDDEN,
+        most_findings=_FINDINGS,
+        picture=_picture,
+        finding_text=finding_text,
+        other_details=other_details,
     )
 
 
