@@ -549,7 +549,7 @@ def broken(book):
     raise RuntimeError
 
 
-def test_the_zip_has_the_same_files_and_goes_back_to_moodle(book, tmp_path):
+def test_the_zip_has_the_same_files_and_goes_back_to_moodle(book, tmp_path, capsys):
     folder = "Ana María O'Neill_20731_assignsubmission_file_"
     entry = change(book, book.entries.index(in_state(book, GRADED)[0]),
                    source=f"down/{folder}/work.tar.gz")  # fmt: skip
@@ -561,6 +561,9 @@ def test_the_zip_has_the_same_files_and_goes_back_to_moodle(book, tmp_path):
         assert f"{folder}/feedback.html" in names
         assert not any(name.startswith(entry.folder + "/") for name in names)
         assert b"<html" in archive.read(names[0])
+    assert main(["export", str(book.path), "--feedback", str(tmp_path / "c.zip")]) == 0
+    assert "1 came from Moodle" in capsys.readouterr().out
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "c.zip").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from rich.progress import track
 
 from grader.canvas import KEYS, Filled, fill
 from grader.classbook import ERROR, MISSING, PENDING, UNREADABLE, Entry, read_classbook
-from grader.feedback import all_feedback, write_feedback
+from grader.feedback import all_feedback, moodle_folder, write_feedback
 from grader.files import write_whole
 from grader.gradebook import (
     Gradebook,
@@ -141,6 +141,10 @@ def _run(options: argparse.Namespace, console: Console) -> int:
                       disable=not console.is_terminal)  # fmt: skip
         count = write_feedback(options.feedback, shown)
         say(f"feedback for {count} students in {options.feedback}")
+        moodle = sum(bool(moodle_folder(entry.source)) for entry in book.entries)
+        if moodle:
+            say(f"{moodle} came from Moodle: their folders are named as there, by which it is said "
+                "to take feedback back; try it with one student")  # fmt: skip
     return code
 
 
