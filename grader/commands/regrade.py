@@ -203,7 +203,8 @@ def _pair(before: str, after: str) -> str:
 
 
 def _check(each: CheckChange) -> str:
-    status = f"{each.status_before or 'not run'} -> {each.status_after or 'not run'}"
+    before, after = each.status_before or "not run", each.status_after or "not run"
+    status = after if before == after else f"{before} -> {after}"
     score = f"{figure(each.score_before)} -> {figure(each.score_after)}"
     message = printable(each.message)
     short = message if len(message) <= _MESSAGE else f"{message[:_MESSAGE]}..."
