@@ -238,7 +238,7 @@ class Running:
 
     def __enter__(self) -> Running:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_lock(self.batch.results))
+            stack.enter_context(lock(self.batch.results))
             self.book = _open_book(self.batch)
             self.book.write()
             self._resources = stack.pop_all()
@@ -430,8 +430,12 @@ def trim_cache(folder: Path, most: int = 20_000) -> None:
 
 
 @contextlib.contextmanager
-def _lock(results: Path) -> Iterator[None]:
-    """One run at a time writes to a folder of results."""
+def lock(results: Path) -> Iterator[None]:
+    """One run at a time writes to a folder of results.
+
+    Raises:
+        BatchError: another one is at it.
+    """
     results.mkdir(parents=True, exist_ok=True)
     with open(results / ".lock", "w") as file:
         try:

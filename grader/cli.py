@@ -15,14 +15,17 @@ from grader.autograder import Autograder, AutograderError, build_zip
 from grader.batch import BatchError
 from grader.bench import bench
 from grader.build import KIT, PRISTINE
+from grader.canvas import CanvasError
 from grader.collection import CollectionError
-from grader.commands import batch as batch_command
-from grader.commands import similarity as similarity_command
-from grader.commands import classpage as class_command
+from grader.commands import batch, classpage, export, regrade, similarity
 from grader.engine import EngineError
 from grader.exports import ExportError, Exports
+from grader.feedback import FeedbackError
+from grader.gradebook import GradebookError
 from grader.isolation import LEVELS, IsolationError
+from grader.lateness import LatenessError
 from grader.pristine import GraderError
+from grader.regrade import RegradeError
 from grader.release import ReleaseError, release, stale
 from grader.replay import Replay, ReplayError, replay
 from grader.report import show_report, show_result, show_timing
@@ -44,6 +47,11 @@ _USAGE_ERRORS = (
     CollectionError,
     EngineError,
     RosterError,
+    CanvasError,
+    FeedbackError,
+    GradebookError,
+    LatenessError,
+    RegradeError,
 )
 OK, FELL_SHORT, USAGE, GRADER_FAILED = 0, 1, 2, 3
 
@@ -62,6 +70,8 @@ _EXAMPLES = """examples:
   grader release                              regenerate assignment/ from solution/
   grader release --check                      say whether it is fresh
   grader release --part 2 --output classic/   holes in part 2 alone
+  grader export results/ --csv grades.csv     the scores of a class
+  grader regrade results/ new/                who changes between two gradings
   grader bench                                measure the solution on this machine's GPU
 
 exit codes: 0 as it should be, 1 the submission fell short, 2 usage, 3 the grader failed
@@ -78,14 +88,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"grader {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     _add_grade(commands)
-    batch_command.add(commands)
     _add_replay(commands)
     _add_report(commands)
     _add_gradescope(commands)
     _add_release(commands)
     _add_bench(commands)
-    similarity_command.add(commands)
-    class_command.add(commands)
+    for command in (batch, classpage, export, regrade, similarity):
+        command.add(commands)
     return parser
 
 

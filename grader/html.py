@@ -55,22 +55,25 @@ def environment() -> Environment:
 
 def to_html(report: Report) -> str:
     """The page."""
-    template = environment().get_template("report.html.j2")
-    return template.render(
-        report=report,
-        standing=standing(report),
-        groups=list(_groups(report)),
-        parts=list(_parts(report)),
-        wrong=[r for r in report.results if r.status in (FAIL, ERROR)],
-        trainings=list(trainings(report)),
-        slowest=max((r.seconds for r in report.results), default=0.0),
-        words=_WORDS,
-        signs=_SIGNS,
-        hidden=_HIDDEN,
-        most_findings=_FINDINGS,
-        picture=_picture,
-        finding_text=finding_text,
-        other_details=other_details,
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            standing=standing(report),
+            groups=list(_groups(report)),
+            parts=list(_parts(report)),
+            wrong=[r for r in report.results if r.status in (FAIL, ERROR)],
+            trainings=list(trainings(report)),
+            slowest=max((r.seconds for r in report.results), default=0.0),
+            words=_WORDS,
+            signs=_SIGNS,
+            hidden=_HIDDEN,
+            most_findings=_FINDINGS,
+            picture=_picture,
+            finding_text=finding_text,
+            other_details=other_details,
+        )
     )
 
 

@@ -27,6 +27,21 @@ def printable(text: object) -> str:
     return "\n".join(_short(line) for line in safe.split("\n"))
 
 
+# What makes a cell a formula in a spreadsheet; the wide signs do where the language is Chinese,
+# Japanese or Korean.
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+
+
+def csv_cell(text: object) -> str:
+    """Text for a cell of a CSV file: printable, on one line, and never a formula.
+
+    What a spreadsheet would take for a formula gets a `'` in front. Numbers that we computed need
+    none of this, and must not go through it: a negative one would become text.
+    """
+    safe = " ".join(printable(text).split("\n"))
+    return f"'{safe}" if _FORMULA.match(safe) else safe
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

@@ -64,6 +64,7 @@ class Report:
         withheld_points: what those are worth.
         rubric: digest of the rubric in force.
         timing: seconds by what the grader did beside building and checking.
+        grader_version: of the grader that graded, also when a later one reads the report.
     """
 
     submission: str
@@ -86,6 +87,7 @@ class Report:
     withheld_points: float = 0.0
     rubric: str = ""
     timing: dict[str, float] = field(default_factory=dict)
+    grader_version: str = __version__
 
     @property
     def score(self) -> float:
@@ -113,9 +115,8 @@ class Report:
             self.timing[what] = round(seconds, 3)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON types: the attributes, with schema, version, score and points."""
-        head = {"schema": SCHEMA, "grader_version": __version__}
-        return {**head, **asdict(self), "score": self.score, "points": self.points}
+        """The report as JSON types: the attributes, with schema, score and points."""
+        return {"schema": SCHEMA, **asdict(self), "score": self.score, "points": self.points}
 
     def write(self, path: Path) -> None:
         """Writes the JSON so that the file is always whole."""

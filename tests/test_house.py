@@ -28,7 +28,7 @@ GRADER_ORDER = [
     "gradescope", "autograder", "exports", "classbook", "roster", "matching", "unpacking",
     "downloads", "classexport", "assembly", "collection", "lateness", "engine", "batch",
     "regrade", "items", "classpage", "classfiles", "leaderboard", "fingerprint", "passages",
-    "similarity", "similaritypage", "canvas", "gradebook", "feedback", "handin", "newcourse",
+    "similarity", "similaritypage", "gradebook", "canvas", "feedback", "handin", "newcourse",
     "drawing", "handout", "bench", "commands", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [

@@ -1,0 +1,279 @@
+"""`grader export`: the scores of a class as files for the systems around a course."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+
+from grader.canvas import KEYS, Filled, fill
+from grader.classbook import ERROR, MISSING, PENDING, UNREADABLE, Entry, read_classbook
+from grader.feedback import all_feedback, moodle_folder, write_feedback
+from grader.files import write_whole
+from grader.gradebook import (
+    Gradebook,
+    GradebookError,
+    Lateness,
+    read_gradebook,
+    read_spent,
+    to_csv,
+    to_long,
+)
+from grader.lateness import late_policy
+from grader.printable import printable
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+OK, FELL_SHORT, USAGE = 0, 1, 2
+_SHOWN = 20
+
+_EXAMPLES = """examples:
+  grader export results/ --csv grades.csv              a row a student, a column a part and check
+  grader export results/ --canvas export.csv --column "Assignment 2 (12345)" --output filled.csv
+                                                       the course's own gradebook with our scores
+  grader export results/ --csv grades.csv --late late.toml --due 2026-10-08T23:59:00+02:00
+  grader export results/ --csv second.csv --late late.toml --spent first.csv
+                                                       late days of the term: what the first took
+  grader export results/ --long long.csv               a row a student and check
+  grader export results/ --feedback feedback/          what each student may see, to hand back
+  grader export results/ --feedback feedback.zip --after-due-date
+
+late.toml, whose keys may all be left out but the table:
+  due = 2026-10-08T23:59:00+02:00
+  [late]
+  grace_minutes = 10
+  percent_a_day = 10           # of the points reached, or percent_of = "possible"
+  late_days = 5                # of the term; --spent says what earlier assignments took
+  cutoff_days = 7
+  [late.extensions]
+  s1234 = 2026-10-15T23:59:00+02:00
+In its place, course.toml of the course serves too, by its tables [due] and [late].
+
+Who handed in nothing or waits for grading has no score, which is not a zero; nor has whom the
+grader failed, unless --provisional gives the points that are safe. What can't be read has 0.
+
+exit codes: 0 all is told, 1 a student has a score and no row in the template, 2 usage
+"""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command's parser."""
+    command = commands.add_parser(
+        "export",
+        help="write gradebooks, and feedback to hand back",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("results", type=Path, help="folder of grader batch")
+    command.add_argument("--csv", type=Path, metavar="FILE", help="a row a student")
+    command.add_argument("--long", type=Path, metavar="FILE", help="a row a student and check")
+    command.add_argument("--provisional", action="store_true",
+                         help="give a score also where the grader failed in a check")  # fmt: skip
+    _add_canvas(command)
+    _add_late(command)
+    group = command.add_argument_group("feedback")
+    group.add_argument("--feedback", type=Path, metavar="FOLDER",
+                       help="a folder a student, as HTML and text; or a .zip of it")  # fmt: skip
+    group.add_argument("--after-due-date", action="store_true",
+                       help="with the checks that open then")  # fmt: skip
+    command.set_defaults(run=_run)
+
+
+def _add_canvas(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("Canvas")
+    group.add_argument("--canvas", type=Path, metavar="FILE",
+                       help="the gradebook that Canvas exported; stays as it is")  # fmt: skip
+    group.add_argument("--column", default="", help="head, name or number of an assignment there")
+    group.add_argument("--output", type=Path, metavar="FILE", help="the filled gradebook")
+    group.add_argument("--match", default="", choices=KEYS, metavar="COLUMN",
+                       help=f"match on one of {', '.join(KEYS)} alone")  # fmt: skip
+
+
+def _add_late(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("lateness")
+    group.add_argument("--late", type=Path, metavar="FILE", help="TOML with a table [late]")
+    group.add_argument("--due", type=_moment, metavar="TIME",
+                       help="when it is due, with offset; default: `due` of the TOML")  # fmt: skip
+    group.add_argument("--spent", type=Path, action="append", default=[], metavar="CSV",
+                       help="--csv of an earlier assignment, for the late days it took; "
+                       "may be repeated")  # fmt: skip
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time with an offset, like 2026-10-08T23:59:00+02:00"
+        )
+    return moment
+
+
+def _run(options: argparse.Namespace, console: Console) -> int:
+    problem = _unusable(options)
+    if problem:
+        print(f"grader: {problem}", file=sys.stderr)
+        return USAGE
+    book = read_classbook(options.results)
+    lateness = _lateness(options) if options.late else None
+    gradebook = read_gradebook(book, lateness, options.provisional)
+    say = _sayer(console)
+    _tell(say, gradebook, lateness)
+    for path, to_text in ((options.csv, to_csv), (options.long, to_long)):
+        if path:
+            write_whole(path, to_text(gradebook))
+            say(f"{len(gradebook.rows)} students in {path}")
+    code = _canvas(options, gradebook, say) if options.canvas else OK
+    if options.feedback:
+        given = all_feedback(book, gradebook, options.after_due_date)
+        shown = track(given, "feedback", len(gradebook.rows), console=console, transient=True,
+                      disable=not console.is_terminal)  # fmt: skip
+        count = write_feedback(options.feedback, shown)
+        say(f"feedback for {count} students in {options.feedback}")
+        moodle = sum(bool(moodle_folder(entry.source)) for entry in book.entries)
+        if moodle:
+            say(f"{moodle} came from Moodle: their folders are named as there, by which it is said "
+                "to take feedback back; try it with one student")  # fmt: skip
+    return code
+
+
+def _sayer(console: Console) -> Callable[[str], None]:
+    return lambda line: console.print(printable(line), markup=False, highlight=False)
+
+
+def _unusable(options: argparse.Namespace) -> str:
+    """What is wrong with the command line, or ""."""
+    asked = (options.csv, options.long, options.canvas, options.feedback)
+    if not any(asked):
+        return "nothing to write; hint: --csv, --canvas, --long or --feedback"
+    if options.canvas and not (options.column and options.output):
+        return "--canvas needs --column and --output"
+    if not options.canvas and (options.column or options.output or options.match):
+        return "--column, --output and --match go with --canvas"
+    if not options.late and (options.due or options.spent):
+        return "--due and --spent go with --late FILE"
+    if options.after_due_date and not options.feedback:
+        return "--after-due-date goes with --feedback"
+    return _unusable_files(options)
+
+
+def _unusable_files(options: argparse.Namespace) -> str:
+    for path in filter(None, (options.canvas, options.late, *options.spent)):
+        if not path.is_file():
+            return f"{path} is no file"
+    read = {path.resolve() for path in (options.canvas, options.late, *options.spent) if path}
+    written = [path for path in (options.csv, options.long, options.output) if path]
+    for path in written:
+        if path.is_dir():
+            return f"{path} is a folder; hint: name a file"
+        if path.resolve() in read:
+            return f"{path} is read, and stays as it is; hint: another name"
+    twice = len({path.resolve() for path in written}) < len(written)
+    return "two files have the same name" if twice else ""
+
+
+def _lateness(options: argparse.Namespace) -> Lateness:
+    """The late policy that the command line names.
+
+    Raises:
+        GradebookError: the file is no TOML, or has no table [late] or no due date.
+        LatenessError: the policy is wrong.
+    """
+    try:
+        raw: dict[str, Any] = tomllib.loads(options.late.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise GradebookError(f"{options.late}: {error}") from error
+    table = raw.get("late")
+    if not isinstance(table, dict):
+        raise GradebookError(f"{options.late} has no table [late]; hint: grader export --help")
+    due = options.due or _due(options.late, raw.get("due"))
+    spent: dict[str, int] = {}
+    for path in options.spent:
+        for student, days in read_spent(path).items():
+            spent[student] = spent.get(student, 0) + days
+    return Lateness(late_policy(table, f"late of {options.late}"), due, spent)
+
+
+def _due(path: Path, due: Any) -> datetime:
+    """The due date of a TOML: `due`, or `all` of its table, or the only one in it."""
+    if isinstance(due, dict):
+        dates = list(due.values())
+        due = due.get("all", dates[0] if len(dates) == 1 else None)
+    if due is None:
+        raise GradebookError(f"{path} has no due date for all; hint: --due 2026-10-08T23:59:00Z")
+    if not isinstance(due, datetime) or due.tzinfo is None:
+        raise GradebookError(f"{path}: due is {due}; hint: with time and offset, without quotes, "
+                             "like 2026-10-08T23:59:00+02:00")  # fmt: skip
+    return due
+
+
+def _tell(say: Callable[[str], None], gradebook: Gradebook, lateness: Lateness | None) -> None:
+    """What an instructor should know before the files are handed on."""
+    states = gradebook.states
+    say(f"{len(gradebook.rows)} students: {', '.join(f'{n} {s}' for s, n in states.items())}")
+    open_states = [state for state in (MISSING, PENDING, ERROR) if states[state]]
+    unscored = sum(row.score is None for row in gradebook.rows)
+    if unscored:
+        say(f"{unscored} have no score ({', '.join(open_states)}): their cells are empty, not 0")
+    if states[UNREADABLE]:
+        say(f"{states[UNREADABLE]} can't be read and have 0; hint: look at them")
+    if states[ERROR] and gradebook.provisional:
+        say(f"{states[ERROR]} met a fault of the grader; a score they have is provisional")
+    if lateness:
+        _tell_late(say, gradebook, lateness)
+
+
+def _tell_late(say: Callable[[str], None], gradebook: Gradebook, lateness: Lateness) -> None:
+    scored = [row for row in gradebook.rows if row.score is not None]
+    late = [row.late for row in scored if row.late and row.late.days]
+    less = sum(each.penalty > 0 for each in late)
+    say(f"{len(late)} late, {less} of them with fewer points, {sum(e.spent for e in late)} "
+        "late days spent")  # fmt: skip
+    unknown = [row.entry for row in scored if row.late is None]
+    if unknown:
+        told = sum(entry.late is True for entry in unknown)
+        say(f"{len(unknown)} don't say when they came, and lose nothing; {told} of them are late "
+            "as the download says")  # fmt: skip
+    known = {row.entry.student for row in gradebook.rows}
+    _list(say, "an extension is for nobody in the class",
+          sorted(set(lateness.policy.extensions) - known))  # fmt: skip
+
+
+def _canvas(options: argparse.Namespace, gradebook: Gradebook, say: Callable[[str], None]) -> int:
+    filled = fill(options.canvas.read_bytes(), options.column, gradebook, options.match)
+    write_whole(options.output, filled.content)
+    _tell_canvas(say, filled)
+    say(f"{filled.column}: {filled.filled} scores in {options.output}")
+    return FELL_SHORT if filled.absent else OK
+
+
+def _tell_canvas(say: Callable[[str], None], filled: Filled) -> None:
+    for line in filled.warnings:
+        say(f"warning: {line}")
+    if filled.changed:
+        say(f"{filled.changed} cells had another score before")
+    _list(say, "without a score, their cells stay", map(_who, filled.unscored))
+    _list(say, "have a score and no row in the template", map(_who, filled.absent))
+    _list(say, "in the template, not in the results", filled.strangers)
+
+
+def _who(entry: Entry) -> str:
+    return f"{entry.student} {entry.name}".strip()
+
+
+def _list(say: Callable[[str], None], what: str, names: Iterable[str]) -> None:
+    given = list(names)
+    more = f" and {len(given) - _SHOWN} more" if len(given) > _SHOWN else ""
+    if given:
+        say(f"{len(given)} {what}: {'; '.join(given[:_SHOWN])}{more}")
