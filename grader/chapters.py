@@ -86,6 +86,8 @@ def _facts(rubric: Rubric, parts: frozenset[int] | None) -> dict[str, Any]:
         "parts": {number: rubric.parts[number] for number in wanted},
         "points": lambda part: sum(row.points for row in rows_of(rubric, part)),
         "rows": lambda part: rows_of(rubric, part),
+        "tasks": lambda part: tasks_of(rubric, part),
+        "task_points": lambda task: sum(row.points for row in rubric.rows if row.task == task),
         "given": [row for row in rubric.rows if not row.task],
         "measured": json.loads(MEASURED.read_text()),
         "kernel": _kernel,
@@ -99,6 +101,12 @@ def rows_of(rubric: Rubric, part: int) -> list[Row]:
     """The checks of a part, in the order of its tasks."""
     rows = [row for row in rubric.rows if row.task.partition(".")[0] == str(part)]
     return sorted(rows, key=lambda row: int(row.task.partition(".")[2]))
+
+
+def tasks_of(rubric: Rubric, part: int) -> list[str]:
+    """The ids of a part's tasks, in order."""
+    tasks = [task for task in rubric.tasks if task.partition(".")[0] == str(part)]
+    return sorted(tasks, key=lambda task: int(task.partition(".")[2]))
 
 
 def _sentence(check: str) -> str:

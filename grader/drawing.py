@@ -220,8 +220,8 @@ def _order(
         row.sort(key=middle)
 
 
-_TURNS = 300
-_STRAIGHT = 60.0  # how much more a straight line of bends counts than an edge at a node
+_TURNS = 800
+_STRAIGHT = 400.0  # how much more a straight line of bends counts than an edge at a node
 
 
 def _columns(

@@ -17,9 +17,9 @@ SIGNS = {
     "partial": "∂", "infty": "∞", "ell": "ℓ", "cdot": "·", "times": "×", "odot": "⊙", "le": "≤",
     "ge": "≥", "ne": "≠", "approx": "≈", "in": "∈", "to": "→", "gets": "←", "ldots": "…",
     "lfloor": "⌊", "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉", "quad": "\u2003", "pm": "±",
-    "R": "ℝ", "sum": "∑", "prod": "∏",
+    "R": "ℝ", "sum": "∑", "prod": "∏", "bmod": "mod",
 }  # fmt: skip
-SPACED = frozenset("·×⊙≤≥≠≈∈→←=<>+±")
+SPACED = frozenset((*"·×⊙≤≥≠≈∈→←=<>+±", "mod"))
 #: Names of functions, which stand upright.
 NAMES = frozenset(("max", "min", "exp", "log", "softmax", "relu"))
 #: Signs whose limits stand below and above them.

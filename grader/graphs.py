@@ -130,6 +130,8 @@ def _name(node: dict[str, Any]) -> str:
         a, b = ("ᵀ" if flag else "" for flag in node["transposed"])
         return f"matmul A{a} B{b}"
     if kind in ("MulByConstOp", "AddByConstOp"):
-        return f"{'times' if kind == 'MulByConstOp' else 'plus'} {node['constant']:g}".replace("-", "−")
+        return f"{'times' if kind == 'MulByConstOp' else 'plus'} {node['constant']:g}".replace(
+            "-", "−"
+        )
     words = re.sub(r"(?<!^)(?=[A-Z])", " ", kind.removesuffix("Op")).lower()
     return _NAMES.get(kind, words)

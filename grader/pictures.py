@@ -245,6 +245,7 @@ def roofline_picture() -> Drawing:
     x, y = axes.at(0.5, 0.5 * peak.bytes_per_second)
     words = f"memory: {peak.bytes_per_second / 1e12:.2f} TB/s"
     picture.text(x - 12, y - 4, words, "small", "end")
+    picture.rect(axes.left + axes.width - 268, axes.top + axes.height - 160, 262, 156, "cell")
     points = sorted(read_points(), key=lambda p: (p.intensity, -p.flops))
     for number, point in enumerate(points, 1):
         x, y = axes.at(point.intensity, point.flops)
