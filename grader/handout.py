@@ -127,7 +127,7 @@ def to_pdf(document: Document, rubric: Rubric) -> bytes:
         HandoutError: weasyprint or Pango is missing; or see to_html.
     """
     try:
-        import weasyprint
+        import weasyprint  # type: ignore[import-untyped]
     except ImportError as error:
         hint = "hint: python3 -m pip install 'dlsys-kit[handout]'"
         raise HandoutError(f"the PDF needs weasyprint; {hint}") from error

@@ -6,6 +6,8 @@ from grader.drawing import Drawing
 
 #: The example of the 2-D grid: a matrix in blocks of 4 x 4 threads. Test and text use them.
 ROWS, COLUMNS, SIDE = 6, 10, 4
+#: y and x of the thread that is worked out, and of its block.
+THREAD, BLOCK = (1, 2), (1, 1)
 #: The values of the example of a reduction.
 SUMMED = (3, 1, 7, 0, 4, 1, 6, 3)
 #: Threads and columns of the picture of addresses, floats in a sector of memory.
@@ -26,13 +28,16 @@ def grid_2d() -> Drawing:
             words = f"{y % SIDE},{x % SIDE}" if inside else "–"
             picture.label(place[0] + cell / 2, place[1] + cell / 2, words, "small")
     _block_frames(picture, across, down, cell, left, top)
-    picture.rect(left + 6 * cell, top + 5 * cell, cell, cell, "amber")
-    picture.label(left + 6.5 * cell, top + 5.5 * cell, "1,2", "small bold")
+    row, column = (b * SIDE + t for b, t in zip(BLOCK, THREAD, strict=True))
+    picture.rect(left + column * cell, top + row * cell, cell, cell, "amber")
+    words = f"{THREAD[0]},{THREAD[1]}"
+    picture.label(left + (column + 0.5) * cell, top + (row + 0.5) * cell, words, "small bold")
     bottom = top + down * SIDE * cell
-    picture.text(left, bottom + 20, "amber: threadIdx.y = 1, threadIdx.x = 2 of block "
-                 "blockIdx.y = 1, blockIdx.x = 1", "small", "start")  # fmt: skip
-    picture.text(left, bottom + 38, "row = 1 · 4 + 1 = 5,  column = 1 · 4 + 2 = 6,  "
-                 "address = 5 · 10 + 6 = 56", "small", "start")  # fmt: skip
+    words = "amber: thread y = {}, x = {} of block y = {}, x = {}".format(*THREAD, *BLOCK)
+    picture.text(left, bottom + 20, words, "small", "start")
+    words = f"row = {BLOCK[0]} · {SIDE} + {THREAD[0]} = {row},  column = {BLOCK[1]} · {SIDE} + "
+    words += f"{THREAD[1]} = {column},  address = {row} · {COLUMNS} + {column} = "
+    picture.text(left, bottom + 38, words + str(row * COLUMNS + column), "small", "start")
     picture.text(left, bottom + 56, "–: a thread past the edge: it must not read or write",
                  "small", "start")  # fmt: skip
     return picture
