@@ -1,9 +1,11 @@
 """The handout: all of its commands and examples, the READMEs' too, and what must not be in it."""
 
 import doctest
+import re
 import shutil
 import subprocess
 import sys
+from datetime import timedelta
 
 import pytest
 
@@ -11,8 +13,14 @@ from grader import release
 from grader.build import tree_files
 from grader.chapters import render_markdown
 from grader.handout import CHAPTERS, GUIDE, chapter_files
+from grader.lateness import apply, late_policy
 from grader.rubric import load_rubric
 from handout_blocks import KIT, blocks, check, environment, parses, problem_of
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 RUBRIC = load_rubric("default")
 
@@ -215,6 +223,25 @@ def test_no_line_of_a_solution_is_in_the_handout(folder):
             assert " ".join(line.replace(">>>", "").split()) not in secret, f"{path.name}: {line}"
             for inline in line.split("`")[1::2]:
                 assert " ".join(inline.split()) not in secret, f"{path.name}: {inline}"
+
+
+def test_the_example_of_lateness_is_computed():
+    """The table of the guide, by the policy of the block above it."""
+    ((toml,), rows) = (
+        [b.text for b in all_of(INSTRUCTORS, language="toml") if "[late]" in b.text],
+        re.findall(r"^\| (.+?) \| (\d+) \| (\d+) \| (\d+)(?:, .*?)? \|$",
+                   render_markdown(GUIDE / "10-a-term.md.j2", RUBRIC), re.M),
+    )  # fmt: skip
+    raw = tomllib.loads(toml)
+    policy = late_policy(raw["late"])
+    assert policy.due_for("s1234", raw["due"]) > raw["due"]
+    assert len(rows) == 5
+    for words, days, spent, score in rows:
+        number, unit = re.match(r"(\d+) (minutes|hours|days)", words).groups()
+        submitted = raw["due"] + timedelta(**{unit: int(number)})
+        left = 0 if "no late days left" in words else policy.late_days
+        late = apply(policy, raw["due"], submitted, 20, 25, left)
+        assert (late.days, late.spent, late.score) == (int(days), int(spent), float(score)), words
 
 
 def test_points_and_tasks_are_those_of_the_rubric():
