@@ -24,7 +24,7 @@ from grader.checks import CHECKS
 from grader.formula import FormulaError, formula_html
 from grader.graphs import GraphError
 from grader.pictures import MEASURED, PICTURES, read_peak, reference_graph, size_text
-from grader.rubric import Row, Rubric
+from grader.rubric import ALWAYS, Row, Rubric
 
 _FORMULA = re.compile(
     r"(?P<code>^(?:```|~~~).*?^(?:```|~~~)[ \t]*$|`[^`\n]+`)"
@@ -78,17 +78,19 @@ def render_markdown(path: Path, rubric: Rubric, parts: frozenset[int] | None = N
 
 
 def _facts(rubric: Rubric, parts: frozenset[int] | None) -> dict[str, Any]:
-    """What chapters may use; nothing of it is typed by hand."""
+    """What chapters may use; nothing of it is typed by hand. Of hidden checks students get the
+    number and the points alone."""
     wanted = [p for p in rubric.parts if parts is None or p in parts]
     return {
         "rubric": rubric,
         "version": __version__,
         "parts": {number: rubric.parts[number] for number in wanted},
         "points": lambda part: sum(row.points for row in rows_of(rubric, part)),
-        "rows": lambda part: rows_of(rubric, part),
+        "rows": lambda part: [row for row in rows_of(rubric, part) if row.visible == ALWAYS],
+        "hidden": lambda part: [row for row in rows_of(rubric, part) if row.visible != ALWAYS],
         "tasks": lambda part: tasks_of(rubric, part),
         "task_points": lambda task: sum(row.points for row in rubric.rows if row.task == task),
-        "given": [row for row in rubric.rows if not row.task],
+        "given": [row for row in rubric.rows if not row.task and row.visible == ALWAYS],
         "measured": json.loads(MEASURED.read_text()),
         "kernel": _kernel,
         "peak": read_peak(),
@@ -170,6 +172,8 @@ def _parser() -> Any:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("image", _image)
     parser.add_render_rule("fence", _fence)
+    # weasyprint may leave a line short where the source has a line break
+    parser.add_render_rule("softbreak", lambda *_: " ")
     parser.add_render_rule("table_open", lambda *_: '<div class="table"><table>\n')
     parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     return parser

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,9 +13,10 @@ import pytest
 from grader import release
 from grader.build import tree_files
 from grader.chapters import render_markdown
+from grader.checks import CHECKS
 from grader.handout import CHAPTERS, GUIDE, chapter_files
 from grader.lateness import apply, late_policy
-from grader.rubric import load_rubric
+from grader.rubric import NEVER, load_rubric
 from handout_blocks import KIT, blocks, check, environment, parses, problem_of
 
 if sys.version_info >= (3, 11):
@@ -247,12 +249,35 @@ def test_the_example_of_lateness_is_computed():
 def test_points_and_tasks_are_those_of_the_rubric():
     text = render_markdown(CHAPTERS / "50-tasks-and-points.md.j2", RUBRIC)
     for task, words in RUBRIC.tasks.items():
-        assert f"| {task} | {words}" in text
+        assert f"| {task} {words} | `" in text
     for part in RUBRIC.parts:
         points = sum(r.points for r in RUBRIC.rows if r.task.startswith(f"{part}."))
         assert f"## Part {part}, {RUBRIC.parts[part]}: {points:g} points" in text
     for row in RUBRIC.rows:
-        assert row.name in text or row.task
+        assert row.name in text
+
+
+def test_of_a_hidden_check_students_see_the_points_alone():
+    rows = tuple(
+        replace(row, visible=NEVER) if row.name == "softmax" else row for row in RUBRIC.rows
+    )
+    rubric = replace(RUBRIC, rows=rows)
+    text = "".join(render_markdown(path, rubric) for path, _ in chapter_files(CHAPTERS))
+    sentence = " ".join(CHECKS["softmax"].__doc__.split())
+    assert sentence not in text
+    assert "`softmax`:" not in text
+    assert re.search(r"hidden, now or for good: 1, worth\s+1 points", text)
+    assert sentence in render_markdown(CHAPTERS / "50-tasks-and-points.md.j2", RUBRIC)
+    assert "hidden, now" not in render_markdown(CHAPTERS / "50-tasks-and-points.md.j2", RUBRIC)
+
+
+def test_the_report_that_is_explained_is_one_of_the_graders():
+    """That of the README, which is made by tests/readme_report.py."""
+    made = " ".join((KIT / "README.md").read_text().split())
+    shown = [b.text for b in STUDENTS["40-how-to-read-a-report.md.j2"] if b.language == "text"]
+    assert len(shown) == 2
+    for text in shown:
+        assert " ".join(text.split()) in made
 
 
 def test_the_chapters_name_every_part_of_the_rubric():
