@@ -172,8 +172,6 @@ def _parser() -> Any:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("image", _image)
     parser.add_render_rule("fence", _fence)
-    # weasyprint may leave a line short where the source has a line break
-    parser.add_render_rule("softbreak", lambda *_: " ")
     parser.add_render_rule("table_open", lambda *_: '<div class="table"><table>\n')
     parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     return parser

@@ -50,8 +50,10 @@ class Document:
     parts: frozenset[int] | None = None
 
 
-def student_document(rubric: Rubric, parts: frozenset[int] | None = None) -> Document:
-    """What students get, of all parts or of some."""
+def student_document(
+    rubric: Rubric, parts: frozenset[int] | None = None, folder: Path = CHAPTERS
+) -> Document:
+    """What students get, of all parts or of some, from the chapters in `folder`."""
     wanted = [p for p in rubric.parts if parts is None or p in parts]
     words = ", ".join(f"part {number}: {rubric.parts[number]}" for number in wanted)
     stem = "handout" if parts is None else f"handout-part-{'-'.join(map(str, sorted(parts)))}"

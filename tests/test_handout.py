@@ -82,8 +82,9 @@ def kit(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kit")
     for name in ("solution", "assignment", "grader", "handout", "tests"):
         copy(KIT / name, folder / name)
-    for name in ("Makefile", "README.md", "pyproject.toml", "constraints.txt", "CHANGELOG.md"):
-        shutil.copy2(KIT / name, folder / name)
+    for path in KIT.iterdir():
+        if path.is_file() and not path.name.startswith("."):
+            shutil.copy2(path, folder / path.name)
     scripts = folder / ".venv" / "bin"
     scripts.mkdir(parents=True)
     grader = scripts / "grader"

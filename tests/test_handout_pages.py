@@ -372,6 +372,21 @@ def test_the_command_writes_the_page_alone(tmp_path, capsys):
     assert "handout-part-1.html" in capsys.readouterr().out
 
 
+def test_an_assignment_of_ones_own_has_chapters_of_its_own(tmp_path):
+    folder, rubric = tmp_path / "chapters", tmp_path / "rubric.toml"
+    folder.mkdir()
+    (folder / "10-part-1-scale.md.j2").write_text("# Scale\n\n{{ points(1) | number }} points")
+    rubric.write_text(
+        'title = "Mine"\ndescription = ""\nfiles = ["a.cu"]\nsizes = "thorough"\n'
+        '[parts]\n1 = "one"\n[tasks]\n"1.1" = "scale"\n'
+        '[[check]]\nname = "scale"\ntask = "1.1"\npoints = 7\n'
+    )
+    made = tmp_path / "out"
+    assert run("--html", "--chapters", folder, "--profile", rubric, "--output", made) == 0
+    text = (made / "handout.html").read_text()
+    assert "<title>Mine</title>" in text and "7 points" in text and "autodiff" not in text
+
+
 def test_the_guide_is_a_file_of_its_own(tmp_path):
     assert run("--html", "--guide", "--output", tmp_path) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["instructors-guide.html"]
@@ -382,6 +397,7 @@ def test_the_guide_is_a_file_of_its_own(tmp_path):
     [
         (["--part", "9"], "there is no part 9"),
         (["--guide", "--part", "1"], "the guide is one"),
+        (["--chapters", "no-such-folder"], "is no folder"),
         (["--output", str(KIT / "README.md")], "is no folder"),
         (["--profile", "nothing"], "no rubric"),
     ],

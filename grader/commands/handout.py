@@ -11,7 +11,7 @@ from rich.console import Console
 from grader.build import KIT
 from grader.chapters import HandoutError
 from grader.files import write_whole
-from grader.handout import Document, guide_document, student_document, to_html, to_pdf
+from grader.handout import CHAPTERS, Document, guide_document, student_document, to_html, to_pdf
 from grader.rubric import Rubric, load_rubric, profiles
 
 _EXAMPLES = """examples:
@@ -19,6 +19,7 @@ _EXAMPLES = """examples:
   grader handout --html --output web/  the page alone
   grader handout --part 2              what belongs to part 2, and what belongs to every part
   grader handout --guide               the instructor's guide, in files of its own
+  grader handout --chapters my-course/handout --profile my-course/grading/rubric.toml
 
 The PDF needs the extra `handout` and the system's Pango:
   apt-get install libpango-1.0-0 libpangoft2-1.0-0
@@ -41,7 +42,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--part", type=int, action="append", metavar="N",
                          help="only this part; may be repeated; default: all")  # fmt: skip
     command.add_argument("--guide", action="store_true", help="the instructor's guide instead")
-    command.add_argument("--profile", default="default", help=f"rubric: {', '.join(profiles())}")
+    command.add_argument("--chapters", type=Path, metavar="FOLDER",
+                         help="chapters of an assignment of your own")  # fmt: skip
+    command.add_argument(
+        "--profile",
+        default="default",
+        help=f"rubric: {', '.join(profiles())}, or a path that ends in .toml",
+    )
     command.set_defaults(run=_handout)
 
 
@@ -51,8 +58,7 @@ def _handout(options: argparse.Namespace, console: Console) -> int:
     if problem:
         print(f"grader: {problem}", file=sys.stderr)
         return 2
-    parts = frozenset(options.part) if options.part else None
-    document = guide_document(rubric) if options.guide else student_document(rubric, parts)
+    document = _document(options, rubric)
     both = options.html == options.pdf
     try:
         written = _write(document, rubric, options, both, console)
@@ -64,13 +70,22 @@ def _handout(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _document(options: argparse.Namespace, rubric: Rubric) -> Document:
+    if options.guide:
+        return guide_document(rubric)
+    parts = frozenset(options.part) if options.part else None
+    return student_document(rubric, parts, options.chapters or CHAPTERS)
+
+
 def _unusable(options: argparse.Namespace, rubric: Rubric) -> str:
     """What is wrong with the options, or ""."""
     unknown = sorted(set(options.part or ()) - set(rubric.parts))
     if unknown:
         return f"there is no part {unknown[0]}; hint: one of {', '.join(map(str, rubric.parts))}"
-    if options.part and options.guide:
-        return "--part goes with the students' handout; the guide is one"
+    if options.guide and (options.part or options.chapters):
+        return "--part and --chapters go with the students' handout; the guide is one"
+    if options.chapters and not options.chapters.is_dir():
+        return f"--chapters {options.chapters} is no folder"
     if options.output.exists() and not options.output.is_dir():
         return f"--output {options.output} is no folder"
     return ""
