@@ -57,9 +57,8 @@ def student_document(
     wanted = [p for p in rubric.parts if parts is None or p in parts]
     words = ", ".join(f"part {number}: {rubric.parts[number]}" for number in wanted)
     stem = "handout" if parts is None else f"handout-part-{'-'.join(map(str, sorted(parts)))}"
-    return Document(
-        CHAPTERS, stem, rubric.title, f"Handout. {words[:1].upper()}{words[1:]}.", parts
-    )
+    subtitle = f"Handout. {words[:1].upper()}{words[1:]}."
+    return Document(folder, stem, rubric.title, subtitle, parts)
 
 
 def guide_document(rubric: Rubric) -> Document:
