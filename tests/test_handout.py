@@ -15,6 +15,7 @@ from grader.build import tree_files
 from grader.chapters import render_markdown
 from grader.checks import CHECKS
 from grader.handout import CHAPTERS, GUIDE, chapter_files
+from grader.isolation import LEVELS
 from grader.lateness import apply, late_policy
 from grader.rubric import NEVER, load_rubric
 from handout_blocks import KIT, blocks, check, environment, parses, problem_of
@@ -279,6 +280,11 @@ def test_the_report_that_is_explained_is_one_of_the_graders():
     assert len(shown) == 2
     for text in shown:
         assert " ".join(text.split()) in made
+
+
+def test_the_guide_names_every_level_of_isolation():
+    text = render_markdown(GUIDE / "20-trust.md.j2", RUBRIC)
+    assert re.findall(r"^\| (\w+) \|", text.split("| level |")[1], re.M)[: len(LEVELS)] == [*LEVELS]
 
 
 def test_the_chapters_name_every_part_of_the_rubric():
