@@ -241,7 +241,7 @@ def roofline_picture() -> Drawing:
     roof = [(low, low * peak.bytes_per_second), (peak.ridge, peak.flops), (high, peak.flops)]
     picture.path([axes.at(*corner) for corner in roof], "roof")
     x, y = axes.at(high, peak.flops)
-    picture.text(x - 4, y - 8, f"arithmetic: {peak.flops / 1e12:.1f} TFLOP/s", "small", "end")
+    picture.text(x - 4, y + 18, f"arithmetic: {peak.flops / 1e12:.1f} TFLOP/s", "small", "end")
     x, y = axes.at(0.5, 0.5 * peak.bytes_per_second)
     words = f"memory: {peak.bytes_per_second / 1e12:.2f} TB/s"
     picture.text(x - 12, y - 4, words, "small", "end")

@@ -69,11 +69,15 @@ def copy(source, target):
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
-    """A student's folder in which all is written: the solution's, with the files of the text."""
+    """A student's folder in which all is written: the solution's, with the files of the text.
+
+    It is built as the text says first of all.
+    """
     folder = copy(KIT / "solution", tmp_path_factory.mktemp("student"))
     for block in all_of(STUDENTS, language="python"):
         if block.mark:
             (folder / block.mark.removeprefix("file=")).write_text(block.text)
+    shell("make", folder)
     return folder
 
 
@@ -194,7 +198,6 @@ def test_the_examples_give_what_they_say(name):
 
 
 def test_the_experiment_prints_relu(tree):
-    shell("make", tree)
     assert shell("python3 my_experiment.py", tree).strip() == "[0. 0. 0. 0. 1. 2. 3.]"
 
 
