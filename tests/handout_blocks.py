@@ -41,8 +41,7 @@ ELSEWHERE = {
     "gdb --args": "waits for somebody who types",
 }
 #: Commands and options that are still being built; empty when they are there.
-PLANNED = {"class", "similarity", "export", "regrade", "init", "--archive", "--course",
-           "make submit"}  # fmt: skip
+PLANNED = {"init", "--archive", "--course", "make submit"}
 #: Languages of blocks that are shown only.
 SHOWN = {"python", "cuda", "text", "toml", "csv", "json"}
 
