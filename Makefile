@@ -46,6 +46,11 @@ format: $(READY_DEV)
 release: $(READY)
 	$(BIN)/grader release
 
+# Writes the students' handout and the instructor's guide to build/handout/, as HTML and PDF.
+handout: $(READY_DEV)
+	$(BIN)/grader handout
+	$(BIN)/grader handout --guide
+
 # Builds, checks and measures everything on a real GPU, and writes handout/results.*.
 gpu-check: $(READY_DEV)
 	bash tests/gpu_check.sh
@@ -83,4 +88,4 @@ $(READY_DEV): $(READY)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-.PHONY: all grade test lint format release gpu-check arm64-check lock clean
+.PHONY: all grade test lint format release handout gpu-check arm64-check lock clean

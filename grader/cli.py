@@ -17,7 +17,7 @@ from grader.bench import bench
 from grader.build import KIT, PRISTINE
 from grader.canvas import CanvasError
 from grader.collection import CollectionError
-from grader.commands import batch, classpage, export, regrade, similarity
+from grader.commands import batch, classpage, export, handout, regrade, similarity
 from grader.engine import EngineError
 from grader.exports import ExportError, Exports
 from grader.feedback import FeedbackError
@@ -72,6 +72,7 @@ _EXAMPLES = """examples:
   grader release --part 2 --output classic/   holes in part 2 alone
   grader export results/ --csv grades.csv     the scores of a class
   grader regrade results/ new/                who changes between two gradings
+  grader handout                              what students read, as HTML and PDF
   grader bench                                measure the solution on this machine's GPU
 
 exit codes: 0 as it should be, 1 the submission fell short, 2 usage, 3 the grader failed
@@ -93,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_gradescope(commands)
     _add_release(commands)
     _add_bench(commands)
-    for command in (batch, classpage, export, regrade, similarity):
+    for command in (batch, classpage, export, handout, regrade, similarity):
         command.add(commands)
     return parser
 

@@ -29,7 +29,8 @@ GRADER_ORDER = [
     "downloads", "classexport", "assembly", "collection", "lateness", "engine", "batch",
     "regrade", "items", "classpage", "classfiles", "leaderboard", "fingerprint", "passages",
     "similarity", "similaritypage", "gradebook", "canvas", "feedback", "handin", "newcourse",
-    "drawing", "handout", "bench", "commands", "cli", "__main__",
+    "formula", "drawing", "graphs", "layouts", "pictures", "chapters", "handout", "bench",
+    "commands", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
     "compare", "calls", "device", "context", "trial", "training", "gradients", "executor",

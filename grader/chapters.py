@@ -1,0 +1,230 @@
+"""Chapters of the handout: Jinja and Markdown to HTML.
+
+Jinja fills in what is generated from the rubric and from measured figures, then Markdown becomes
+HTML. `$...$` and `$$...$$` are formulas, `![words for the blind](picture:NAME "caption")` is a
+picture drawn by code, and what stands behind the language of a block of code is for the tests.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+from markupsafe import Markup
+
+from grader import __version__
+from grader.checks import CHECKS
+from grader.formula import FormulaError, formula_html
+from grader.graphs import GraphError
+from grader.pictures import MEASURED, PICTURES, read_peak, reference_graph, size_text
+from grader.rubric import ALWAYS, Row, Rubric
+
+_FORMULA = re.compile(
+    r"(?P<code>^(?:```|~~~).*?^(?:```|~~~)[ \t]*$|`[^`\n]+`)"
+    r"|\$\$(?P<display>.+?)\$\$|\$(?P<inline>[^\s$](?:[^$\n]*[^\s$])?)\$",
+    re.S | re.M,
+)
+
+
+class HandoutError(Exception):
+    """The handout can't be made; the message names the chapter, or what to install."""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """An entry of the contents."""
+
+    level: int
+    anchor: str
+    text: Markup
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter as HTML, its first heading included."""
+
+    name: str
+    part: int | None
+    body: Markup
+    headings: list[Heading]
+
+
+def render_markdown(path: Path, rubric: Rubric, parts: frozenset[int] | None = None) -> str:
+    """The chapter's Markdown, with what Jinja fills in.
+
+    Raises:
+        HandoutError: the template is wrong.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(path.parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(number=lambda value: f"{value:g}", size=size_text)
+    try:
+        return environment.get_template(path.name).render(**_facts(rubric, parts))
+    except (TemplateError, GraphError) as error:
+        line = f":{error.lineno}" if hasattr(error, "lineno") else ""
+        raise HandoutError(f"{path}{line}: {error}") from error
+
+
+def _facts(rubric: Rubric, parts: frozenset[int] | None) -> dict[str, Any]:
+    """What chapters may use; nothing of it is typed by hand. Of hidden checks students get the
+    number and the points alone."""
+    wanted = [p for p in rubric.parts if parts is None or p in parts]
+    return {
+        "rubric": rubric,
+        "version": __version__,
+        "parts": {number: rubric.parts[number] for number in wanted},
+        "points": lambda part: sum(row.points for row in rows_of(rubric, part)),
+        "rows": lambda part: [row for row in rows_of(rubric, part) if row.visible == ALWAYS],
+        "hidden": lambda part: [row for row in rows_of(rubric, part) if row.visible != ALWAYS],
+        "tasks": lambda part: tasks_of(rubric, part),
+        "task_points": lambda task: sum(row.points for row in rubric.rows if row.task == task),
+        "given": [row for row in rubric.rows if not row.task and row.visible == ALWAYS],
+        "measured": json.loads(MEASURED.read_text()),
+        "kernel": _kernel,
+        "peak": read_peak(),
+        "graph": reference_graph,
+        "sentence": _sentence,
+    }
+
+
+def rows_of(rubric: Rubric, part: int) -> list[Row]:
+    """The checks of a part, in the order of its tasks."""
+    rows = [row for row in rubric.rows if row.task.partition(".")[0] == str(part)]
+    return sorted(rows, key=lambda row: int(row.task.partition(".")[2]))
+
+
+def tasks_of(rubric: Rubric, part: int) -> list[str]:
+    """The ids of a part's tasks, in order."""
+    tasks = [task for task in rubric.tasks if task.partition(".")[0] == str(part)]
+    return sorted(tasks, key=lambda task: int(task.partition(".")[2]))
+
+
+def _sentence(check: str) -> str:
+    """What a check says of itself, on one line; "" for the build."""
+    said = (CHECKS[check].__doc__ or "") if check in CHECKS else ""
+    return " ".join(said.split())
+
+
+def _kernel(name: str) -> dict[str, Any]:
+    """The measured figures of a kernel."""
+    for entry in json.loads(MEASURED.read_text())["kernels"]:
+        if entry["name"] == name:
+            return dict(entry)
+    raise HandoutError(f"{MEASURED.name} has no kernel {name!r}")
+
+
+def to_chapter(name: str, part: int | None, markdown: str, style: Callable[[str], str]) -> Chapter:
+    """A chapter from its Markdown; `style` gets each picture and returns what is to stand there.
+
+    Raises:
+        HandoutError: a formula, a picture or a heading is wrong.
+    """
+    kept: list[str] = []
+    try:
+        tokens = _parser().parse(_FORMULA.sub(lambda match: _keep(match, kept), markdown))
+    except FormulaError as error:
+        raise HandoutError(f"{name}: {error}") from error
+    headings = _number_headings(name, tokens)
+    body = _parser().renderer.render(tokens, _parser().options, {"style": style, "name": name})
+    body = re.sub("<p>(\ue000\\d+\ue001)</p>", r"\1", body)
+    body = re.sub("\ue000(\\d+)\ue001", lambda match: kept[int(match[1])], body)
+    return Chapter(name, part, Markup(body), [_filled(h, kept) for h in headings])
+
+
+def _keep(match: re.Match[str], kept: list[str]) -> str:
+    """Puts a formula aside, so that Markdown leaves it alone; code stays."""
+    if match["code"] is not None:
+        return match[0]
+    display = match["display"] is not None
+    kept.append(formula_html(match["display"] if display else match["inline"], display))
+    return f"\ue000{len(kept) - 1}\ue001"
+
+
+def _filled(heading: Heading, kept: list[str]) -> Heading:
+    text = re.sub("\ue000(\\d+)\ue001", lambda match: kept[int(match[1])], heading.text)
+    return Heading(heading.level, heading.anchor, Markup(text))
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Any:
+    """Markdown with tables, without HTML of its own.
+
+    Raises:
+        HandoutError: markdown-it-py is missing.
+    """
+    try:
+        from markdown_it import MarkdownIt
+    except ImportError as error:
+        hint = "hint: python3 -m pip install 'dlsys-kit[handout]'"
+        raise HandoutError(f"markdown-it-py is missing; {hint}") from error
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule("image", _image)
+    parser.add_render_rule("fence", _fence)
+    parser.add_render_rule("table_open", lambda *_: '<div class="table"><table>\n')
+    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    return parser
+
+
+def _image(renderer: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
+    """A picture drawn by code, with its caption."""
+    token = tokens[index]
+    kind, _, name = token.attrs["src"].partition(":")
+    if kind != "picture" or name not in PICTURES:
+        raise HandoutError(
+            f"{env['name']}: no picture {token.attrs['src']!r}; "
+            f"hint: picture: and one of {', '.join(PICTURES)}"
+        )
+    if not token.content:
+        raise HandoutError(f"{env['name']}: picture {name} has no words for those who can't see it")
+    caption = html.escape(token.attrs.get("title", ""))
+    drawn = env["style"](PICTURES[name]().svg(token.content))
+    return f'<span class="picture">{drawn}</span><span class="caption">{caption}</span>'
+
+
+def _fence(renderer: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
+    """A block of code; what stands after the language is for the tests alone."""
+    token = tokens[index]
+    language = (token.info.split() or ["text"])[0]
+    return f'<pre class="{html.escape(language)}"><code>{html.escape(token.content)}</code></pre>\n'
+
+
+def _number_headings(name: str, tokens: Sequence[Any]) -> list[Heading]:
+    """Gives headings an anchor; returns those of levels 1 and 2."""
+    found: list[Heading] = []
+    seen: set[str] = set()
+    for index, token in enumerate(tokens):
+        if token.type != "heading_open":
+            continue
+        inline = tokens[index + 1]
+        level, anchor = int(token.tag[1]), _anchor(name, inline.content, seen)
+        token.attrSet("id", anchor)
+        if level <= 2:
+            text = _parser().renderer.renderInline(inline.children, _parser().options, {})
+            found.append(Heading(level, anchor, Markup(text)))
+    if [heading.level for heading in found].count(1) != 1 or found[0].level != 1:
+        raise HandoutError(f"{name}: hint: a chapter opens with its one heading, `# Title`")
+    return found
+
+
+def _anchor(name: str, text: str, seen: set[str]) -> str:
+    """The heading's words as an anchor, which is unique in its document."""
+    chapter = re.sub(r"^\d\d-|\.md\.j2$", "", name)
+    words = "-".join(re.findall(r"[a-z0-9]+", text.lower())) or "section"
+    anchor, number = f"{chapter}-{words}", 1
+    while anchor in seen:
+        number += 1
+        anchor = f"{chapter}-{words}-{number}"
+    seen.add(anchor)
+    return anchor

@@ -1,0 +1,106 @@
+"""The command `grader handout`: what students read, and the instructor's guide."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from grader.build import KIT
+from grader.chapters import HandoutError
+from grader.files import write_whole
+from grader.handout import CHAPTERS, Document, guide_document, student_document, to_html, to_pdf
+from grader.rubric import Rubric, load_rubric, profiles
+
+_EXAMPLES = """examples:
+  grader handout                       handout.html and handout.pdf, in build/handout/
+  grader handout --html --output web/  the page alone
+  grader handout --part 2              what belongs to part 2, and what belongs to every part
+  grader handout --guide               the instructor's guide, in files of its own
+  grader handout --chapters my-course/handout --profile my-course/grading/rubric.toml
+
+The PDF needs the extra `handout` and the system's Pango:
+  apt-get install libpango-1.0-0 libpangoft2-1.0-0
+"""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command."""
+    command = commands.add_parser(
+        "handout",
+        help="make the students' handout, or the instructor's guide",
+        description="Makes one page of HTML that needs nothing else, and a PDF.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("--output", type=Path, default=KIT / "build" / "handout",
+                         metavar="FOLDER", help="default: build/handout/")  # fmt: skip
+    command.add_argument("--html", action="store_true", help="only the page")
+    command.add_argument("--pdf", action="store_true", help="only the PDF; with --html both")
+    command.add_argument("--part", type=int, action="append", metavar="N",
+                         help="only this part; may be repeated; default: all")  # fmt: skip
+    command.add_argument("--guide", action="store_true", help="the instructor's guide instead")
+    command.add_argument("--chapters", type=Path, metavar="FOLDER",
+                         help="chapters of an assignment of your own")  # fmt: skip
+    command.add_argument(
+        "--profile",
+        default="default",
+        help=f"rubric: {', '.join(profiles())}, or a path that ends in .toml",
+    )
+    command.set_defaults(run=_handout)
+
+
+def _handout(options: argparse.Namespace, console: Console) -> int:
+    rubric = load_rubric(options.profile)
+    problem = _unusable(options, rubric)
+    if problem:
+        print(f"grader: {problem}", file=sys.stderr)
+        return 2
+    document = _document(options, rubric)
+    both = options.html == options.pdf
+    try:
+        written = _write(document, rubric, options, both, console)
+    except HandoutError as error:
+        print(f"grader: {error}", file=sys.stderr)
+        return 3
+    for path in written:
+        console.print(str(path), markup=False, highlight=False)
+    return 0
+
+
+def _document(options: argparse.Namespace, rubric: Rubric) -> Document:
+    if options.guide:
+        return guide_document(rubric)
+    parts = frozenset(options.part) if options.part else None
+    return student_document(rubric, parts, options.chapters or CHAPTERS)
+
+
+def _unusable(options: argparse.Namespace, rubric: Rubric) -> str:
+    """What is wrong with the options, or ""."""
+    unknown = sorted(set(options.part or ()) - set(rubric.parts))
+    if unknown:
+        return f"there is no part {unknown[0]}; hint: one of {', '.join(map(str, rubric.parts))}"
+    if options.guide and (options.part or options.chapters):
+        return "--part and --chapters go with the students' handout; the guide is one"
+    if options.chapters and not options.chapters.is_dir():
+        return f"--chapters {options.chapters} is no folder"
+    if options.output.exists() and not options.output.is_dir():
+        return f"--output {options.output} is no folder"
+    return ""
+
+
+def _write(
+    document: Document, rubric: Rubric, options: argparse.Namespace, both: bool, console: Console
+) -> list[Path]:
+    """The files, each written whole."""
+    written = []
+    with console.status("drawing"):
+        if both or options.html:
+            written.append(options.output / f"{document.stem}.html")
+            write_whole(written[-1], to_html(document, rubric))
+        if both or options.pdf:
+            written.append(options.output / f"{document.stem}.pdf")
+            write_whole(written[-1], to_pdf(document, rubric))
+    return written

@@ -1,0 +1,144 @@
+"""Makes the students' handout and the instructor's guide, as HTML and as PDF.
+
+Their chapters are the files of handout/chapters and handout/guide: see grader/chapters.py. The two
+are documents of their own, so that the one which is handed out has nothing of the other.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from grader import __version__
+from grader.build import KIT
+from grader.chapters import HandoutError, render_markdown, to_chapter
+from grader.drawing import PAPER, rules, with_style
+from grader.rubric import Rubric
+
+CHAPTERS = KIT / "handout" / "chapters"
+GUIDE = KIT / "handout" / "guide"
+_TEMPLATES = Path(__file__).parent / "templates"
+_NAME = re.compile(r"\d\d-(?:part-(?P<part>\d+)-)?[a-z0-9-]+\.md\.j2")
+#: Colours on a dark screen; PAPER has those of a light one.
+DARK = {
+    "ink": "#e6eaef", "soft": "#a9b4bf", "line": "#46505c", "card": "#181d24", "edge": "#8894a1",
+    "blue": "#1f4a78", "amber": "#6b4d12", "green": "#1d5a30", "violet": "#4b3a78",
+    "grey": "#333b45", "mark": "#ff8a80",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Document:
+    """What is to be written.
+
+    Attributes:
+        folder: of the chapters.
+        stem: of the files' names.
+        title, subtitle: of the document.
+        parts: numbers of the parts whose chapters are in; None: all.
+    """
+
+    folder: Path
+    stem: str
+    title: str
+    subtitle: str
+    parts: frozenset[int] | None = None
+
+
+def student_document(
+    rubric: Rubric, parts: frozenset[int] | None = None, folder: Path = CHAPTERS
+) -> Document:
+    """What students get, of all parts or of some, from the chapters in `folder`."""
+    wanted = [p for p in rubric.parts if parts is None or p in parts]
+    words = ", ".join(f"part {number}: {rubric.parts[number]}" for number in wanted)
+    stem = "handout" if parts is None else f"handout-part-{'-'.join(map(str, sorted(parts)))}"
+    subtitle = f"Handout. {words[:1].upper()}{words[1:]}."
+    return Document(folder, stem, rubric.title, subtitle, parts)
+
+
+def guide_document(rubric: Rubric) -> Document:
+    """What instructors get; not for students, though it holds no secret."""
+    return Document(GUIDE, "instructors-guide", "Instructor's guide", f"For: {rubric.title}.")
+
+
+def chapter_files(
+    folder: Path, parts: frozenset[int] | None = None
+) -> list[tuple[Path, int | None]]:
+    """The chapters in order, each with the part it is about, or None; of `parts` alone.
+
+    Raises:
+        HandoutError: there is none, or a name is not NN-name.md.j2 or NN-part-N-name.md.j2.
+    """
+    found = []
+    for path in sorted(folder.glob("*.j2")):
+        match = _NAME.fullmatch(path.name)
+        if match is None:
+            raise HandoutError(f"{path}: hint: name it 10-name.md.j2 or 20-part-1-name.md.j2")
+        part = int(match["part"]) if match["part"] else None
+        if parts is None or part is None or part in parts:
+            found.append((path, part))
+    if not found:
+        raise HandoutError(f"{folder} has no chapters; hint: they are named 10-name.md.j2")
+    return found
+
+
+def to_html(document: Document, rubric: Rubric, paper: bool = False) -> str:
+    """The whole document as one page that needs nothing else; `paper` is for weasyprint.
+
+    Raises:
+        HandoutError: see render_markdown and to_chapter.
+    """
+    style = with_style if paper else _as_it_is
+    chapters = [
+        to_chapter(path.name, part, render_markdown(path, rubric, document.parts), style)
+        for path, part in chapter_files(document.folder, document.parts)
+    ]
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("handout.html.j2").render(
+        title=document.title,
+        subtitle=document.subtitle,
+        version=__version__,
+        chapters=chapters,
+        paper=paper,
+        light=PAPER,
+        dark=DARK,
+        drawn=Markup(rules({name: f"var(--{name})" for name in PAPER}, "svg ")),
+    )
+
+
+def _as_it_is(svg: str) -> str:
+    return svg
+
+
+def to_pdf(document: Document, rubric: Rubric) -> bytes:
+    """The document as PDF.
+
+    Raises:
+        HandoutError: weasyprint or Pango is missing; or see to_html.
+    """
+    try:
+        import weasyprint  # type: ignore[import-untyped]
+    except ImportError as error:
+        hint = "hint: python3 -m pip install 'dlsys-kit[handout]'"
+        raise HandoutError(f"the PDF needs weasyprint; {hint}") from error
+    except OSError as error:
+        hint = "hint: apt-get install libpango-1.0-0 libpangoft2-1.0-0"
+        raise HandoutError(f"weasyprint does not find Pango: {error}; {hint}") from error
+    page = weasyprint.HTML(string=to_html(document, rubric, paper=True), url_fetcher=_no_request)
+    return bytes(page.write_pdf())
+
+
+def _no_request(url: str, *arguments: Any, **options: Any) -> Any:
+    """Nothing is fetched: a document is made of what it holds."""
+    raise ValueError(f"the handout asks for {url}; hint: draw it by code")

@@ -1,0 +1,273 @@
+"""Chapters and pages of the handout, as HTML and PDF, and the command."""
+
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import pytest
+
+from grader import cli, handout
+from grader.build import KIT
+from grader.chapters import HandoutError, render_markdown, to_chapter
+from grader.handout import (
+    Document,
+    chapter_files,
+    guide_document,
+    student_document,
+    to_html,
+    to_pdf,
+)  # fmt: skip
+from grader.pictures import PICTURES
+from grader.rubric import load_rubric
+
+RUBRIC = load_rubric("default")
+
+
+def words(markup):
+    """The text of some HTML."""
+    return re.sub(r"\s+", "", re.sub(r"<[^>]*>", "", markup))
+
+
+# --- chapters -----------------------------------------------------------------------------------
+
+
+def chapter(markdown):
+    return to_chapter("10-x.md.j2", None, markdown, str)
+
+
+def test_a_dollar_in_code_is_no_formula():
+    body = chapter("# T\n\n`$HOME` and $x$\n\n```sh run\necho $A $B\n```\n").body
+    assert "<code>$HOME</code>" in body
+    assert "echo $A $B" in body
+    assert body.count('class="math"') == 1
+
+
+def test_a_formula_may_stand_in_a_heading_and_in_a_table():
+    made = chapter("# T\n\n## About $x_i$\n\n| a | b |\n|---|---|\n| $|x|$ | 2 |\n")
+    assert "<i>x</i><sub><i>i</i></sub>" in made.headings[1].text
+    assert made.body.count("<td>") == 2
+
+
+def test_html_in_markdown_is_text():
+    assert "<script>" not in chapter("# T\n\n<script>alert(1)</script>\n").body
+
+
+def test_anchors_are_unique():
+    made = chapter("# T\n\n## Test it\n\n## Test it\n")
+    assert len({heading.anchor for heading in made.headings}) == 3
+
+
+@pytest.mark.parametrize(
+    ("markdown", "message"),
+    [
+        ("# T\n\n![x](picture:nothing)", "hint: picture: and one of"),
+        ("# T\n\n![](picture:graph)", "no words"),
+        ("# T\n\n![x](http://example.org/x.png)", "no picture"),
+        ("no heading", "opens with its one heading"),
+        ("# One\n\n# Two", "opens with its one heading"),
+        ("# T\n\n$\\nothing$", "unknown command"),
+    ],
+)
+def test_a_wrong_chapter_is_an_error_that_names_it(markdown, message):
+    with pytest.raises(HandoutError, match=re.escape(message)) as caught:
+        chapter(markdown)
+    assert "10-x.md.j2" in str(caught.value)
+
+
+def test_chapters_are_named_by_number_and_part(tmp_path):
+    with pytest.raises(HandoutError, match="no chapters"):
+        chapter_files(tmp_path)
+    (tmp_path / "20-part-1-a.md.j2").write_text("# A\n")
+    (tmp_path / "30-part-2-b.md.j2").write_text("# B\n")
+    (tmp_path / "10-c.md.j2").write_text("# C\n")
+    assert [part for _, part in chapter_files(tmp_path)] == [None, 1, 2]
+    assert [part for _, part in chapter_files(tmp_path, frozenset({2}))] == [None, 2]
+    (tmp_path / "intro.md.j2").write_text("# A\n")
+    with pytest.raises(HandoutError, match="hint: name it"):
+        chapter_files(tmp_path)
+
+
+def test_a_template_that_asks_for_what_is_not_there_is_an_error(tmp_path):
+    path = tmp_path / "10-a.md.j2"
+    path.write_text("# A\n\n{{ nothing }}\n")
+    with pytest.raises(HandoutError, match=r"10-a.md.j2.*nothing"):
+        render_markdown(path, RUBRIC)
+
+
+# --- documents ----------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Tags and attributes of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.ids, self.links, self.sources = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            if name == "href":
+                self.links.append(value)
+            if name in ("src", "srcset", "action"):
+                self.sources.append(value)
+
+
+@pytest.fixture(scope="module")
+def page():
+    return to_html(student_document(RUBRIC), RUBRIC)
+
+
+def test_the_page_needs_nothing_and_its_contents_lead_somewhere(page):
+    read = Page(page)
+    assert {"script", "link", "img", "iframe", "object"}.isdisjoint(read.tags)
+    assert read.sources == []
+    assert len(read.ids) == len(set(read.ids))
+    inner = [link[1:] for link in read.links if link.startswith("#")]
+    assert len(inner) > 30 and set(inner) <= set(read.ids)
+    assert all(link.startswith(("#", "https://")) for link in read.links)
+    assert "default-src 'none'" in page
+    assert "prefers-color-scheme: dark" in page
+    assert read.tags.count("svg") == len(PICTURES)
+    assert "picture:" not in page and "\ue000" not in page and "{{" not in page
+
+
+def test_a_part_alone_has_no_chapter_of_another():
+    text = to_html(student_document(RUBRIC, frozenset({2})), RUBRIC)
+    assert "Task 2.10" in text
+    assert "Task 1.3" not in text
+    assert "Part 1" not in re.sub("(?s)<svg.*?</svg>", "", text).split("How to read a report")[0]
+
+
+def test_the_students_page_has_nothing_of_the_guide(page):
+    guide = to_html(guide_document(RUBRIC), RUBRIC)
+    titles = re.findall(r"<h1[^>]*>(.*?)</h1>", guide)
+    assert titles and all(title not in page for title in titles)
+    assert student_document(RUBRIC).stem != guide_document(RUBRIC).stem
+
+
+def small(tmp_path, text):
+    folder = tmp_path / "chapters"
+    folder.mkdir()
+    (folder / "10-a.md.j2").write_text(text)
+    return Document(folder, "small", "Small", "A test.")
+
+
+def test_the_pdf_has_pages_contents_and_breaks_long_code(tmp_path):
+    pytest.importorskip("weasyprint", exc_type=OSError)
+    long = "x" * 300
+    text = f"# A\n\n## B\n\n```text\n{long}END\n```\n\n$$ \\frac{{a}}{{b}} $$\n\n"
+    text += '![words](picture:tiles "caption")\n'
+    data = to_pdf(small(tmp_path, text), RUBRIC)
+    assert data.startswith(b"%PDF")
+    if shutil.which("pdftotext") is None:
+        pytest.skip("no pdftotext here; hint: apt-get install poppler-utils")
+    path = tmp_path / "a.pdf"
+    path.write_bytes(data)
+    shown = subprocess.run(["pdftotext", "-layout", str(path), "-"], capture_output=True, text=True)
+    pages = shown.stdout.split("\f")[:-1]
+    assert len(pages) == 3  # cover, contents, chapter
+    assert re.search(r"B +3", pages[1])
+    assert re.sub(r"\s", "", pages[2]).count(long + "END") == 1
+    assert "K rows, N columns" in pages[2]
+
+
+@pytest.mark.parametrize("make", [student_document, guide_document])
+def test_the_contents_of_the_pdf_are_right_and_no_heading_is_last_on_a_page(make, tmp_path):
+    pytest.importorskip("weasyprint", exc_type=OSError)
+    if shutil.which("pdftotext") is None:
+        pytest.skip("no pdftotext here; hint: apt-get install poppler-utils")
+    path = tmp_path / "a.pdf"
+    path.write_bytes(to_pdf(make(RUBRIC), RUBRIC))
+    shown = subprocess.run(["pdftotext", "-layout", str(path), "-"], capture_output=True, text=True)
+    pages = [[words(line) for line in page.splitlines() if line.strip()]
+             for page in shown.stdout.split("\f")[:-1]]  # fmt: skip
+    contents = re.findall(r"^ *(\S.*?) {2,}(\d+)$", shown.stdout.split("\f")[1], re.M)
+    assert len(contents) > 15
+    for title, number in contents:
+        assert words(title) in pages[int(number) - 1], title
+        assert all(page[-2] != words(title) for page in pages[2:] if len(page) > 1), title
+    for number, page in enumerate(pages[2:], 3):
+        assert page[-1] == str(number)
+
+
+def test_without_weasyprint_or_pango_the_error_says_what_to_install(tmp_path, monkeypatch):
+    document = small(tmp_path, "# A\n")
+    for error, hint in ((ImportError("no"), "pip install"), (OSError("no"), "libpango-1.0-0")):
+
+        def fail(name, *arguments, error=error, real=__import__, **options):
+            if name == "weasyprint":
+                raise error
+            return real(name, *arguments, **options)
+
+        monkeypatch.setattr("builtins.__import__", fail)
+        with pytest.raises(HandoutError, match=hint):
+            to_pdf(document, RUBRIC)
+        monkeypatch.undo()
+
+
+def test_the_document_never_fetches(tmp_path):
+    with pytest.raises(ValueError, match="asks for"):
+        handout._no_request("http://example.org/x.png")
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def run(*arguments):
+    return cli.main(["handout", *map(str, arguments)])
+
+
+def test_the_command_writes_the_page_alone(tmp_path, capsys):
+    assert run("--html", "--part", 1, "--output", tmp_path / "out") == 0
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["handout-part-1.html"]
+    assert "handout-part-1.html" in capsys.readouterr().out
+
+
+def test_an_assignment_of_ones_own_has_chapters_of_its_own(tmp_path):
+    folder, rubric = tmp_path / "chapters", tmp_path / "rubric.toml"
+    folder.mkdir()
+    (folder / "10-part-1-scale.md.j2").write_text("# Scale\n\n{{ points(1) | number }} points")
+    rubric.write_text(
+        'title = "Mine"\ndescription = ""\nfiles = ["a.cu"]\nsizes = "thorough"\n'
+        '[parts]\n1 = "one"\n[tasks]\n"1.1" = "scale"\n'
+        '[[check]]\nname = "scale"\ntask = "1.1"\npoints = 7\n'
+    )
+    made = tmp_path / "out"
+    assert run("--html", "--chapters", folder, "--profile", rubric, "--output", made) == 0
+    text = (made / "handout.html").read_text()
+    assert "<title>Mine</title>" in text and "7 points" in text and "autodiff" not in text
+
+
+def test_the_guide_is_a_file_of_its_own(tmp_path):
+    assert run("--html", "--guide", "--output", tmp_path) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["instructors-guide.html"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--part", "9"], "there is no part 9"),
+        (["--guide", "--part", "1"], "the guide is one"),
+        (["--chapters", "no-such-folder"], "is no folder"),
+        (["--output", str(KIT / "README.md")], "is no folder"),
+        (["--profile", "nothing"], "no rubric"),
+    ],
+)
+def test_a_wrong_option_is_usage(arguments, message, capsys):
+    assert run(*arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_handout_that_can_not_be_made_is_the_machines_fault(tmp_path, monkeypatch, capsys):
+    def fail(*arguments):
+        raise HandoutError("weasyprint is missing; hint: x")
+
+    monkeypatch.setattr("grader.commands.handout.to_pdf", fail)
+    assert run("--pdf", "--output", tmp_path / "out") == 3
+    assert "hint: x" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
