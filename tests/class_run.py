@@ -1,8 +1,8 @@
 """Grades a class that never was, kills the run on the way, and holds the results against the class.
 
-python tests/class_run.py FOLDER --students 300 --kills 3 --json handout/class.json
+python tests/class_run.py FOLDER --students 300 --kills 3 --json handout/class.json --device emulated
 
-Prints submissions an hour, the cost of a submission from the first to the last, and the memory of
+Options that it has not itself go to `grader batch`. Prints submissions an hour, the cost of a submission from the first to the last, and the memory of
 the parent; exit code 1 if a result was lost, made twice or is not what the work deserves.
 """
 
@@ -110,14 +110,13 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--against", type=Path, help="results of the same class, to be equal")
-    parser.add_argument("more", nargs="*", help="after --: options for grader batch")
-    options = parser.parse_args()
+    options, more = parser.parse_known_args()
     results, chance = options.folder.resolve() / "results", random.Random(options.seed)
     shutil.rmtree(options.folder, ignore_errors=True)
     kinds = make_class(options.folder, options.students, options.seed)
     words = [sys.executable, "-m", "grader", "batch", str(options.folder.resolve() / "submissions"),
              "--roster", str(options.folder.resolve() / "class.csv"), "-o", str(results),
-             "--no-cache", *options.more]  # fmt: skip
+             "--no-cache", *more]  # fmt: skip
     kills = sorted(chance.sample(range(2, max(3, options.students - 10)), options.kills))
     runs = grade(words, results, kills)
     figures, wrong = judge(results, kinds, runs)
