@@ -1,9 +1,10 @@
-"""Grades a class that never was, kills the run on the way, and holds the results against the class.
+"""Grades a simulated class, kills the run on the way, and holds the results against the class.
 
-python tests/class_run.py FOLDER --students 300 --kills 3 --json handout/class.json --device emulated
+python tests/class_run.py FOLDER --students 300 --kills 3 --device emulated --json handout/class.json
 
-Options that it has not itself go to `grader batch`. Prints submissions an hour, the cost of a submission from the first to the last, and the memory of
-the parent; exit code 1 if a result was lost, made twice or is not what the work deserves.
+Options that it has not itself go to `grader batch`. Prints submissions an hour, the cost of a
+submission from the first to the last, and the memory of the parent; exit code 1 if a result was
+lost, made twice or is not what the work deserves.
 """
 
 from __future__ import annotations
