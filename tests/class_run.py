@@ -1,6 +1,6 @@
 """Grades a simulated class, kills the run on the way, and holds the results against the class.
 
-python tests/class_run.py FOLDER --students 300 --kills 3 --device emulated --json handout/class.json
+python tests/class_run.py FOLDER --students 300 --device emulated --json handout/class.json
 
 Options that it has not itself go to `grader batch`. Prints submissions an hour, the cost of a
 submission from the first to the last, and the memory of the parent; exit code 1 if a result was
