@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader import usage
+from grader import cancel, usage
 from grader.isolation import View, confined
 from grader.scratch import Scratch
 
@@ -128,9 +128,10 @@ class Child:
         """Waits until `fd` is ready (True) or the process has exited (False).
 
         Collects output all the while. `deadline` is a time by `now`. Raises TimeoutError past
-        it, LimitError when the child uses too much.
+        it, LimitError when the child uses too much, Cancelled when it is wanted no more.
         """
         while True:
+            cancel.go_on()
             left = deadline - self.now()
             if left <= 0:
                 raise TimeoutError

@@ -22,15 +22,15 @@ KIT = Path(__file__).resolve().parent.parent
 PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
     "files", "printable", "rubric", "course", "release", "archive", "symbols", "submission",
-    "build", "compiler", "usage", "shim", "scratch", "isolation", "sandbox", "worker", "resolve",
-    "pipe", "remote", "gpu", "checks", "findings", "sanitizer", "diagnosis", "wording", "results",
-    "pristine", "stored", "runner", "replay", "audience", "report", "picture", "html", "junit",
-    "gradescope", "autograder", "exports", "classbook", "roster", "matching", "unpacking",
-    "downloads", "classexport", "assembly", "collection", "lateness", "engine", "batch",
-    "regrade", "items", "classpage", "classfiles", "leaderboard", "fingerprint", "passages",
-    "similarity", "similaritypage", "gradebook", "canvas", "feedback", "handin", "newcourse",
-    "formula", "drawing", "graphs", "layouts", "pictures", "chapters", "handout", "bench",
-    "commands", "cli", "__main__",
+    "build", "compiler", "usage", "shim", "scratch", "snapshot", "isolation", "cancel", "sandbox",
+    "worker", "resolve", "pipe", "remote", "gpu", "checks", "findings", "sanitizer", "diagnosis",
+    "wording", "results", "pristine", "stored", "lanes", "verdicts", "runner", "replay", "audience",
+    "report", "picture", "html", "junit", "gradescope", "autograder", "exports", "classbook",
+    "roster", "matching", "unpacking", "downloads", "classexport", "assembly", "collection",
+    "lateness", "engine", "batch", "regrade", "items", "classpage", "classfiles", "leaderboard",
+    "fingerprint", "passages", "similarity", "similaritypage", "gradebook", "canvas", "feedback",
+    "handin", "newcourse", "formula", "drawing", "graphs", "layouts", "pictures", "chapters",
+    "handout", "bench", "commands", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
     "compare", "calls", "device", "context", "trial", "training", "gradients", "executor",

@@ -10,6 +10,7 @@ import functools
 import importlib
 import io
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from grader.build import PRISTINE
 from grader.checks.compare import ROUND, Array, Failure, verify
 from grader.checks.context import Context, Session
 from grader.checks.training import turned
+
+_LOADING = threading.Lock()
 
 #: Steps after which predictions on numpy and on the GPU are compared.
 COMPARED_STEPS = 3
@@ -54,9 +57,14 @@ class Recipe:
     source: str
 
 
-@functools.cache
 def _load(path: str | None) -> Any:
     """MNIST by the kit's own loader, which students have too; never the submission's copy."""
+    with _LOADING:  # checks may run in several threads
+        return _loaded(path)
+
+
+@functools.cache
+def _loaded(path: str | None) -> Any:
     package = str(PRISTINE / "python")
     if package not in sys.path:
         sys.path.append(package)
