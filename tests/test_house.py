@@ -129,8 +129,16 @@ def test_every_check_of_a_rubric_exists_and_has_a_sentence(profile):
             assert CHECKS[row.name].__doc__
 
 
-def test_every_check_stands_in_the_default_rubric():
-    assert set(CHECKS) == {row.name for row in load_rubric("default").rows} - {"build"}
+def test_every_check_stands_in_some_rubric():
+    rows = [row for profile in profiles() for row in load_rubric(profile).rows]
+    assert set(CHECKS) == {row.name for row in rows} - {"build"}
+
+
+def test_speed_is_asked_for():
+    speed = {name for name in CHECKS if name.startswith("speed_")}
+    default, more = ({row.name for row in load_rubric(p).rows} for p in ("default", "speed"))
+    assert more - default == speed
+    assert default < more
 
 
 def test_the_published_points_are_fifteen():
