@@ -36,6 +36,8 @@ _UNCONTAINED = (
     "hint: install bubblewrap, or allow namespaces to ordinary users"
 )
 
+_MOST_ON_GPU = 3  # checks at the same time
+
 
 @dataclass(frozen=True)
 class Options:
@@ -155,14 +157,20 @@ class _Grading:
     def results(self, rows: Sequence[Row]) -> Iterator[Iterator[Result]]:
         """Decides the rows, and yields the results in the order in which they come."""
         jobs = plan(rows, self._backend)
-        workers = [Worker(BESIDE), Worker(DEVICE)]
-        if self._backend == "cuda":  # most of what a check takes there is the start of CUDA
-            workers.append(Worker(DEVICE, gpu.is_shared))
         if not any(row.name == "build" for row in rows):
             self._try_device()
             self._built = Snapshot(self._tree)
-        with Lanes(jobs, self._result).running(workers) as results:
+        with Lanes(jobs, self._result).running(self._workers()) as results:
             yield results
+
+    def _workers(self) -> list[Worker]:
+        """One beside the device. On a real GPU several use it, where it may be shared and there
+        are processors for them: most of what a check takes is the start of CUDA."""
+        on_device = 1
+        if self._backend == "cuda":
+            on_device = max(1, min(_MOST_ON_GPU, build.processors() // 2))
+        more = [Worker(DEVICE, gpu.is_shared)] * (on_device - 1)
+        return [Worker(BESIDE, self._device_works), Worker(DEVICE), *more]
 
     def _take_up_unfinished(self) -> dict[str, Result]:
         """The results that an interrupted run has left. Takes its seed over too."""
@@ -179,7 +187,6 @@ class _Grading:
     def _result(self, row: Row, lanes: Lanes) -> Result:
         """Decides a row, whatever happens in it; or the result that an earlier run has left."""
         if row.name == "build":
-            self._try_device()
             return self._build(row)
         if row.name in self._kept:
             return self._kept[row.name]
@@ -198,6 +205,11 @@ class _Grading:
             lanes.passed(["build"])
         assert self._built is not None
         return self._check(row, self._built)[0]
+
+    def _device_works(self) -> bool:
+        if self._built is None:  # while it is being built
+            self._try_device()
+        return True
 
     def _try_device(self) -> None:
         with self._report.timed("trying the device"):

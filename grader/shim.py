@@ -131,8 +131,18 @@ def place(path: str, fd: int) -> None:
     mount(real, path, None, MS_BIND | MS_REC)
 
 
+def let_go(keep: int) -> None:
+    """Closes what the program was given beside its output: else nobody could tell that the program
+    has closed it."""
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd > 2 and fd != keep:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
 def follow(pid: int, status: int) -> None:
     """Waits for the first process of the new namespace, and ends as its program ended."""
+    let_go(status)
     os.waitpid(pid, 0)
     told = os.read(status, 16)
     code = int(told) if told else signal.SIGKILL
@@ -147,6 +157,7 @@ def follow(pid: int, status: int) -> None:
 
 def reap(pid: int, status: int) -> None:
     """Is the first process of its namespace: with its end all others are killed."""
+    let_go(status)
     call("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)  # nobody else writes to `status`
     while True:
         ended, code = os.wait()

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -294,6 +294,8 @@ def mnist_gpu(ctx: Context) -> None:
 
 def _first_predictions(ctx: Context, model: str, how: Recipe, on_gpu: bool) -> list[Array]:
     """Predictions for the first batches, each before its step of training."""
+    few = slice(COMPARED_STEPS * how.batch)
+    how = replace(how, train_x=how.train_x[few], train_y=how.train_y[few])  # to send no more
     with _trainer(ctx, model, how, on_gpu) as trainer:
         return [
             trainer.value(trainer.step(step * how.batch)[1]).astype(np.float64)
