@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader import isolation, scratch, usage
+from grader import isolation, pipe, scratch, usage
 from grader.isolation import IsolationError, View
 from grader.pipe import ChildDied, ChildExcess
 from grader.remote import Remote
@@ -371,3 +371,14 @@ def test_a_level_whose_preparation_fails_is_not_had(monkeypatch):
         assert isolation.choose() == "process"
     finally:
         isolation.why_not.cache_clear()
+
+
+def test_a_child_that_closes_its_pipes_is_noticed_though_others_watch_over_it(
+    tree, level, monkeypatch
+):
+    monkeypatch.setattr(pipe, "_GRACE", 0.1)
+    (tree / "work.py").write_text("import os, time\nos.closerange(3, 256)\ntime.sleep(60)\n")
+    started = Remote(sys.executable, [str(tree)], tree, Limits(wall=50), view=View(level))
+    with pytest.raises(ChildDied, match="closed its reply pipe"), started as remote:
+        remote.import_("work")
+        remote.flush()
