@@ -382,3 +382,25 @@ def test_a_child_that_closes_its_pipes_is_noticed_though_others_watch_over_it(
     with pytest.raises(ChildDied, match="closed its reply pipe"), started as remote:
         remote.import_("work")
         remote.flush()
+
+
+FILL = """
+import os, time
+{opened}
+for _ in range(256):
+    os.write(fd, bytes(1 << 20))
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("opened", "kind"),
+    [
+        ("fd = os.memfd_create('x')", "memory"),
+        ("p = os.environ['HOME'] + '/x'; fd = os.open(p, os.O_CREAT | os.O_RDWR); os.unlink(p)",
+         "disk"),
+    ],
+)  # fmt: skip
+def test_what_a_file_without_a_name_takes_is_counted(tree, level, opened, kind):
+    done = python(tree, level, FILL.format(opened=opened), memory=128 * MIB, disk=128 * MIB)
+    assert done.reason == kind
