@@ -157,3 +157,46 @@ def test_a_task_for_a_gpu_runs_where_there_is_one(dask_cluster):
     made = engine.cluster(dask_cluster.address, gpu=True)
     assert set(results(made, engine_tasks.where, range(4)).values()) == {with_gpu.pid}
     made.close()
+
+
+# --- Slurm, whose commands are stood in for by ones that run a job at once ----------------------
+
+SBATCH = """#!/bin/sh
+for script; do :; done
+cp "$script" "$0.job"
+setsid bash "$script" > "$0.log" 2>&1 &
+echo "Submitted batch job $!"
+"""
+SCANCEL = """#!/bin/sh
+for job; do kill -9 -- "-$job" 2>/dev/null; done
+exit 0
+"""
+
+
+@pytest.fixture
+def slurm_commands(tmp_path, monkeypatch):
+    pytest.importorskip("dask_jobqueue")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, text in (("sbatch", SBATCH), ("scancel", SCANCEL)):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", f"{TESTS.parent}:{TESTS}")
+    return folder
+
+
+def test_jobs_of_slurm_run_the_same_tasks(slurm_commands):
+    made = engine.slurm(1, {"walltime": "00:10:00", "interface": "lo"}, gpu=True)
+    try:
+        assert results(made, engine_tasks.double, range(4)) == {n: 2 * n for n in range(4)}
+    finally:
+        made.close()
+    script = (slurm_commands / "sbatch.job").read_text()
+    assert "#SBATCH -t 00:10:00" in script
+    assert "--resources GPU=1" in script
+
+
+def test_a_wrong_option_of_slurm_is_told(slurm_commands):
+    with pytest.raises(engine.EngineError, match="Slurm: .*hint"):
+        engine.slurm(1, {"no_such_option": 1})
