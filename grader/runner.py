@@ -8,14 +8,15 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from grader import build, isolation, sandbox
-from grader.checks import CHECKS, Context, Failure, Flag, NotHere
+from grader.checks import Check, Context, Failure, Flag, NotHere, checks_of
 from grader.compiler import excerpt, first_error, last_step
+from grader.course import Course, kit_course
 from grader.diagnosis import Diagnosis, Explanation
 from grader.findings import place_of, quote
 from grader.pristine import check_device, child_environment, prebuilt, reference
@@ -42,6 +43,7 @@ class Options:
 
     Attributes:
         rubric: the rubric.
+        course: where the skeleton, the reference and the course's own checks lie.
         device: "auto", "cuda" or "emulated".
         seed: the run's secret, hex; a new one if empty.
         data: folder of MNIST, or None to search.
@@ -63,6 +65,7 @@ class Options:
     isolation: str = "auto"
     hidden: tuple[Path, ...] = ()
     on_check: Callable[[Context], None] = lambda context: None
+    course: Course = field(default_factory=kit_course)
 
 
 def grade(
@@ -77,22 +80,24 @@ def grade(
     interrupted, its results are kept, and its seed.
 
     Raises:
-        RubricError: the rubric has no check of a name in `only`.
+        RubricError: the rubric has no check of a name in `only`, or names one that is nowhere.
+        CourseError: the course's own checks can't be loaded.
         GraderError: the kit can't be built on this machine, or its device does not work.
     """
     started = time.monotonic()
     sweep()
-    rows = _select(options.rubric, options.only)
+    checks = checks_of(options.course)
+    rows = [_with_sentence(row, checks) for row in _select(options.rubric, options.only)]
     report = _empty_report(source, options)
     try:
         with report.timed("reading the submission"):
-            submission = _read(source, options.rubric)
+            submission = _read(source, options)
     except SubmissionError as error:
         report.problem = str(error)
         report.results = [_skip(row, "the submission can't be read") for row in rows]
         return _finish(report, options, started)
     report.sha256, report.notes = submission.sha256, [*report.notes, *submission.notes]
-    with _Grading(submission, options, report) as grading:
+    with _Grading(submission, options, report, checks) as grading:
         for row in rows:
             result = grading.result(row)
             report.results.append(result)
@@ -103,31 +108,40 @@ def grade(
     return _finish(report, options, started)
 
 
-def _read(source: Path | Submission, rubric: Rubric) -> Submission:
+def _read(source: Path | Submission, options: Options) -> Submission:
     if isinstance(source, Submission):
         return source
-    return load_submission(source, rubric.files, build.PRISTINE)
+    return load_submission(source, options.rubric.files, options.course.skeleton)
 
 
 class _Grading:
     """One submission, laid out and built. Used in a `with`."""
 
-    def __init__(self, submission: Submission, options: Options, report: Report) -> None:
+    def __init__(
+        self,
+        submission: Submission,
+        options: Options,
+        report: Report,
+        checks: Mapping[str, Check],
+    ) -> None:
         self._submission, self._options, self._report = submission, options, report
+        self._checks, self._pristine = checks, options.course.skeleton
         self._built: _Built | None = None
         self._kept: dict[str, Result] = {}
         self._view = _view(report, options)
         self._diagnosis = Diagnosis(
             submission.taken,
             options.rubric,
-            lambda: prebuilt("emulated", checked=True),
+            lambda: prebuilt("emulated", checked=True, source=self._pristine),
             self._view,
+            self._pristine,
+            checks,
         )
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> _Grading:
         with self._report.timed("building the kit"):
-            kit = prebuilt(self._options.device)
+            kit = prebuilt(self._options.device, source=self._pristine)
         with self._report.timed("trying the device"):
             check_device(kit)
         self._kept = self._take_up_unfinished(build.backend_of(kit))
@@ -135,7 +149,7 @@ class _Grading:
             stack.enter_context(self._diagnosis)
             self._tree = stack.enter_context(_workspace(self._options.keep))
             shutil.copytree(kit / "build", self._tree / "build", dirs_exist_ok=True)
-            build.copy_pristine(self._tree)
+            build.copy_pristine(self._tree, self._pristine)
             build.lay_over(self._tree, self._submission.taken)
             self._resources = stack.pop_all()
         return self
@@ -204,11 +218,11 @@ class _Grading:
             env=child_environment(built.backend),
             reaches=built.reaches,
             view=self._view,
-            reference=lambda: reference(self._options.device),
+            reference=lambda: reference(self._options.device, self._options.course.solution),
         )
         self._options.on_check(context)
         try:
-            CHECKS[row.name](context)
+            self._checks[row.name](context)
             result = _result(row, PASS, facts=context.facts)
             result.score = round(row.points * context.share, 2)
             return result
@@ -334,17 +348,26 @@ def _is_hole(task: str, built: _Built, rubric: Rubric) -> bool:
     return any(built.holds(mark, rubric.files) for mark in marks)
 
 
-def sentence(name: str) -> str:
-    """What a check checks, for the student: the first line of its docstring."""
-    if name == "build":
-        return "the submission compiles"
-    return (CHECKS[name].__doc__ or name).strip().partition("\n")[0]
+def _with_sentence(row: Row, checks: Mapping[str, Check]) -> Row:
+    """The row with what its check checks, for the student: the first line of its docstring.
+
+    Raises:
+        RubricError: there is no such check.
+    """
+    if row.name == "build":
+        return replace(row, sentence="the submission compiles")
+    if row.name not in checks:
+        raise RubricError(
+            f"the rubric names the check {row.name!r}, which is nowhere defined; hint: `checks` in "
+            "the course's file names the files that define more than the kit's"
+        )
+    sentence = (checks[row.name].__doc__ or row.name).strip().partition("\n")[0]
+    return replace(row, sentence=sentence)
 
 
 def _result(row: Row, status: str, **more: Any) -> Result:
     score = row.points if status == PASS else 0.0
-    line = sentence(row.name)
-    visible = row.visible
+    line, visible = row.sentence, row.visible
     return Result(row.name, row.task, row.points, score, status, line, visibility=visible, **more)
 
 
@@ -356,7 +379,7 @@ def _view(report: Report, options: Options, *writable: Path) -> isolation.View:
     """What student code sees: its tree, and neither other submissions nor reports."""
     hidden = [isolation.outermost(Path(report.submission).resolve().parent)]
     hidden += [isolation.outermost(options.output.resolve().parent)] if options.output else []
-    hidden += options.hidden
+    hidden += [*options.hidden, *options.course.secrets]
     return isolation.View(report.isolation, writable=writable, hidden=tuple(hidden))
 
 
