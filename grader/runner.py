@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from grader import build, isolation, sandbox
-from grader.checks import Check, Context, Failure, Flag, NotHere, checks_of
+from grader.checks import CHECKS, Check, Context, Failure, Flag, NotHere, checks_of
 from grader.compiler import excerpt, first_error, last_step
 from grader.course import Course, kit_course
 from grader.diagnosis import Diagnosis, Explanation
@@ -348,21 +348,25 @@ def _is_hole(task: str, built: _Built, rubric: Rubric) -> bool:
     return any(built.holds(mark, rubric.files) for mark in marks)
 
 
+def sentence(name: str, checks: Mapping[str, Check] = CHECKS) -> str:
+    """What a check checks, for the student: the first line of its docstring."""
+    if name == "build":
+        return "the submission compiles"
+    return (checks[name].__doc__ or name).strip().partition("\n")[0]
+
+
 def _with_sentence(row: Row, checks: Mapping[str, Check]) -> Row:
-    """The row with what its check checks, for the student: the first line of its docstring.
+    """The row with its sentence.
 
     Raises:
         RubricError: there is no such check.
     """
-    if row.name == "build":
-        return replace(row, sentence="the submission compiles")
-    if row.name not in checks:
+    if row.name != "build" and row.name not in checks:
         raise RubricError(
             f"the rubric names the check {row.name!r}, which is nowhere defined; hint: `checks` in "
             "the course's file names the files that define more than the kit's"
         )
-    sentence = (checks[row.name].__doc__ or row.name).strip().partition("\n")[0]
-    return replace(row, sentence=sentence)
+    return replace(row, sentence=sentence(row.name, checks))
 
 
 def _result(row: Row, status: str, **more: Any) -> Result:
