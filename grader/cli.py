@@ -17,13 +17,14 @@ from grader.bench import bench
 from grader.build import KIT
 from grader.canvas import CanvasError
 from grader.collection import CollectionError
-from grader.commands import batch, classpage, export, handout, regrade, release, similarity
+from grader.commands import batch, classpage, export, handout, regrade, release, similarity, submit
 from grader.commands.options import PROFILE_HELP, add_course, chosen_course
 from grader.course import CourseError, rubric_of
 from grader.engine import EngineError
 from grader.exports import ExportError, Exports
 from grader.feedback import FeedbackError
 from grader.gradebook import GradebookError
+from grader.handin import HandinError
 from grader.isolation import LEVELS, IsolationError
 from grader.lateness import LatenessError
 from grader.pristine import GraderError
@@ -39,6 +40,7 @@ from grader.stored import StoredError, read_report
 
 _USAGE_ERRORS = (
     CourseError,
+    HandinError,
     RubricError,
     ReleaseError,
     ReplayError,
@@ -96,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_report(commands)
     _add_gradescope(commands)
     release.add(commands)
+    submit.add(commands)
     _add_bench(commands)
     for command in (batch, classpage, export, handout, regrade, similarity):
         command.add(commands)

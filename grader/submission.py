@@ -23,6 +23,8 @@ from grader.archive import (
     list_members,
     shown,
 )
+from grader.manifest import NAME as MANIFEST
+from grader.manifest import manifest_notes
 
 __all__ = ["Submission", "SubmissionError", "load_submission"]
 
@@ -58,6 +60,9 @@ def load_submission(source: Path, holes: Sequence[str], pristine: Path) -> Submi
     by_name = {member.name: member for member in useful}
     taken = {hole: _take(source, by_name[name]) for hole, name in found.items()}
     missing = [hole for hole in holes if hole not in taken]
+    manifest = by_name.pop(_join(root, MANIFEST), None)
+    if manifest and manifest.kind == "file":
+        notes += manifest_notes(_take(source, manifest), taken, pristine)
     changed, extra = _compare(root, by_name, found, pristine)
     notes += _text_notes(taken, pristine) + _rest_notes(members, missing, changed, extra)
     return Submission(source, root, taken, missing, changed, _shorten(extra), _sha256(taken), notes)

@@ -24,7 +24,7 @@ KIT = Path(__file__).resolve().parent.parent
 PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
     "files", "printable", "rubric", "course", "cover", "release", "leftovers", "archive",
-    "symbols", "submission",
+    "symbols", "manifest", "submission",
     "build", "compiler", "usage", "shim", "scratch", "isolation", "sandbox", "worker", "resolve",
     "pipe", "remote", "gpu", "checks", "findings", "sanitizer", "diagnosis", "wording", "results",
     "pristine", "stored", "runner", "proof", "replay", "audience", "report", "picture", "html",
