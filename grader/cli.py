@@ -27,6 +27,7 @@ from grader.gradebook import GradebookError
 from grader.handin import HandinError
 from grader.isolation import LEVELS, IsolationError
 from grader.lateness import LatenessError
+from grader.newcourse import NewCourseError
 from grader.pristine import GraderError
 from grader.regrade import RegradeError
 from grader.release import ReleaseError
@@ -41,6 +42,7 @@ from grader.stored import StoredError, read_report
 _USAGE_ERRORS = (
     CourseError,
     HandinError,
+    NewCourseError,
     RubricError,
     ReleaseError,
     ReplayError,
@@ -78,6 +80,10 @@ _EXAMPLES = """examples:
   grader export results/ --csv grades.csv     the scores of a class
   grader regrade results/ new/                who changes between two gradings
   grader handout                              what students read, as HTML and PDF
+  grader release --archive dlsys.tar.gz       pack it, after a self-check
+  grader submit my-assignment                 check a student's folder and pack it
+  grader init my-course --name "My course"    start an assignment of your own
+  grader grade work --course my-course/course.toml
   grader bench                                measure the solution on this machine's GPU
 
 exit codes: 0 as it should be, 1 the submission fell short, 2 usage, 3 the grader failed
@@ -99,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_gradescope(commands)
     release.add(commands)
     submit.add(commands)
+    init.add(commands)
     _add_bench(commands)
     for command in (batch, classpage, export, handout, regrade, similarity):
         command.add(commands)
