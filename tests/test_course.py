@@ -13,13 +13,20 @@ import pytest
 from grader import build, cli, isolation
 from grader.autograder import Autograder, AutograderError, build_zip
 from grader.checks import CHECKS, checks_of
+from grader.classbook import read_classbook
 from grader.course import ALL, CourseError, kit_course, load_course, rubric_of
 from grader.cover import PLACE, cover_of, moment
 from grader.isolation import View
+from grader.lateness import late_policy
 from grader.release import ReleaseError, release
 from grader.rubric import RubricError, load_rubric
 from grader.runner import Options, grade
 from grader.sandbox import Limits, run
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 KIT = Path(__file__).resolve().parent.parent
 
@@ -328,3 +335,29 @@ def test_a_course_whose_files_lie_elsewhere_cannot_be_packed(path, tmp_path):
     shutil.copy(path.parent / "checks/own.py", tmp_path)
     with pytest.raises(AutograderError, match=r"lies outside of .*; hint: move it there"):
         build_zip(tmp_path / "a.zip", Autograder(course=course))
+
+
+# --- a class ------------------------------------------------------------------------------------
+
+
+def test_a_class_of_another_course_is_graded_by_its_checks(path, tmp_path, capsys):
+    course = load_course(path)
+    fill(course)
+    for student, source in (("right", course.solution), ("begun", course.skeleton)):
+        (tmp_path / "work" / student).mkdir(parents=True)
+        shutil.copy(source / "python/dlsys/autodiff.py", tmp_path / "work" / student)
+    argv = ["batch", str(tmp_path / "work"), "-o", str(tmp_path / "results"), "--no-cache"]
+    cli.main([*argv, "--jobs", "1", "--device", "emulated", "--course", str(path)])
+    standings = {
+        each.entry.student: each for each in read_classbook(tmp_path / "results").standings()
+    }
+    assert {name: each.score for name, each in standings.items()} == {"right": 2.5, "begun": 0.0}
+    assert standings["begun"].outcomes["answers"].message == "task 1.1 is not written yet"
+
+
+def test_the_late_policy_of_the_file_is_one(path):
+    edited(path, "percent = 10", "percent_a_day = 10\ncutoff_days = 7")
+    policy = late_policy(load_course(path).late)
+    assert (policy.percent_a_day, policy.cutoff_days) == (10, 7)
+    for line in (KIT / "course.toml").read_text().partition("[late]\n")[2].splitlines():
+        late_policy(tomllib.loads(line.removeprefix("# ")))  # each example
