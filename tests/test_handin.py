@@ -190,6 +190,14 @@ def test_a_manifest_of_somebodys_own_is_passed_over(content):
     )
 
 
+def test_a_manifest_that_is_huge_or_a_link_does_not_cost_the_work(folder):
+    (folder / "submission.json").write_bytes(b" " * (30 << 20))
+    assert load(folder).notes[0].startswith("submission.json is none that `make submit` writes")
+    (folder / "submission.json").unlink()
+    (folder / "submission.json").symlink_to("/etc/passwd")
+    assert set(load(folder).taken) == {PY, CU}
+
+
 def test_a_hostile_manifest_does_no_harm():
     raw = {"schema": "dlsys-submission/1", "files": {"\x1b[2J": 3, PY: ["x"]}, "release": {"a": 1}}
     notes = manifest_notes(json.dumps(raw).encode(), {PY: b"x", CU: b"y"}, build.PRISTINE)
