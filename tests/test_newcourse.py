@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from grader import build, cli
 from grader.course import load_course, rubric_of
 from grader.newcourse import NewCourseError, _before_ops, _with_declaration, start_course
 from grader.pristine import prebuilt
+from grader.proof import prove, with_skeleton
 from grader.runner import Options, grade
 
 KIT = Path(__file__).resolve().parent.parent
@@ -106,6 +108,23 @@ def test_another_wrong_kernel_gets_a_hint(folder, course, tmp_path):
     assert found["subtract"].status == "fail"
     assert "elements differ" in found["subtract"].message
     assert "nan" in found["subtract"].message and found["subtract"].hint
+
+
+def test_it_is_packed_after_a_self_check_that_really_grades_both(folder, course, capsys):
+    archive = folder.parent / "mine.tar.gz"
+    words = ["release", "--course", str(folder / "course.toml"), "--archive", str(archive)]
+    assert cli.main(words) == cli.OK
+    assert "the skeleton scores 0, the solution has all 5 points" in capsys.readouterr().out
+    with tarfile.open(archive) as packed:
+        assert "assignment/src/gpu_op.cu" in packed.getnames()
+    told = []
+    solved = with_skeleton(course, course.solution)
+    found = prove(solved, rubric_of(course), {1}, None, lambda what, result: told.append(what))
+    assert found == [
+        "the skeleton gets 2 points in the check scale (task 1.1)",
+        "the skeleton gets 3 points in the check subtract (task 1.2)",
+    ]
+    assert told == ["skeleton"] * 3 + ["solution"] * 3
 
 
 def test_the_tests_that_students_run_pass_on_the_solution(course, tmp_path):

@@ -61,7 +61,7 @@ def add(commands: Any) -> None:
     )
     add_course(command)
     command.add_argument("--part", type=int, action="append", metavar="N",
-                         help="strip this; may be repeated; default: the course's")  # fmt: skip
+                         help="strip this part, repeatable; default: the course's")  # fmt: skip
     command.add_argument("--output", type=Path, metavar="FOLDER",
                          help="default: the course's skeleton, assignment/")  # fmt: skip
     command.add_argument("--check", action="store_true",
