@@ -17,7 +17,17 @@ from grader.bench import bench
 from grader.build import KIT
 from grader.canvas import CanvasError
 from grader.collection import CollectionError
-from grader.commands import batch, classpage, export, handout, regrade, release, similarity, submit
+from grader.commands import (
+    batch,
+    classpage,
+    export,
+    handout,
+    init,
+    regrade,
+    release,
+    similarity,
+    submit,
+)
 from grader.commands.options import PROFILE_HELP, add_course, chosen_course
 from grader.course import CourseError, rubric_of
 from grader.engine import EngineError
@@ -62,6 +72,8 @@ _USAGE_ERRORS = (
 )
 OK, FELL_SHORT, USAGE, GRADER_FAILED = 0, 1, 2, 3
 
+_COMMANDS = (release, submit, init, batch, classpage, export, handout, regrade, similarity)
+
 _EXAMPLES = """examples:
   grader grade solution                       grade a folder
   grader grade work.tar.gz --json out.json    grade an archive, keep the report
@@ -103,11 +115,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_replay(commands)
     _add_report(commands)
     _add_gradescope(commands)
-    release.add(commands)
-    submit.add(commands)
-    init.add(commands)
     _add_bench(commands)
-    for command in (batch, classpage, export, handout, regrade, similarity):
+    for command in _COMMANDS:
         command.add(commands)
     return parser
 
