@@ -24,9 +24,15 @@ CHECKED_LIBRARY = "build/checked/lib/libc_runtime_api.so"
 
 def make_command(device: str, checked: bool = False) -> list[str]:
     """The command that builds the tree in the current folder; `checked` needs "emulated"."""
-    jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    command = ["make", f"-j{jobs}", f"DEVICE={device}", f"PYTHON={sys.executable}"]
+    command = ["make", f"-j{processors()}", f"DEVICE={device}", f"PYTHON={sys.executable}"]
     return [*command, "CHECKED=1"] if checked else command
+
+
+def processors() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def build_environment() -> dict[str, str]:

@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -134,6 +135,7 @@ class Diagnosis:
         self._scratch: Scratch | None = None
         self._tree: Path | None = None
         self._refusal = ""
+        self._turn = threading.Lock()
         self._sources: dict[str, bytes] = {}
 
     def __enter__(self) -> Diagnosis:
@@ -144,9 +146,13 @@ class Diagnosis:
             self._scratch.remove()
 
     def explain(self, context: Context, error: Exception) -> Explanation:
-        """Findings about the failure of a check. Never raises."""
+        """Findings about the failure of a check. Never raises. Threads take turns."""
         if not concerns_kernels(context.check, error, self._checks):
             return Explanation()
+        with self._turn:
+            return self._explain(context, error)
+
+    def _explain(self, context: Context, error: Exception) -> Explanation:
         on_gpu = context.backend == "cuda"
         told = Explanation(facts={"tool": "compute-sanitizer" if on_gpu else "checked build"})
         started, note = time.monotonic(), ""

@@ -12,6 +12,7 @@ import fcntl
 import importlib
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from grader import cancel
 
 #: Float32 lanes of a multiprocessor, by compute capability. The most that any has stands in for
 #: one that is not listed: too low a floor accuses nobody.
@@ -199,6 +202,17 @@ def _say(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
+def is_shared() -> bool:
+    """Whether several processes may use the GPUs at the same time, as nvidia-smi tells."""
+    ask = ["nvidia-smi", "--query-gpu=compute_mode", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(ask, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    modes = done.stdout.split()
+    return done.returncode == 0 and bool(modes) and set(modes) == {"Default"}
+
+
 @contextlib.contextmanager
 def turn(
     uuid: str, seconds: float, say: Callable[[str], None] = _say, folder: Path | None = None
@@ -247,4 +261,5 @@ def _wait(file: int, path: Path, seconds: float, say: Callable[[str], None]) -> 
         if not told:
             say(f"waiting for the GPU: somebody else is timing on it, {path} is locked")
             told = True
+        cancel.go_on()
         time.sleep(0.05)

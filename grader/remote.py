@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,6 +188,8 @@ class Remote:
         self._fatal: ChildError | None = None
         self._doing = ""
         self._next = 0
+        self._thread = threading.get_ident()
+        self._dropped: list[_Instruction] = []  # in other threads
         self.after_fetch: Callable[[], None] | None = None
 
     def __enter__(self) -> Remote:
@@ -300,12 +303,19 @@ class Remote:
         return self._emit(action, [left, right], f"({_brief(left)} {sign} {_brief(right)})")
 
     def _drop(self, number: int, words: str) -> None:
+        """The garbage collector may do this in any thread, at any time."""
+        drop = _Instruction("drop", number, [], f"freeing {words}")
+        if threading.get_ident() != self._thread:
+            self._dropped.append(drop)
+            return
         self._void.pop(number, None)
-        self._queue.append(_Instruction("drop", number, [], f"freeing {words}"))
+        self._queue.append(drop)
 
     def _run(self, last_word: bool = False) -> list[Any]:
         if self._fatal is not None:
             raise self._fatal
+        while self._dropped:
+            self._queue.append(self._dropped.pop())
         if not self._queue and not last_word:
             return []
         batch, self._queue = self._queue, []

@@ -92,7 +92,8 @@ def replay(
         recorded=(recorded["status"], recorded["message"]),
         result=result,
         tree=output / "tree",
-        script=_write(next((c for c in contexts if c.check == check), None), output),
+        # A check may have been tried before, without what is built.
+        script=_write(next((c for c in reversed(contexts) if c.check == check), None), output),
         notes=_differences(raw, again.to_dict()),
     )
 

@@ -184,5 +184,5 @@ def show_timing(console: Console, report: Report) -> None:
     table.add_row("[bold]in all[/]", f"[bold]{report.seconds:.2f} s[/]", "")
     console.print()
     console.print(table)
-    console.print("in brackets: around the checks; copying and explaining are in theirs too",
-                  style="dim", highlight=False)  # fmt: skip
+    console.print("in brackets: around the checks; copying and explaining are in theirs too; some "
+                  "run beside others", style="dim", highlight=False)  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -18,6 +19,8 @@ from grader.rubric import ALWAYS
 SCHEMA = "dlsys-grader-report/1"
 
 PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
+
+_TIMING = threading.Lock()  # held where some `timing` is changed or copied
 
 
 @dataclass
@@ -106,17 +109,20 @@ class Report:
 
     @contextlib.contextmanager
     def timed(self, what: str) -> Iterator[None]:
-        """Adds the time of a `with` to `timing`."""
+        """Adds the time of a `with` to `timing`. Threads may do so at the same time."""
         started = time.monotonic()
         try:
             yield
         finally:
-            seconds = self.timing.get(what, 0.0) + time.monotonic() - started
-            self.timing[what] = round(seconds, 3)
+            with _TIMING:
+                seconds = self.timing.get(what, 0.0) + time.monotonic() - started
+                self.timing[what] = round(seconds, 3)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON types: the attributes, with schema, score and points."""
-        return {"schema": SCHEMA, **asdict(self), "score": self.score, "points": self.points}
+        with _TIMING:
+            values = asdict(self)
+        return {"schema": SCHEMA, **values, "score": self.score, "points": self.points}
 
     def write(self, path: Path) -> None:
         """Writes the JSON so that the file is always whole."""

@@ -136,16 +136,11 @@ def load_rubric(profile: str) -> Rubric:
     Raises:
         RubricError: there is none, or it is wrong.
     """
-    path = Path(profile) if profile.endswith(".toml") else RUBRICS / f"{profile}.toml"
+    path = _path(profile)
     if not path.is_file():
         raise RubricError(f"no rubric {profile!r}; hint: one of {_beside(path)}")
-    with open(path, "rb") as file:
-        try:
-            raw = tomllib.load(file)
-        except tomllib.TOMLDecodeError as error:
-            raise RubricError(f"{path}: {error}") from error
     try:
-        return _parse(path, _with_base(path, raw))
+        return _parse(path, _merged(path, _chain(path)))
     except (KeyError, TypeError, ValueError) as error:
         raise RubricError(f"{path}: {type(error).__name__}: {error}") from error
 
@@ -156,24 +151,52 @@ def _beside(path: Path) -> str:
 
 
 def rubric_files(profile: str) -> list[Path]:
-    """The file that load_rubric reads for a name or a path, and that of its base.
+    """The file that load_rubric reads for a name or a path, that of its base, and so on.
 
     Raises:
-        OSError: one of them is missing.
+        RubricError: one of them is missing or no TOML, or they go round in a circle.
     """
-    path = Path(profile) if profile.endswith(".toml") else RUBRICS / f"{profile}.toml"
-    base = tomllib.loads(path.read_text()).get("base")
-    return [path, path.parent / f"{base}.toml"] if base else [path]
+    return [path for path, _ in _chain(_path(profile))]
 
 
-def _with_base(path: Path, raw: dict[str, Any]) -> dict[str, Any]:
-    """Fills what `raw` leaves out from the rubric that it names as its `base`."""
-    if "base" not in raw:
-        return raw
-    with open(path.parent / f"{raw['base']}.toml", "rb") as file:
-        base = tomllib.load(file)
-    mnist = {**base.get("mnist", {}), **raw.get("mnist", {})}
-    return {**base, **raw, "mnist": mnist}
+def _path(profile: str) -> Path:
+    return Path(profile) if profile.endswith(".toml") else RUBRICS / f"{profile}.toml"
+
+
+def _chain(path: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """A file and its bases, as (path, what is in it)."""
+    found: list[tuple[Path, dict[str, Any]]] = []
+    while True:
+        try:
+            raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RubricError(f"{path}: {error}") from error
+        found.append((path, raw))
+        if "base" not in raw:
+            return found
+        path = path.parent / f"{raw['base']}.toml"
+        if path in [earlier for earlier, _ in found]:
+            raise RubricError(f"{path} is a base of itself")
+
+
+def _merged(path: Path, chain: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
+    """What files say together: each fills what it leaves out from its base, the next."""
+    merged: dict[str, Any] = {"check": []}
+    for _, raw in reversed(chain):
+        mnist = {**merged.get("mnist", {}), **raw.get("mnist", {})}
+        merged = {**merged, **raw, "mnist": mnist}
+        merged["check"] = _with_added(merged["check"], raw.get("added_check", []))
+    if not merged["check"]:
+        raise RubricError(f"{path} has no checks; hint: [[check]], or a `base` that has some")
+    return merged
+
+
+def _with_added(checks: list[Any], added: list[Any]) -> list[Any]:
+    """Checks with those that are added: in the place of one of the same name, or at the end."""
+    names = [entry["name"] for entry in checks]
+    instead = {entry["name"]: entry for entry in added if entry["name"] in names}
+    new = [entry for entry in added if entry["name"] not in names]
+    return [instead.get(entry["name"], entry) for entry in checks] + new
 
 
 def _parse(path: Path, raw: dict[str, Any]) -> Rubric:

@@ -7,34 +7,45 @@ import secrets
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
-from grader import build, isolation, sandbox
-from grader.checks import CHECKS, Check, Context, Failure, Flag, NotHere, checks_of
-from grader.compiler import excerpt, first_error, last_step
+from grader import build, gpu, isolation, sandbox
+from grader.checks import OFF_DEVICE, Check, Context, Failure, Flag, NotHere, checks_of
 from grader.course import Course, kit_course
-from grader.diagnosis import Diagnosis, Explanation
-from grader.findings import place_of, quote
+from grader.diagnosis import Diagnosis
+from grader.lanes import BESIDE, DEVICE, Lanes, Worker, plan
 from grader.pristine import check_device, child_environment, prebuilt, reference
-from grader.remote import ChildError
+from grader.remote import ChildError, ChildTimeout
 from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.rubric import Row, Rubric, RubricError
 from grader.sandbox import Limits
 from grader.scratch import scratch_folder, sweep
+from grader.snapshot import Snapshot
 from grader.stored import unfinished
 from grader.submission import Submission, SubmissionError, load_submission
-from grader.symbols import reaching
+from grader.verdicts import (
+    build_failure,
+    is_hole,
+    result_of,
+    sentence,
+    skip,
+    with_findings,
+    with_sentence,
+)
 from grader.wording import explain, tail
+
+__all__ = ["Options", "grade", "sentence"]
 
 _UNCONTAINED = (
     "the submission's code could see files, network and other processes of this machine, with "
     "the rights of whoever graded it; "
     "hint: install bubblewrap, or allow namespaces to ordinary users"
 )
+
+_MOST_ON_GPU = 3  # checks at the same time
 
 
 @dataclass(frozen=True)
@@ -87,20 +98,24 @@ def grade(
     started = time.monotonic()
     sweep()
     checks = checks_of(options.course)
-    rows = [_with_sentence(row, checks) for row in _select(options.rubric, options.only)]
+    rows = [with_sentence(row, checks) for row in _select(options.rubric, options.only)]
     report = _empty_report(source, options)
     try:
         with report.timed("reading the submission"):
             submission = _read(source, options)
     except SubmissionError as error:
         report.problem = str(error)
-        report.results = [_skip(row, "the submission can't be read") for row in rows]
+        report.results = [skip(row, "the submission can't be read") for row in rows]
         return _finish(report, options, started)
     report.sha256, report.notes = submission.sha256, [*report.notes, *submission.notes]
-    with _Grading(submission, options, report, checks) as grading:
-        for row in rows:
-            result = grading.result(row)
+    order = [row.name for row in rows].index
+    with (
+        _Grading(submission, options, report, checks) as grading,
+        grading.results(rows) as results,
+    ):
+        for result in results:
             report.results.append(result)
+            report.results.sort(key=lambda each: order(each.check))
             report.seconds = time.monotonic() - started
             if options.output:
                 report.write(options.output)
@@ -126,7 +141,7 @@ class _Grading:
     ) -> None:
         self._submission, self._options, self._report = submission, options, report
         self._checks, self._pristine = checks, options.course.skeleton
-        self._built: _Built | None = None
+        self._built: Snapshot | None = None
         self._kept: dict[str, Result] = {}
         self._view = _view(report, options)
         self._diagnosis = Diagnosis(
@@ -141,41 +156,48 @@ class _Grading:
 
     def __enter__(self) -> _Grading:
         with self._report.timed("building the kit"):
-            kit = prebuilt(self._options.device, source=self._pristine)
-        with self._report.timed("trying the device"):
-            check_device(kit)
-        self._kept = self._take_up_unfinished(build.backend_of(kit))
+            self._kit = prebuilt(self._options.device, source=self._pristine)
+        self._backend = self._report.device = build.backend_of(self._kit)
+        self._kept = self._take_up_unfinished()
         with self._report.timed("laying out the submission"), contextlib.ExitStack() as stack:
             stack.enter_context(self._diagnosis)
             self._tree = stack.enter_context(_workspace(self._options.keep))
-            shutil.copytree(kit / "build", self._tree / "build", dirs_exist_ok=True)
-            build.copy_pristine(self._tree, self._pristine)
-            build.lay_over(self._tree, self._submission.taken)
+            self._lay_out(self._tree, self._submission.taken)
+            self._sources = Snapshot(self._tree, sources_only=True)
             self._resources = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._resources.close()
 
-    def result(self, row: Row) -> Result:
-        """Runs one check, whatever happens in it; or the result that an earlier run has left."""
-        started = time.monotonic()
-        if row.name == "build":
-            result = self._build(row)
-        else:
-            if self._built is None:
-                self._built = _Built(self._tree)
-                self._report.device = self._built.backend or self._report.device
-            if row.name in self._kept:
-                return self._kept[row.name]
-            result = self._decide(row, self._built)
-        result.seconds = round(time.monotonic() - started, 3)
-        return result
+    def _lay_out(self, tree: Path, taken: Mapping[str, bytes]) -> None:
+        shutil.copytree(self._kit / "build", tree / "build", dirs_exist_ok=True)
+        build.copy_pristine(tree, self._pristine)
+        build.lay_over(tree, taken)
 
-    def _take_up_unfinished(self, backend: str) -> dict[str, Result]:
+    @contextlib.contextmanager
+    def results(self, rows: Sequence[Row]) -> Iterator[Iterator[Result]]:
+        """Decides the rows, and yields the results in the order in which they come."""
+        jobs = plan(rows, self._backend)
+        if not any(row.name == "build" for row in rows):
+            self._try_device()
+            self._built = Snapshot(self._tree)
+        with Lanes(jobs, self._result).running(self._workers()) as results:
+            yield results
+
+    def _workers(self) -> list[Worker]:
+        """One beside the device. On a real GPU several use it, where it may be shared and there
+        are processors for them: most of what a check takes is the start of CUDA."""
+        on_device = 1
+        if self._backend == "cuda":
+            on_device = max(1, min(_MOST_ON_GPU, build.processors() // 2))
+        more = [Worker(DEVICE, gpu.is_shared)] * (on_device - 1)
+        return [Worker(BESIDE, self._device_works), Worker(DEVICE), *more]
+
+    def _take_up_unfinished(self) -> dict[str, Result]:
         """The results that an interrupted run has left. Takes its seed over too."""
         earlier = unfinished(self._options.output, self._report)
-        if earlier is None or earlier.device != backend:
+        if earlier is None or earlier.device != self._backend:
             return {}
         if self._options.seed not in ("", earlier.seed):
             return {}
@@ -184,77 +206,121 @@ class _Grading:
         self._report.notes.append(f"{len(kept)} results are kept of a run that was interrupted")
         return kept
 
-    def _decide(self, row: Row, built: _Built) -> Result:
-        passed = {result.check for result in self._report.results if result.status == PASS}
+    def _result(self, row: Row, lanes: Lanes) -> Result:
+        """Decides a row, whatever happens in it; or the result that an earlier run has left."""
+        if row.name == "build":
+            return self._build(row)
+        if row.name in self._kept:
+            return self._kept[row.name]
+        passed = lanes.passed(row.requires)
         missing = [name for name in row.requires if name not in passed]
-        if missing and _is_hole(row.task, built, self._options.rubric):
-            return _result(row, FAIL, message=f"task {row.task} is not written yet")
+        if missing and is_hole(row.task, self._sources, self._options.rubric):
+            return result_of(row, FAIL, message=f"task {row.task} is not written yet")
         if missing:
-            return _skip(row, f"needs {', '.join(missing)}")
-        with contextlib.ExitStack() as stack:
-            with self._report.timed("copying the built tree"):
-                tree = stack.enter_context(built.copy())
-            return self._check(row, tree, built)
+            return skip(row, f"needs {', '.join(missing)}")
+        if self._built is None and row.name in OFF_DEVICE:
+            # While the submission is being built. What fails is made sure of in the built tree:
+            # honest code may call the library. But time that ran out would run out once more.
+            result, error = self._check(row, self._sources)
+            if result.status == PASS or isinstance(error, ChildTimeout):
+                return result
+            lanes.passed(["build"])
+        assert self._built is not None
+        return self._check(row, self._built)[0]
+
+    def _device_works(self) -> bool:
+        if self._built is None:  # while it is being built
+            self._try_device()
+        return True
+
+    def _try_device(self) -> None:
+        with self._report.timed("trying the device"):
+            check_device(self._kit)
 
     def _build(self, row: Row) -> Result:
-        """Compiles the submission. An error is the student's: the pristine tree did compile."""
-        command = build.make_command(self._options.device)
-        view = _view(self._report, self._options, self._tree / "build")
-        limits = Limits(wall=row.seconds)
-        done = sandbox.run(command, self._tree, build.build_environment(), limits, view)
+        """Compiles the submission. What fails is the student's if the pristine tree compiles."""
+        started = time.monotonic()
+        done = self._make(self._tree, row)
         if done.rc == 0:
-            return _result(row, PASS, facts={"backend": build.backend_of(self._tree)})
-        return _build_failure(row, done, self._submission.taken)
+            result = result_of(row, PASS, facts={"backend": build.backend_of(self._tree)})
+        else:
+            result = self._build_error(row) or build_failure(row, done, self._submission.taken)
+        self._built = Snapshot(self._tree)
+        result.seconds = round(time.monotonic() - started, 3)
+        return result
 
-    def _check(self, row: Row, tree: Path, built: _Built) -> Result:
-        context = Context(
+    def _make(self, tree: Path, row: Row) -> sandbox.Completed:
+        command = build.make_command(self._options.device)
+        view = _view(self._report, self._options, tree / "build")
+        limits = Limits(wall=row.seconds)
+        return sandbox.run(command, tree, build.build_environment(), limits, view)
+
+    def _build_error(self, row: Row) -> Result | None:
+        """An error of the grader's, if here the pristine files do not compile either."""
+        pristine = {
+            name: path.read_bytes()
+            for name in self._submission.taken
+            if (path := self._pristine / name).is_file()
+        }
+        with self._report.timed("building the pristine files"), scratch_folder() as tree:
+            self._lay_out(tree, pristine)
+            done = self._make(tree, row)
+        if done.rc == 0:
+            return None
+        why = f"{done.reason}{f', {done.rc}' * (done.rc is not None)}"
+        message = f"the pristine files do not compile here either ({why})"
+        return result_of(row, ERROR, message=message, details=tail(done.output))
+
+    def _check(self, row: Row, snapshot: Snapshot) -> tuple[Result, Exception | None]:
+        """The result of a check in a copy of its own, and what it raised."""
+        started = time.monotonic()
+        with contextlib.ExitStack() as stack:
+            with self._report.timed("copying the built tree"):
+                tree = stack.enter_context(snapshot.copy())
+            context = self._context(row, tree, snapshot)
+            self._options.on_check(context)
+            error: Exception | None = None
+            try:
+                self._checks[row.name](context)
+            except Exception as raised:  # the grader's own fault must not end the other checks
+                error = raised
+            result = self._judge(row, context, error)
+        result.seconds = round(time.monotonic() - started, 3)
+        return result, error
+
+    def _context(self, row: Row, tree: Path, snapshot: Snapshot) -> Context:
+        return Context(
             tree=tree,
             rubric=self._options.rubric,
-            backend=built.backend,
+            backend=snapshot.backend or self._backend,
             seed=self._report.seed,
             check=row.name,
             seconds=row.seconds,
             data=self._options.data,
-            env=child_environment(built.backend),
-            reaches=built.reaches,
+            env=child_environment(snapshot.backend or self._backend),
+            reaches=snapshot.reaches,
             view=self._view,
             reference=lambda: reference(self._options.device, self._options.course.solution),
         )
-        self._options.on_check(context)
-        try:
-            self._checks[row.name](context)
-            result = _result(row, PASS, facts=context.facts)
+
+    def _judge(self, row: Row, context: Context, error: Exception | None) -> Result:
+        """The result of a check that raised `error`, or nothing."""
+        if error is None:
+            result = result_of(row, PASS, facts=context.facts)
             result.score = round(row.points * context.share, 2)
             return result
-        except NotHere as why:
-            return _result(replace(row, points=0), SKIPPED, message=str(why))
-        except Flag as flag:
-            return _result(row, ERROR, message=str(flag), facts=context.facts)
-        except (Failure, ChildError) as error:
-            result = _result(row, FAIL, **explain(error), facts=context.facts)
-            result.facts |= getattr(error, "facts", {})
-            with self._report.timed("explaining failures"):
-                return _with_findings(result, self._diagnosis.explain(context, error))
-        except Exception as error:  # the grader's own fault must not end the other checks
+        if isinstance(error, NotHere):
+            return result_of(replace(row, points=0), SKIPPED, message=str(error))
+        if isinstance(error, Flag):
+            return result_of(row, ERROR, message=str(error), facts=context.facts)
+        if not isinstance(error, (Failure, ChildError)):
             message = f"{type(error).__name__}: {error}"
-            return _result(row, ERROR, message=message, details=traceback.format_exc().splitlines())
-
-
-def _build_failure(row: Row, done: sandbox.Completed, taken: Mapping[str, bytes]) -> Result:
-    """What is wrong with a submission that does not compile."""
-    if done.reason == "timeout":
-        step = last_step(done.output)
-        message = f"the build did not end within {row.seconds:g} s" + (f": {step}" * bool(step))
-        return _result(row, FAIL, message=message, details=tail(done.output))
-    error = first_error(done.output, taken)
-    message = str(error) if error else f"make failed ({done.signal or done.reason}, {done.rc})"
-    details = excerpt(done.output) if error else tail(done.output)
-    if error and error.file in taken:
-        marked = quote(taken, error.file, error.line, around=0)
-        # g++ and clang quote the line themselves, nvcc does not.
-        known = any(line.partition("| ")[2] in "\n".join(details) for line in marked)
-        details = details if known else [*details, *marked]
-    return _result(row, FAIL, message=message, details=details)
+            lines = "".join(traceback.format_exception(error)).splitlines()
+            return result_of(row, ERROR, message=message, details=lines)
+        result = result_of(row, FAIL, **explain(error), facts=context.facts)
+        result.facts |= getattr(error, "facts", {})
+        with self._report.timed("explaining failures"):
+            return with_findings(result, self._diagnosis.explain(context, error))
 
 
 def _finish(report: Report, options: Options, started: float) -> Report:
@@ -310,89 +376,9 @@ def _workspace(keep: Path | None) -> Iterator[Path]:
         yield folder
 
 
-class _Built:
-    """A built tree, held in this process, so that no check can change it for the next one."""
-
-    def __init__(self, tree: Path) -> None:
-        self.backend = build.backend_of(tree)
-        objects = sorted(tree.glob("build/obj/*/*.cu.o"))
-        try:
-            self.reaches = tuple(name for obj in objects for name in reaching(obj))
-        except ValueError as error:
-            self.reaches = (str(error),)
-        kept = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
-        self._files = {
-            path.relative_to(tree): path.read_bytes()
-            for path in kept
-            if path.relative_to(tree).parts[:2] != ("build", "obj")
-        }
-
-    @contextlib.contextmanager
-    def copy(self) -> Iterator[Path]:
-        """A fresh folder with the tree in it."""
-        with _workspace(None) as folder:
-            for name, content in self._files.items():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_bytes(content)
-            yield folder
-
-    def holds(self, text: str, names: Iterable[str]) -> bool:
-        """Whether one of the files has the text in it."""
-        return any(text.encode() in self._files.get(Path(name), b"") for name in names)
-
-
-def _is_hole(task: str, built: _Built, rubric: Rubric) -> bool:
-    """Whether the task's hole still stands in the files. It may be unreachable, so this only
-    chooses the words for a check that can't run."""
-    marks = (f'NotImplementedError("task {task} is not', f'not_written("{task}")')
-    return any(built.holds(mark, rubric.files) for mark in marks)
-
-
-def sentence(name: str, checks: Mapping[str, Check] = CHECKS) -> str:
-    """What a check checks, for the student: the first line of its docstring."""
-    if name == "build":
-        return "the submission compiles"
-    return (checks[name].__doc__ or name).strip().partition("\n")[0]
-
-
-def _with_sentence(row: Row, checks: Mapping[str, Check]) -> Row:
-    """The row with its sentence.
-
-    Raises:
-        RubricError: there is no such check.
-    """
-    if row.name != "build" and row.name not in checks:
-        raise RubricError(
-            f"the rubric names the check {row.name!r}, which is nowhere defined; hint: `checks` in "
-            "the course's file names the files that define more than the kit's"
-        )
-    return replace(row, sentence=sentence(row.name, checks))
-
-
-def _result(row: Row, status: str, **more: Any) -> Result:
-    score = row.points if status == PASS else 0.0
-    line, visible = row.sentence, row.visible
-    return Result(row.name, row.task, row.points, score, status, line, visibility=visible, **more)
-
-
-def _skip(row: Row, why: str) -> Result:
-    return _result(row, SKIPPED, message=why)
-
-
 def _view(report: Report, options: Options, *writable: Path) -> isolation.View:
     """What student code sees: its tree, and neither other submissions nor reports."""
     hidden = [isolation.outermost(Path(report.submission).resolve().parent)]
     hidden += [isolation.outermost(options.output.resolve().parent)] if options.output else []
     hidden += [*options.hidden, *options.course.secrets]
     return isolation.View(report.isolation, writable=writable, hidden=tuple(hidden))
-
-
-def _with_findings(result: Result, explanation: Explanation) -> Result:
-    """A failed result with what was found about it, the first finding among its details too."""
-    result.findings = explanation.findings
-    result.hint = "; ".join(filter(None, (result.hint, explanation.hint)))
-    if explanation.facts:
-        result.facts["findings"] = explanation.facts
-    for found in explanation.findings[:1]:
-        result.details.append(": ".join(filter(None, (place_of(found), found["sentence"]))))
-    return result

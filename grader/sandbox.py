@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader import usage
+from grader import cancel, usage
 from grader.isolation import View, confined
 from grader.scratch import Scratch
 
@@ -49,9 +49,9 @@ class Limits:
     a busy machine is nobody's fault. The rest are bytes:
     `output` all it prints, `file_size` each file it writes. Of the child and its descendants
     together, looked at several times a second on Linux: `memory` what they hold without backing
-    by a file, `disk` what lies in the folders that they may write, `processes` their number with
-    threads. (A limit of the address space would do for none of it where CUDA runs: the driver
-    reserves far more than it uses.)
+    by a file, `disk` what lies in the folders that they may write or in files whose name is gone,
+    `processes` their number with threads. (A limit of the address space would do for none of it
+    where CUDA runs: the driver reserves far more than it uses.)
     """
 
     wall: float = 60.0
@@ -128,9 +128,10 @@ class Child:
         """Waits until `fd` is ready (True) or the process has exited (False).
 
         Collects output all the while. `deadline` is a time by `now`. Raises TimeoutError past
-        it, LimitError when the child uses too much.
+        it, LimitError when the child uses too much, Cancelled when it is wanted no more.
         """
         while True:
+            cancel.go_on()
             left = deadline - self.now()
             if left <= 0:
                 raise TimeoutError
@@ -236,10 +237,11 @@ class Child:
         self._waiting.look(table)
         if limits.processes is not None and sum(table.values()) > limits.processes:
             raise LimitError("processes")
-        if limits.memory is not None and usage.memory(table) > limits.memory:
+        memory, disk = usage.unnamed(table)
+        if limits.memory is not None and usage.memory(table) + memory > limits.memory:
             raise LimitError("memory")
         folders = (self._home.path, *self.view.writable)
-        if limits.disk is not None and usage.disk(folders, limits.disk) > limits.disk:
+        if limits.disk is not None and usage.disk(folders, limits.disk) + disk > limits.disk:
             raise LimitError("disk")
         self._next_look = time.monotonic() + _LOOK
 

@@ -131,6 +131,19 @@ def place(path: str, fd: int) -> None:
     mount(real, path, None, MS_BIND | MS_REC)
 
 
+def given() -> list[int]:
+    """What is open beside input and output."""
+    return [fd for fd in map(int, os.listdir("/proc/self/fd")) if fd > 2]
+
+
+def let_go(fds: list[int]) -> None:
+    """Closes them: while another process holds them, nobody can tell that the program closed
+    its own."""
+    for fd in fds:
+        with contextlib.suppress(OSError):
+            os.close(fd)
+
+
 def follow(pid: int, status: int) -> None:
     """Waits for the first process of the new namespace, and ends as its program ended."""
     os.waitpid(pid, 0)
@@ -158,16 +171,18 @@ def reap(pid: int, status: int) -> None:
 def isolate(hide: list[str], show: list[Any]) -> None:
     """Enters namespaces; returns in their second process, since the first ignores signals."""
     told, tell = os.pipe()
+    theirs = [fd for fd in given() if fd not in (told, tell)]
     enter_namespaces()
     first = os.fork()
     if first:
-        os.close(tell)
+        let_go([*theirs, tell])
         follow(first, told)
     call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     cover(hide, show)
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV)
     program = os.fork()
     if program:
+        let_go(theirs)
         reap(program, tell)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -67,6 +68,26 @@ def _waited(pid: int) -> Iterator[tuple[str, int]]:
             path = f"/proc/{pid}/task/{task}/schedstat"
             with contextlib.suppress(OSError, ValueError, IndexError):
                 yield path, int(Path(path).read_text().split()[1])
+
+
+def unnamed(pids: Iterable[int]) -> tuple[int, int]:
+    """Bytes of files without a name that processes hold open: (in memory, on disk).
+
+    They are in no folder, and what is written to them is in no process. Where the system does not
+    tell what a process has open, they are not counted.
+    """
+    sizes: dict[tuple[int, int], tuple[bool, int]] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    path = f"/proc/{pid}/fd/{name}"
+                    found = os.stat(path)
+                    if stat.S_ISREG(found.st_mode) and not found.st_nlink:
+                        in_memory = os.readlink(path).startswith("/memfd:")
+                        sizes[found.st_dev, found.st_ino] = (in_memory, found.st_blocks * 512)
+    memory = sum(size for in_memory, size in sizes.values() if in_memory)
+    return memory, sum(size for _, size in sizes.values()) - memory
 
 
 def machine_memory() -> int:

@@ -52,7 +52,7 @@ def grade_one(name, device, data, isolated):
     mutant = next(m for m in catalogue.mutants() if m.name == name)
     if mutant.needs and not isolated:
         return {"verdict": "isolated only", "message": ""}
-    rubric = mutant.rubric(load_rubric("default"))
+    rubric = mutant.rubric(load_rubric("speed"))
     setup = Options(rubric=rubric, device=device, data=data, only=mutant.only, seed=SEED)
     with tempfile.TemporaryDirectory() as folder:
         report = grade(catalogue.write(mutant, Path(folder)), setup)
@@ -67,7 +67,7 @@ def grade_all(names, device, data, jobs):
     """Yields (name, result), graded side by side, and prints a line for each."""
     isolated, started, count = catalogue.is_isolated(), time.monotonic(), 0
     # What all share is built once, before they start.
-    grade(KIT / "assignment", Options(load_rubric("default"), device, only=("build",)))
+    grade(KIT / "assignment", Options(load_rubric("speed"), device, only=("build",)))
     work = partial(grade_one, device=device, data=data, isolated=isolated)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
@@ -137,7 +137,7 @@ def document(mutants, results):
     for family in sorted({mutant.family for mutant in attacks}):
         members = [mutant for mutant in attacks if mutant.family == family]
         text += section(family, members, results)
-    rows = [row.name for row in load_rubric("default").rows]
+    rows = [row.name for row in load_rubric("speed").rows]
     honest = [mutant for mutant in mutants if not mutant.family]
     honest.sort(key=lambda mutant: (rows.index(mutant.check), mutant.name))
     return text + section("honest mistakes", honest, results)

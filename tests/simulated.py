@@ -35,7 +35,7 @@ FAILURES = (
 )  # fmt: skip
 
 
-def simulate(folder: Path, students: int, seed: int = 1, profile: str = "default") -> Classbook:
+def simulate(folder: Path, students: int, seed: int = 1, profile: str = "speed") -> Classbook:
     """Results in `folder` as `grader batch` leaves them: nine in ten students are graded, the
     others are missing, unreadable, pending or met a fault of the grader."""
     chance = random.Random(seed)

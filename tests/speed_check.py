@@ -54,8 +54,8 @@ FIRST_VERSIONS = ("speed_matrix_multiply", "speed_softmax", "speed_reduce_sum_ax
 
 
 def scored():
-    """The default rubric with a point for each kernel's speed."""
-    rubric = load_rubric("default")
+    """The rubric of speed with a point for each kernel's speed."""
+    rubric = load_rubric("speed")
     rows = [
         dataclasses.replace(row, points=1, zero_ratio=0.25, full_ratio=1.0)
         if row.name in speed.CHECKS

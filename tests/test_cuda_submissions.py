@@ -30,7 +30,7 @@ def test_a_submission_for_a_real_gpu_is_an_edit_of_the_solution(mutant, tmp_path
 @pytest.mark.skipif(os.environ.get("KIT_DEVICE") != "cuda", reason="KIT_DEVICE is not cuda")
 @pytest.mark.parametrize("mutant", of_cuda(), ids=lambda mutant: mutant.name)
 def test_a_real_gpu_shows_it(mutant, tmp_path):
-    options = Options(load_rubric("default"), "cuda", only=(mutant.check,))
+    options = Options(load_rubric("speed"), "cuda", only=(mutant.check,))
     report = grade(catalogue.write(mutant, tmp_path), options)
     result = next(r for r in report.results if r.check == mutant.check)
     assert result.status == FAIL, result

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 import catalogue
-from grader import build, diagnosis, runner, sandbox
+from grader import build, diagnosis, sandbox, verdicts
 from grader.checks import CHECKS, ON_GPU, Context, Failure
 from grader.diagnosis import Diagnosis, concerns_kernels
 from grader.isolation import View
@@ -249,7 +249,7 @@ def test_a_link_error_fails_the_build_in_words(tmp_path):
 def test_a_build_that_does_not_end_says_what_was_compiled():
     printed = "g++ -O2 -c build/obj/emulated/gpu_op.cu.cc -o build/obj/emulated/gpu_op.cu.o\n"
     ended = sandbox.Completed(None, "SIGKILL", "timeout", printed, 300.0)
-    result = runner._build_failure(RUBRIC.rows[0], ended, {})
+    result = verdicts.build_failure(RUBRIC.rows[0], ended, {})
     assert result.message == "the build did not end within 300 s: compiling gpu_op.cu"
 
 
@@ -257,6 +257,6 @@ def test_the_runner_tells_a_finding_once_among_the_details():
     found = {"file": "src/gpu_op.cu", "line": 3, "sentence": "k races."}
     result = Result("relu", "2.11", 1, 0, FAIL, "")
     told = diagnosis.Explanation([found, found], "a race?", {"note": ""})
-    runner._with_findings(result, told)
+    verdicts.with_findings(result, told)
     assert result.details == ["src/gpu_op.cu:3: k races."]
     assert (result.hint, result.facts) == ("a race?", {"findings": {"note": ""}})

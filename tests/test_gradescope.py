@@ -231,11 +231,7 @@ def test_both_scripts_are_bash_and_know_what_was_asked(tmp_path, monkeypatch):
 def test_the_autograder_gives_the_solution_full_points(root):
     results, printed = run(root)
     assert results.get("score") == 25, printed
-    run_here = [test for test in results["tests"] if test["tags"] != ["skipped"]]
-    assert {test["status"] for test in run_here} == {"passed"}
-    skipped = [test for test in results["tests"] if test["tags"] == ["skipped"]]
-    assert {test["output"] for test in skipped} == {"not run: speed is measured on a real GPU only"}
-    assert not any("status" in test for test in skipped)
+    assert {test["status"] for test in results["tests"]} == {"passed"}
     assert results["output"].startswith("All checks passed.")
     assert stat.S_IMODE((root / "submission_metadata.json").stat().st_mode) & 0o077 == 0
 

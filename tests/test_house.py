@@ -25,15 +25,16 @@ PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
     "files", "printable", "rubric", "course", "cover", "release", "leftovers", "archive",
     "symbols", "manifest", "submission",
-    "build", "compiler", "usage", "shim", "scratch", "isolation", "sandbox", "worker", "resolve",
-    "pipe", "remote", "gpu", "checks", "findings", "sanitizer", "diagnosis", "wording", "results",
-    "pristine", "stored", "runner", "proof", "replay", "audience", "report", "picture", "html",
-    "junit", "gradescope", "autograder", "exports", "classbook", "roster", "matching", "unpacking",
-    "downloads", "classexport", "assembly", "collection", "lateness", "engine", "batch",
-    "regrade", "items", "classpage", "classfiles", "leaderboard", "fingerprint", "passages",
-    "similarity", "similaritypage", "gradebook", "canvas", "feedback", "handin", "newcourse",
-    "formula", "drawing", "graphs", "layouts", "pictures", "chapters", "handout", "bench",
-    "commands", "cli", "__main__",
+    "build", "compiler", "usage", "shim", "scratch", "snapshot", "isolation", "cancel", "sandbox",
+    "worker", "resolve", "pipe", "remote", "gpu", "checks", "findings", "sanitizer", "diagnosis",
+    "wording", "results", "pristine", "stored", "lanes", "verdicts", "runner", "proof", "replay",
+    "audience", "report", "picture", "html", "junit", "gradescope", "autograder", "exports",
+    "classbook",
+    "roster", "matching", "unpacking", "downloads", "classexport", "assembly", "collection",
+    "lateness", "engine", "batch", "regrade", "items", "classpage", "classfiles", "leaderboard",
+    "fingerprint", "passages", "similarity", "similaritypage", "gradebook", "canvas", "feedback",
+    "handin", "newcourse", "formula", "drawing", "graphs", "layouts", "pictures", "chapters",
+    "handout", "bench", "commands", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
     "compare", "calls", "device", "context", "trial", "training", "gradients", "executor",
@@ -134,8 +135,16 @@ def test_every_check_of_a_rubric_exists_and_has_a_sentence(profile):
             assert CHECKS[row.name].__doc__
 
 
-def test_every_check_stands_in_the_default_rubric():
-    assert set(CHECKS) == {row.name for row in load_rubric("default").rows} - {"build"}
+def test_every_check_stands_in_some_rubric():
+    rows = [row for profile in profiles() for row in load_rubric(profile).rows]
+    assert set(CHECKS) == {row.name for row in rows} - {"build"}
+
+
+def test_speed_is_asked_for():
+    speed = {name for name in CHECKS if name.startswith("speed_")}
+    default, more = ({row.name for row in load_rubric(p).rows} for p in ("default", "speed"))
+    assert more - default == speed
+    assert default < more
 
 
 def test_the_published_points_are_fifteen():

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader import isolation, scratch, usage
+from grader import isolation, pipe, scratch, usage
 from grader.isolation import IsolationError, View
 from grader.pipe import ChildDied, ChildExcess
 from grader.remote import Remote
@@ -371,3 +371,36 @@ def test_a_level_whose_preparation_fails_is_not_had(monkeypatch):
         assert isolation.choose() == "process"
     finally:
         isolation.why_not.cache_clear()
+
+
+def test_a_child_that_closes_its_pipes_is_noticed_though_others_watch_over_it(
+    tree, level, monkeypatch
+):
+    monkeypatch.setattr(pipe, "_GRACE", 0.1)
+    (tree / "work.py").write_text("import os, time\nos.closerange(3, 256)\ntime.sleep(60)\n")
+    started = Remote(sys.executable, [str(tree)], tree, Limits(wall=50), view=View(level))
+    with pytest.raises(ChildDied, match="closed its reply pipe"), started as remote:
+        remote.import_("work")
+        remote.flush()
+
+
+FILL = """
+import os, time
+{opened}
+for _ in range(256):
+    os.write(fd, bytes(1 << 20))
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("opened", "kind"),
+    [
+        ("fd = os.memfd_create('x')", "memory"),
+        ("p = os.environ['HOME'] + '/x'; fd = os.open(p, os.O_CREAT | os.O_RDWR); os.unlink(p)",
+         "disk"),
+    ],
+)  # fmt: skip
+def test_what_a_file_without_a_name_takes_is_counted(tree, level, opened, kind):
+    done = python(tree, level, FILL.format(opened=opened), memory=128 * MIB, disk=128 * MIB)
+    assert done.reason == kind

@@ -27,9 +27,18 @@ ON_GPU = frozenset(kernels.CHECKS) | {"memory_plan", "mnist_gpu"}
 #: Those that soon end, and whose inputs follow from the seed alone.
 REPEATABLE = frozenset(kernels.CHECKS)
 
+#: Checks that use no device, and nothing that was built.
+OFF_DEVICE = frozenset(gradients.CHECKS) | {"infer_shape", "mnist_numpy"}
+
+
+def is_timed(check: str, backend: str) -> bool:
+    """Whether a check looks at the clock, so that nothing else may run beside it."""
+    return check in speed.CHECKS or (check == "mnist_gpu" and backend == "cuda")
+
+
 __all__ = [
-    "CHECKS", "ON_GPU", "REPEATABLE", "Check", "Context", "Failure", "Flag", "NotHere",
-    "checks_of", "is_of_kernels",
+    "CHECKS", "OFF_DEVICE", "ON_GPU", "REPEATABLE", "Check", "Context", "Failure", "Flag",
+    "NotHere", "checks_of", "is_of_kernels", "is_timed",
 ]  # fmt: skip
 
 
