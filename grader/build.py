@@ -80,6 +80,15 @@ def copy_pristine(target: Path, source: Path = PRISTINE) -> None:
         shutil.copy2(source / path, target / path)
 
 
+def copy_built(target: Path, built: Path) -> None:
+    """Copies a built tree of the kit, sources and all, to a folder.
+
+    The sources keep their age beside that of the objects made of them: those of a newer clone
+    would be younger than the objects, and make would build everything again each time.
+    """
+    shutil.copytree(built, target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+
+
 def lay_over(tree: Path, taken: Mapping[str, bytes]) -> None:
     """Writes a submission's files over the pristine ones, as new to make."""
     for name, content in taken.items():

@@ -249,8 +249,7 @@ class Diagnosis:
     def _build(self, prebuilt: Path) -> Path:
         self._scratch = Scratch()
         tree = self._scratch.path
-        shutil.copytree(prebuilt / "build", tree / "build", dirs_exist_ok=True)
-        build.copy_pristine(tree, self._pristine)
+        build.copy_built(tree, prebuilt)
         build.lay_over(tree, self._taken)
         limits = Limits(wall=self._budget.build)
         command = build.make_command("emulated", checked=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -171,8 +170,7 @@ class _Grading:
         self._resources.close()
 
     def _lay_out(self, tree: Path, taken: Mapping[str, bytes]) -> None:
-        shutil.copytree(self._kit / "build", tree / "build", dirs_exist_ok=True)
-        build.copy_pristine(tree, self._pristine)
+        build.copy_built(tree, self._kit)
         build.lay_over(tree, taken)
 
     @contextlib.contextmanager

@@ -1,9 +1,12 @@
 """The kit's own builds: what children get of the environment, and which builds are kept."""
 
 import os
+import re
+import subprocess
 import time
+from pathlib import Path
 
-from grader import pristine
+from grader import build, pristine
 
 
 def test_numpy_gets_one_thread_unless_there_is_a_gpu_or_a_wish(monkeypatch):
@@ -30,3 +33,22 @@ def test_old_builds_go_and_those_in_use_or_being_made_stay(tmp_path):
     pristine._forget_old_builds(tmp_path)
     kept = {path.name for path in tmp_path.iterdir()}
     assert kept == {"new-x", "19", *(f"{number:02}" for number in range(11))}
+
+
+def test_the_kit_is_not_built_again_for_a_submission_from_a_newer_clone(tmp_path, monkeypatch):
+    """The cache goes by content; make goes by time."""
+    kit = pristine.prebuilt("emulated")
+    clone = tmp_path / "clone"
+    build.copy_pristine(clone)
+    for path in build.tree_files(clone):
+        os.utime(clone / path)  # now, and so after the kit was built
+    monkeypatch.setattr(build, "PRISTINE", clone)
+    assert pristine.prebuilt("emulated", source=clone) == kit
+    tree = tmp_path / "tree"
+    build.copy_built(tree, kit)
+    build.lay_over(tree, {"src/gpu_op.cu": b"// handed in\n"})
+    command = [*build.make_command("emulated"), "--dry-run"]
+    steps = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True).stdout
+    compiled = set(re.findall(r"\S+\.(?:cc|cu)\b", steps))
+    assert {Path(name).name for name in compiled} <= {"gpu_op.cu", "gpu_op.cu.cc"}
+    assert compiled
