@@ -26,6 +26,7 @@ import numpy as np
 from grader import build, engine, gpu, isolation
 from grader.classbook import GRADED, MISSING, Classbook, Entry, Standing, read_classbook
 from grader.collection import collect
+from grader.course import Course, kit_course
 from grader.engine import Engine
 from grader.files import write_whole
 from grader.pristine import GraderError, prebuilt, prepare
@@ -62,6 +63,7 @@ class Batch:
         only: students to grade, by id, login or e-mail; all if empty.
         regrade: whether to grade what is finished, too.
         cache: folder of reports by what they depend on, or None for no cache.
+        course: whose submissions they are; the kit's own assignment if None.
     """
 
     source: Path
@@ -74,6 +76,7 @@ class Batch:
     only: tuple[str, ...] = ()
     regrade: bool = False
     cache: Path | None = None
+    course: Course | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ class Work:
     isolation: str
     data: Path | None
     hidden: tuple[Path, ...]
+    course: Course | None
 
 
 @dataclass
@@ -156,17 +160,18 @@ class Graded:
 # --- on a worker --------------------------------------------------------------------------------
 
 
-def look_around(work: tuple[str, str, str]) -> Site:
-    """What this worker is, for (device, isolation, data). Builds the kit, so that no work waits.
+def look_around(work: tuple[str, str, str, Course | None]) -> Site:
+    """What this worker is, for (device, isolation, data, course). Builds the skeleton, so that no
+    work waits.
 
     Raises:
         GraderError: the kit does not build here, or nothing isolates student code.
     """
-    device, wanted, data = work
+    device, wanted, data, course = work
     level = _level(wanted)
-    backend = build.backend_of(prebuilt(device))
-    prepare(backend)
-    return Site(backend, level, _grader_digest(), _chain_digest(backend, level, data))
+    backend = build.backend_of(prebuilt(device, source=_skeleton(course)))
+    prepare(backend, str(course.path) if course else "")
+    return Site(backend, level, _grader_digest(course), _chain_digest(backend, level, data))
 
 
 def grade_work(work: Work) -> tuple[Report, str]:
@@ -175,7 +180,7 @@ def grade_work(work: Work) -> tuple[Report, str]:
     Raises:
         GraderError: this worker is not as the first one was.
     """
-    if _grader_digest() != work.site.grader:
+    if _grader_digest(work.course) != work.site.grader:
         raise GraderError(f"{socket.gethostname()} has another version of the grader")
     if _level(work.isolation) != work.site.isolation:
         raise GraderError(f"{socket.gethostname()} isolates by another level")
@@ -185,6 +190,7 @@ def grade_work(work: Work) -> tuple[Report, str]:
         data=work.data,
         isolation=work.site.isolation,
         hidden=work.hidden,
+        course=work.course or kit_course(),
     )
     return grade(work.submission, options), f"{socket.gethostname()}:{os.getpid()}"
 
@@ -196,10 +202,15 @@ def _level(wanted: str) -> str:
     return level
 
 
-def _grader_digest() -> str:
+def _skeleton(course: Course | None) -> Path:
+    """What submissions are laid over; of the kit's own assignment where this machine has it."""
+    return (course or kit_course()).skeleton
+
+
+def _grader_digest(course: Course | None) -> str:
     """Of the grader's own files and the pristine tree: two machines must agree on them."""
     digest = hashlib.sha256()
-    for root in (Path(__file__).parent, build.PRISTINE):
+    for root in (Path(__file__).parent, _skeleton(course)):
         for path in build.tree_files(root):
             digest.update(str(path).encode() + b"\0" + (root / path).read_bytes())
     return digest.hexdigest()[:16]
@@ -303,7 +314,8 @@ class Running:
         return found
 
     def _load(self, entry: Entry) -> Submission:
-        return load_submission(Path(entry.source), self.batch.rubric.files, build.PRISTINE)
+        skeleton = _skeleton(self.batch.course)
+        return load_submission(Path(entry.source), self.batch.rubric.files, skeleton)
 
     def _is_finished(self, entry: Entry, sha256: str) -> bool:
         try:
@@ -316,13 +328,16 @@ class Running:
 
     def _write_unreadable(self, entry: Entry) -> None:
         """No student code runs for it, so it needs no worker."""
-        report = grade(Path(entry.source), Options(self.batch.rubric, self.batch.device))
+        options = Options(
+            self.batch.rubric, self.batch.device, course=self.batch.course or kit_course()
+        )
+        report = grade(Path(entry.source), options)
         self._keep_former(entry)
         replace(report, notes=[*entry.notes, *report.notes]).write(self.book.report_path(entry))
 
     def _site(self, using: Engine) -> Site:
         batch = self.batch
-        asked = (batch.device, batch.isolation, str(batch.data or ""))
+        asked = (batch.device, batch.isolation, str(batch.data or ""), batch.course)
         done = next(engine.run(using, look_around, [asked]))
         if done.value is None:
             if isinstance(done.error, GraderError):
@@ -343,6 +358,7 @@ class Running:
                 self.batch.isolation,
                 self.batch.data.resolve() if self.batch.data else None,
                 tuple(hidden),
+                self.batch.course,
             )
 
     def _finish(self, group: Group, report: Report, where: str, site: Site) -> Graded:

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from grader import __version__
+from grader import __version__, course
 
 #: The kit: the folder that holds solution/, assignment/ and grader/.
-KIT = Path(__file__).resolve().parent.parent
-#: What every submission is laid over. It holds no line of a solution.
+KIT = course.KIT
+#: What every submission of the kit's own assignment is laid over. It holds no line of a solution.
 PRISTINE = KIT / "assignment"
-#: The reference, against which speed is measured.
+#: Its reference, against which speed is measured.
 REFERENCE = KIT / "solution"
 #: The library of the build that checks every access, in a tree.
 CHECKED_LIBRARY = "build/checked/lib/libc_runtime_api.so"

@@ -14,28 +14,45 @@ from grader import __version__
 from grader.autograder import Autograder, AutograderError, build_zip
 from grader.batch import BatchError
 from grader.bench import bench
-from grader.build import KIT, PRISTINE
+from grader.build import KIT
 from grader.canvas import CanvasError
 from grader.collection import CollectionError
-from grader.commands import batch, classpage, export, handout, regrade, similarity
+from grader.commands import (
+    batch,
+    classpage,
+    export,
+    handout,
+    init,
+    regrade,
+    release,
+    similarity,
+    submit,
+)
+from grader.commands.options import PROFILE_HELP, add_course, chosen_course
+from grader.course import CourseError, rubric_of
 from grader.engine import EngineError
 from grader.exports import ExportError, Exports
 from grader.feedback import FeedbackError
 from grader.gradebook import GradebookError
+from grader.handin import HandinError
 from grader.isolation import LEVELS, IsolationError
 from grader.lateness import LatenessError
+from grader.newcourse import NewCourseError
 from grader.pristine import GraderError
 from grader.regrade import RegradeError
-from grader.release import ReleaseError, release, stale
+from grader.release import ReleaseError
 from grader.replay import Replay, ReplayError, replay
 from grader.report import show_report, show_result, show_timing
 from grader.results import ERROR, Report, Result
 from grader.roster import RosterError
-from grader.rubric import RubricError, load_rubric, profiles
+from grader.rubric import RubricError
 from grader.runner import Options, grade
 from grader.stored import StoredError, read_report
 
 _USAGE_ERRORS = (
+    CourseError,
+    HandinError,
+    NewCourseError,
     RubricError,
     ReleaseError,
     ReplayError,
@@ -55,6 +72,8 @@ _USAGE_ERRORS = (
 )
 OK, FELL_SHORT, USAGE, GRADER_FAILED = 0, 1, 2, 3
 
+_COMMANDS = (release, submit, init, batch, classpage, export, handout, regrade, similarity)
+
 _EXAMPLES = """examples:
   grader grade solution                       grade a folder
   grader grade work.tar.gz --json out.json    grade an archive, keep the report
@@ -73,6 +92,10 @@ _EXAMPLES = """examples:
   grader export results/ --csv grades.csv     the scores of a class
   grader regrade results/ new/                who changes between two gradings
   grader handout                              what students read, as HTML and PDF
+  grader release --archive dlsys.tar.gz       pack it, after a self-check
+  grader submit my-assignment                 check a student's folder and pack it
+  grader init my-course --name "My course"    start an assignment of your own
+  grader grade work --course my-course/course.toml
   grader bench                                measure the solution on this machine's GPU
 
 exit codes: 0 as it should be, 1 the submission fell short, 2 usage, 3 the grader failed
@@ -92,9 +115,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_replay(commands)
     _add_report(commands)
     _add_gradescope(commands)
-    _add_release(commands)
     _add_bench(commands)
-    for command in (batch, classpage, export, handout, regrade, similarity):
+    for command in _COMMANDS:
         command.add(commands)
     return parser
 
@@ -102,7 +124,8 @@ def _parser() -> argparse.ArgumentParser:
 def _add_grade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser("grade", help="grade one submission")
     command.add_argument("submission", type=Path, help="a folder, .tar.gz or .zip")
-    command.add_argument("--profile", default="default", help=f"rubric: {', '.join(profiles())}")
+    add_course(command)
+    command.add_argument("--profile", default="", help=PROFILE_HELP)
     command.add_argument("--device", default="auto", choices=["auto", "cuda", "emulated"])
     command.add_argument("--only", action="append", default=[], metavar="CHECK",
                          help="run this check and what it requires; may be repeated")  # fmt: skip
@@ -134,6 +157,7 @@ def _add_replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.add_argument("--output", type=Path, default=Path("replay"), metavar="FOLDER",
                          help="default: replay/")  # fmt: skip
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
+    add_course(command)
     command.set_defaults(run=_replay)
 
 
@@ -162,20 +186,12 @@ def _add_gradescope(commands: argparse._SubParsersAction[argparse.ArgumentParser
     command = commands.add_parser("gradescope", help="make an autograder for Gradescope")
     command.add_argument("output", type=Path, nargs="?", default=Path("autograder.zip"),
                          help="default: autograder.zip")  # fmt: skip
-    command.add_argument("--profile", default="default", help=f"rubric: {', '.join(profiles())}")
+    add_course(command)
+    command.add_argument("--profile", default="", help=PROFILE_HELP)
     command.add_argument("--data", type=Path, metavar="FOLDER",
                          help="MNIST to pack; default: downloaded by setup.sh")  # fmt: skip
     command.add_argument("--minutes", type=float, default=10, help="what the platform gives; 10")
     command.set_defaults(run=_gradescope)
-
-
-def _add_release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser("release", help="make the students' skeleton from solution/")
-    command.add_argument("--part", type=int, action="append", metavar="N",
-                         help="strip this part alone; may be repeated; default: all")  # fmt: skip
-    command.add_argument("--output", type=Path, default=PRISTINE, help="default: assignment/")
-    command.add_argument("--check", action="store_true", help="only say whether it is fresh")
-    command.set_defaults(run=_release)
 
 
 def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -186,7 +202,8 @@ def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _grade(options: argparse.Namespace, console: Console) -> int:
-    rubric = load_rubric(options.profile)
+    course = chosen_course(options)
+    rubric = rubric_of(course, options.profile)
     problem = _unusable(options)
     if problem:
         print(f"grader: {problem}", file=sys.stderr)
@@ -200,6 +217,7 @@ def _grade(options: argparse.Namespace, console: Console) -> int:
         output=options.json,
         keep=options.keep,
         isolation=options.isolation,
+        course=course,
     )
     exports = _exports(options)
     try:
@@ -249,14 +267,17 @@ def _gradescope(options: argparse.Namespace, console: Console) -> int:
     if options.data and not options.data.is_dir():
         print(f"grader: --data {options.data} is no folder", file=sys.stderr)
         return USAGE
-    how = Autograder(options.profile, options.data, options.minutes)
+    how = Autograder(options.profile, options.data, options.minutes, chosen_course(options))
     names = build_zip(options.output, how)
     console.print(f"{len(names)} files in {options.output}", highlight=False, markup=False)
     return OK
 
 
 def _replay(options: argparse.Namespace, console: Console) -> int:
-    made = replay(options.report, options.check, options.output, options.submission, options.data)
+    made = replay(
+        *(options.report, options.check, options.output, options.submission, options.data),
+        chosen_course(options),
+    )
     _show_replay(console, made)
     if made.result.status == ERROR:
         return GRADER_FAILED
@@ -301,26 +322,6 @@ def _unusable_files(options: argparse.Namespace) -> str:
     if options.after_due_date and not options.student:
         return "--after-due-date goes with --student"
     return ""
-
-
-def _release(options: argparse.Namespace, console: Console) -> int:
-    source = KIT / "solution"
-    rubric = load_rubric("default")
-    parts = set(options.part) if options.part else None
-    unknown = sorted((parts or set()) - set(rubric.parts))
-    if unknown:
-        known = ", ".join(map(str, rubric.parts))
-        print(f"grader: there is no part {unknown[0]}; hint: one of {known}", file=sys.stderr)
-        return USAGE
-    tasks = set(rubric.tasks)
-    if options.check:
-        differences = stale(source, options.output, parts)
-        for line in differences:
-            console.print(line, highlight=False, markup=False)
-        return FELL_SHORT if differences else OK
-    files = release(source, options.output, parts, tasks)
-    console.print(f"{len(files)} files in {options.output}", highlight=False, markup=False)
-    return OK
 
 
 def _bench(options: argparse.Namespace, console: Console) -> int:

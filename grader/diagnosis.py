@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from grader import build, compiler, sandbox, sanitizer
-from grader.checks import CHECKS, ON_GPU, REPEATABLE, Context, Failure
+from grader.checks import CHECKS, ON_GPU, REPEATABLE, Check, Context, Failure, is_of_kernels
 from grader.checks.context import Session
 from grader.findings import Malformed, read_entries, read_file, read_resolved
 from grader.isolation import View
@@ -56,9 +56,9 @@ class Explanation:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def concerns_kernels(check: str, error: Exception) -> bool:
+def concerns_kernels(check: str, error: Exception, checks: Mapping[str, Check] = CHECKS) -> bool:
     """Whether a failed check can be explained by what kernels access."""
-    if check not in ON_GPU:
+    if check not in ON_GPU and not is_of_kernels(checks[check]):
         return False
     if isinstance(error, StudentError):
         return "DeviceError" in error.types
@@ -121,9 +121,12 @@ class Diagnosis:
         rubric: Rubric,
         prebuilt: Callable[[], Path],
         view: View,
+        pristine: Path = build.PRISTINE,
+        checks: Mapping[str, Check] = CHECKS,
     ) -> None:
-        """`taken` are the submission's files; `prebuilt` gives the pristine tree, built checked;
-        `view` is what student code sees."""
+        """`taken` are the submission's files; `prebuilt` gives the tree at `pristine`, built
+        checked; `view` is what student code sees; `checks` is the table of them."""
+        self._pristine, self._checks = pristine, checks
         self._taken = taken
         self._budget = rubric.findings
         self._left = rubric.findings.total
@@ -144,7 +147,7 @@ class Diagnosis:
 
     def explain(self, context: Context, error: Exception) -> Explanation:
         """Findings about the failure of a check. Never raises. Threads take turns."""
-        if not concerns_kernels(context.check, error):
+        if not concerns_kernels(context.check, error, self._checks):
             return Explanation()
         with self._turn:
             return self._explain(context, error)
@@ -181,7 +184,7 @@ class Diagnosis:
         """Runs a check, and returns what it raised."""
         started = time.monotonic()
         try:
-            CHECKS[again.check](again)
+            self._checks[again.check](again)
         except (Failure, ChildError) as error:
             return error
         finally:
@@ -190,7 +193,8 @@ class Diagnosis:
 
     def _compared(self, context: Context, error: Exception) -> str:
         """A hint from running the check once more with the same inputs, and with whole tiles."""
-        if not isinstance(error, Failure) or context.check not in REPEATABLE:
+        repeatable = context.check in REPEATABLE or is_of_kernels(self._checks[context.check])
+        if not isinstance(error, Failure) or not repeatable:
             return ""
         again = self._plainly(context)
         if again is None or (isinstance(again, Failure) and again.result != error.result):
@@ -276,8 +280,8 @@ class Diagnosis:
     def _files(self) -> dict[str, bytes]:
         """The files of the tree, which may be quoted."""
         if not self._sources:
-            files = build.tree_files(build.PRISTINE)
-            self._sources = {str(name): (build.PRISTINE / name).read_bytes() for name in files}
+            files = build.tree_files(self._pristine)
+            self._sources = {str(name): (self._pristine / name).read_bytes() for name in files}
             self._sources |= self._taken
         return self._sources
 

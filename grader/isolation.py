@@ -119,7 +119,7 @@ def confined(
     user = _give_away((cwd, *writable))
     own = limits(user is not None or _counts_namespaces_apart())
     if view.level == "bubblewrap":
-        return [*_bubblewrap((cwd, *view.readable), writable, user),
+        return [*_bubblewrap((cwd, *view.readable), writable, user, view.hidden),
                 *_shim(argv, cwd, own, user)]  # fmt: skip
     shown = [(str(path), False) for path in (*interpreter_paths(), cwd, *view.readable)]
     shown += [(str(path), True) for path in writable]
@@ -202,18 +202,28 @@ def _hidden(more: Iterable[Path]) -> list[str]:
     return [str(path) for path in outermost]
 
 
-def _bubblewrap(readable: Iterable[Path], writable: Iterable[Path], user: int | None) -> list[str]:
+def _bubblewrap(
+    readable: Iterable[Path],
+    writable: Iterable[Path],
+    user: int | None,
+    hidden: Iterable[Path] = (),
+) -> list[str]:
     """The words before the program's: a root with what is to be seen."""
     parents = {p for path in (*interpreter_paths(), *readable, *writable) for p in path.parents}
     words = ["bwrap", "--die-with-parent", *_separate(user), *_system()]
     for parent in sorted(parents):  # made by themselves they would be for root alone
         words += ["--dir", str(parent)]
     words += _bind("--ro-bind", interpreter_paths())
-    for covered in _covered():
-        words += ["--tmpfs", covered]
+    covered = _covered(hidden)
+    for folder in covered:
+        words += ["--tmpfs", folder]
+    for parent in sorted(parent for parent in parents if _lies_in(parent, covered)):
+        words += ["--dir", str(parent)]
+    # The interpreter may lie in a folder that is covered, as in a course's own.
+    words += _bind("--ro-bind", (p for p in interpreter_paths() if _lies_in(p, covered)))
     words += _bind("--ro-bind", readable)
-    for covered in _covered():
-        words += ["--remount-ro", covered]
+    for folder in covered:
+        words += ["--remount-ro", folder]
     return [*words, *_bind("--bind", writable), "--remount-ro", "/", "--chdir", "/"]
 
 
@@ -248,12 +258,18 @@ def _bind(how: str, paths: Iterable[Path]) -> list[str]:
     return [word for path in paths for word in (how, str(path), str(path))]
 
 
-def _covered() -> list[str]:
-    """Folders of the kit that would be visible, since they lie in one that is."""
+def _lies_in(path: Path, folders: Iterable[str]) -> bool:
+    return any(Path(folder) in path.parents for folder in folders)
+
+
+def _covered(hidden: Iterable[Path] = ()) -> list[str]:
+    """Folders of the kit, and those hidden, that would be visible, since they lie in one that
+    is. None of them lies in another."""
     inside = (*map(Path, _SYSTEM), *interpreter_paths())
-    own = (KIT / name for name in ("solution", "tests", "handout", ".git", "grader"))
-    return [
-        str(path)
-        for path in own
-        if path.is_dir() and any(folder in path.parents for folder in inside)
-    ]
+    own = [KIT / name for name in ("solution", "tests", "handout", ".git", "grader")]
+    wanted = {path.absolute() for path in (*own, *hidden) if path.is_dir()}
+    found: list[str] = []
+    for path in sorted(wanted):
+        if any(folder in path.parents for folder in inside) and not _lies_in(path, found):
+            found.append(str(path))
+    return found

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from grader import build, sandbox
+from grader.course import kit_course, load_course
 from grader.remote import ChildError, Remote, StartError
 from grader.scratch import scratch_folder
 
@@ -29,6 +30,8 @@ class GraderError(Exception):
 def prebuilt(device: str, checked: bool = False, source: Path = build.PRISTINE) -> Path:
     """The pristine tree with its own objects built, so that a submission compiles one file; or
     another source of the kit's own, built whole."""
+    if not source.is_dir():
+        raise GraderError(f"{source} does not exist; hint: grader release makes a skeleton")
     target = build.cache_folder() / build.tree_key(device, checked, source)
     if target.is_dir():
         os.utime(target)  # it is in use
@@ -51,26 +54,27 @@ def prebuilt(device: str, checked: bool = False, source: Path = build.PRISTINE) 
 
 
 @contextlib.contextmanager
-def reference(device: str) -> Iterator[Path]:
+def reference(device: str, source: Path = build.REFERENCE) -> Iterator[Path]:
     """The reference, built, in a folder for as long as this is entered."""
-    built = prebuilt(device, source=build.REFERENCE)
+    built = prebuilt(device, source=source)
     with scratch_folder() as folder:
         for part in ("python", "build/lib"):
             shutil.copytree(built / part, folder / part)
         yield folder
 
 
-def prepare(device: str) -> None:
-    """Builds now what the first submission would wait for: the kit, its checked build, and on a
-    real GPU the reference.
+def prepare(device: str, course_file: str = "") -> None:
+    """Builds now what the first submission would wait for: the skeleton of the course in a file,
+    else of the kit's own, its checked build, and on a real GPU the reference.
 
     Raises:
         GraderError: the kit does not build here.
     """
-    prebuilt(device)
-    prebuilt("emulated", checked=True)
+    course = load_course(Path(course_file)) if course_file else kit_course()
+    prebuilt(device, source=course.skeleton)
+    prebuilt("emulated", checked=True, source=course.skeleton)
     if device == "cuda":  # speed is measured beside it
-        prebuilt(device, source=build.REFERENCE)
+        prebuilt(device, source=course.solution)
 
 
 def _forget_old_builds(folder: Path) -> None:

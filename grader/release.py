@@ -8,17 +8,25 @@ stamp: the same source gives the same bytes.
 
 import ast
 import difflib
+import gzip
+import hashlib
+import io
 import json
 import os
 import re
 import shutil
 import stat
+import tarfile
 import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-MANIFEST = ".release.json"  # {"parts": [1, 2], "tasks": ["1.1", ...]}: the tasks stripped
+from grader.cover import PLACE, Cover
+
+#: {"parts": [1, 2], "tasks": ["1.1", ...]}: the tasks stripped; and what Cover.facts has. With
+#: them "release", which names the contents of the other files.
+MANIFEST = ".release.json"
 CPP_SUFFIXES = frozenset((".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp"))
 LEFT_OUT = frozenset(("build", "__pycache__"))  # and hidden files, KEPT_HIDDEN aside
 KEPT_HIDDEN = frozenset((".gitignore",))
@@ -204,7 +212,10 @@ def _text(path: Path) -> str | None:
 
 
 def _render(
-    source: Path, parts: Collection[int] | None, known: Collection[str] | None
+    source: Path,
+    parts: Collection[int] | None,
+    known: Collection[str] | None,
+    cover: Cover | None,
 ) -> dict[str, _File]:
     """The skeleton, in memory: path -> file."""
     if not source.is_dir():
@@ -212,8 +223,32 @@ def _render(
     files = {name: _render_file(source / name, name, parts, known) for name in _walk(source)}
     tasks = _ordered({task for file in files.values() for task in file.tasks})
     found = sorted({int(task.split(".")[0]) for task in tasks})
-    manifest = json.dumps({"parts": found, "tasks": tasks}, indent=1) + "\n"
-    return files | {MANIFEST: _File(manifest.encode(), 0o644)}
+    manifest = {"parts": found, "tasks": tasks}
+    if cover:
+        files["README.md"] = _with_front(files.get("README.md"), cover.front)
+        manifest = {**cover.facts, "release": _digest(files), **manifest}
+    text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+    return files | {MANIFEST: _File(text.encode(), 0o644)}
+
+
+def _with_front(file: _File | None, front: str) -> _File:
+    """README.md with the course's names, dates and points in their place."""
+    lines = (file.content if file else b"").decode().split("\n")
+    if file is None or lines.count(PLACE) != 1:
+        raise ReleaseError(
+            f"README.md: has no line {PLACE}, or several, where dates and points are written; "
+            "hint: put it below the title"
+        )
+    lines[lines.index(PLACE)] = front
+    return _File("\n".join(lines).encode(), file.mode)
+
+
+def _digest(files: dict[str, _File]) -> str:
+    """Names the contents."""
+    digest = hashlib.sha256()
+    for name, file in sorted(files.items()):
+        digest.update(f"{name}\0{len(file.content)}\0".encode() + file.content)
+    return digest.hexdigest()[:12]
 
 
 def _render_file(
@@ -243,6 +278,7 @@ def release(
     target: Path,
     parts: Collection[int] | None = None,
     known_tasks: Collection[str] | None = None,
+    cover: Cover | None = None,
 ) -> list[Path]:
     """Write the skeleton of `source` to `target`; returns its files, relative, sorted.
 
@@ -250,7 +286,7 @@ def release(
     Raises ReleaseError for bad markers, links, and a `target` that is no release and not empty.
     """
     _check_target(source, target)
-    files = _render(source, parts, known_tasks)
+    files = _render(source, parts, known_tasks, cover)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as beside:
         new, old = Path(beside, "new"), Path(beside, "old")
@@ -297,12 +333,13 @@ def stale(
     target: Path,
     parts: Collection[int] | None = None,
     known_tasks: Collection[str] | None = None,
+    cover: Cover | None = None,
 ) -> list[str]:
     """How `target` departs from a fresh release: sentences, empty when it does not.
 
     Build output and hidden files in `target` don't count. Raises ReleaseError like release.
     """
-    files = _render(source, parts, known_tasks)
+    files = _render(source, parts, known_tasks, cover)
     there = set(_walk(target)) if target.is_dir() else set()
     there |= {MANIFEST} if (target / MANIFEST).is_file() else set()
     said = [f"{name} is missing" for name in files.keys() - there]
@@ -313,6 +350,22 @@ def stale(
         elif ((target / name).stat().st_mode ^ files[name].mode) & stat.S_IXUSR:
             said.append(f"{name} differs in being executable")
     return sorted(said)
+
+
+def pack(folder: Path, top: str) -> bytes:
+    """A release as a .tar.gz with all of it in the folder `top`; the same release, the same bytes.
+
+    Raises ReleaseError for a link.
+    """
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name in sorted([*_walk(folder), MANIFEST]):
+            content = (folder / name).read_bytes()
+            info = tarfile.TarInfo(f"{top}/{name}")
+            info.size = len(content)
+            info.mode = 0o755 if (folder / name).stat().st_mode & stat.S_IXUSR else 0o644
+            archive.addfile(info, io.BytesIO(content))
+    return gzip.compress(tar.getvalue(), mtime=0)
 
 
 # --- leaks --------------------------------------------------------------------------------------

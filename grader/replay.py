@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from grader.checks import Context
+from grader.course import Course, kit_course, rubric_of
 from grader.results import SCHEMA, Result
-from grader.rubric import load_rubric
 from grader.runner import Options, grade
 
 
@@ -50,6 +50,7 @@ def replay(
     output: Path,
     submission: Path | None = None,
     data: Path | None = None,
+    course: Course | None = None,
 ) -> Replay:
     """Runs one check of a report again, with what it requires, on the seed of the report.
 
@@ -59,6 +60,7 @@ def replay(
         output: folder for the built tree (`tree`), CHECK.npz and CHECK.py.
         submission: where the submission lies now; as in the report if None.
         data: folder of MNIST, as for the run.
+        course: whose submission it is; the kit's own assignment if None.
 
     Raises:
         ReplayError: the report can't be read or lacks the check, or the submission is not there.
@@ -72,8 +74,11 @@ def replay(
     if not source.exists():
         raise ReplayError(f"{source} does not exist; hint: --submission PATH")
     contexts: list[Context] = []
+    course = course or kit_course()
+    profile = raw["profile"] if raw["profile"] != course.rubric.stem else ""
     options = Options(
-        rubric=load_rubric(raw["profile"]),
+        rubric=rubric_of(course, profile),
+        course=course,
         device=raw["device"] or "auto",
         seed=raw["seed"],
         data=data,

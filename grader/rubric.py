@@ -42,6 +42,7 @@ class Row:
         visible: when a student may see it, one of VISIBILITIES.
         zero_ratio, full_ratio: of a check of speed: in proportion to the reference's speed, where
             points begin, and where there are all of them; 0 if passing alone counts.
+        sentence: what it checks, for the student; not in the file: the check's docstring says it.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Row:
     visible: str = ALWAYS
     zero_ratio: float = 0.0
     full_ratio: float = 0.0
+    sentence: str = ""
 
     def share(self, ratio: float) -> float:
         """The share of the points for a ratio of speeds: from 0 to 1, and as much for doubling a
@@ -93,6 +95,7 @@ class Rubric:
         rows: the checks in the order in which they run.
         mnist: how MNIST is trained, as it stands in the file.
         findings: how long failures of kernels may be explained.
+        own_checks: names the contents of a course's own files of checks; "" without any.
     """
 
     profile: str
@@ -105,6 +108,7 @@ class Rubric:
     rows: tuple[Row, ...]
     mnist: dict[str, Any] = field(default_factory=dict)
     findings: FindingsBudget = field(default_factory=FindingsBudget)
+    own_checks: str = ""
 
     @property
     def digest(self) -> str:
@@ -115,6 +119,10 @@ class Rubric:
     def points(self) -> float:
         """Points of all checks together."""
         return sum(row.points for row in self.rows)
+
+    def points_of(self, task: str) -> float:
+        """Points of all checks of a task."""
+        return sum(row.points for row in self.rows if row.task == task)
 
 
 def profiles() -> list[str]:
@@ -130,11 +138,16 @@ def load_rubric(profile: str) -> Rubric:
     """
     path = _path(profile)
     if not path.is_file():
-        raise RubricError(f"no rubric {profile!r}; hint: one of {', '.join(profiles())}")
+        raise RubricError(f"no rubric {profile!r}; hint: one of {_beside(path)}")
     try:
         return _parse(path, _merged(path, _chain(path)))
     except (KeyError, TypeError, ValueError) as error:
         raise RubricError(f"{path}: {type(error).__name__}: {error}") from error
+
+
+def _beside(path: Path) -> str:
+    """Names of the rubrics where one was looked for, else of the kit's."""
+    return ", ".join(sorted(each.stem for each in path.parent.glob("*.toml")) or profiles())
 
 
 def rubric_files(profile: str) -> list[Path]:

@@ -7,12 +7,13 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from grader import build, gpu, isolation, sandbox
-from grader.checks import CHECKS, OFF_DEVICE, Context, Failure, Flag, NotHere
+from grader.checks import OFF_DEVICE, Check, Context, Failure, Flag, NotHere, checks_of
+from grader.course import Course, kit_course
 from grader.diagnosis import Diagnosis
 from grader.lanes import BESIDE, DEVICE, Lanes, Worker, plan
 from grader.pristine import check_device, child_environment, prebuilt, reference
@@ -24,7 +25,15 @@ from grader.scratch import scratch_folder, sweep
 from grader.snapshot import Snapshot
 from grader.stored import unfinished
 from grader.submission import Submission, SubmissionError, load_submission
-from grader.verdicts import build_failure, is_hole, result_of, sentence, skip, with_findings
+from grader.verdicts import (
+    build_failure,
+    is_hole,
+    result_of,
+    sentence,
+    skip,
+    with_findings,
+    with_sentence,
+)
 from grader.wording import explain, tail
 
 __all__ = ["Options", "grade", "sentence"]
@@ -44,6 +53,7 @@ class Options:
 
     Attributes:
         rubric: the rubric.
+        course: where the skeleton, the reference and the course's own checks lie.
         device: "auto", "cuda" or "emulated".
         seed: the run's secret, hex; a new one if empty.
         data: folder of MNIST, or None to search.
@@ -65,6 +75,7 @@ class Options:
     isolation: str = "auto"
     hidden: tuple[Path, ...] = ()
     on_check: Callable[[Context], None] = lambda context: None
+    course: Course = field(default_factory=kit_course)
 
 
 def grade(
@@ -79,16 +90,18 @@ def grade(
     interrupted, its results are kept, and its seed.
 
     Raises:
-        RubricError: the rubric has no check of a name in `only`.
+        RubricError: the rubric has no check of a name in `only`, or names one that is nowhere.
+        CourseError: the course's own checks can't be loaded.
         GraderError: the kit can't be built on this machine, or its device does not work.
     """
     started = time.monotonic()
     sweep()
-    rows = _select(options.rubric, options.only)
+    checks = checks_of(options.course)
+    rows = [with_sentence(row, checks) for row in _select(options.rubric, options.only)]
     report = _empty_report(source, options)
     try:
         with report.timed("reading the submission"):
-            submission = _read(source, options.rubric)
+            submission = _read(source, options)
     except SubmissionError as error:
         report.problem = str(error)
         report.results = [skip(row, "the submission can't be read") for row in rows]
@@ -96,7 +109,7 @@ def grade(
     report.sha256, report.notes = submission.sha256, [*report.notes, *submission.notes]
     order = [row.name for row in rows].index
     with (
-        _Grading(submission, options, report) as grading,
+        _Grading(submission, options, report, checks) as grading,
         grading.results(rows) as results,
     ):
         for result in results:
@@ -109,31 +122,40 @@ def grade(
     return _finish(report, options, started)
 
 
-def _read(source: Path | Submission, rubric: Rubric) -> Submission:
+def _read(source: Path | Submission, options: Options) -> Submission:
     if isinstance(source, Submission):
         return source
-    return load_submission(source, rubric.files, build.PRISTINE)
+    return load_submission(source, options.rubric.files, options.course.skeleton)
 
 
 class _Grading:
     """One submission, laid out and built. Used in a `with`."""
 
-    def __init__(self, submission: Submission, options: Options, report: Report) -> None:
+    def __init__(
+        self,
+        submission: Submission,
+        options: Options,
+        report: Report,
+        checks: Mapping[str, Check],
+    ) -> None:
         self._submission, self._options, self._report = submission, options, report
+        self._checks, self._pristine = checks, options.course.skeleton
         self._built: Snapshot | None = None
         self._kept: dict[str, Result] = {}
         self._view = _view(report, options)
         self._diagnosis = Diagnosis(
             submission.taken,
             options.rubric,
-            lambda: prebuilt("emulated", checked=True),
+            lambda: prebuilt("emulated", checked=True, source=self._pristine),
             self._view,
+            self._pristine,
+            checks,
         )
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> _Grading:
         with self._report.timed("building the kit"):
-            self._kit = prebuilt(self._options.device)
+            self._kit = prebuilt(self._options.device, source=self._pristine)
         self._backend = self._report.device = build.backend_of(self._kit)
         self._kept = self._take_up_unfinished()
         with self._report.timed("laying out the submission"), contextlib.ExitStack() as stack:
@@ -236,7 +258,7 @@ class _Grading:
         pristine = {
             name: path.read_bytes()
             for name in self._submission.taken
-            if (path := build.PRISTINE / name).is_file()
+            if (path := self._pristine / name).is_file()
         }
         with self._report.timed("building the pristine files"), scratch_folder() as tree:
             self._lay_out(tree, pristine)
@@ -257,7 +279,7 @@ class _Grading:
             self._options.on_check(context)
             error: Exception | None = None
             try:
-                CHECKS[row.name](context)
+                self._checks[row.name](context)
             except Exception as raised:  # the grader's own fault must not end the other checks
                 error = raised
             result = self._judge(row, context, error)
@@ -276,7 +298,7 @@ class _Grading:
             env=child_environment(snapshot.backend or self._backend),
             reaches=snapshot.reaches,
             view=self._view,
-            reference=lambda: reference(self._options.device),
+            reference=lambda: reference(self._options.device, self._options.course.solution),
         )
 
     def _judge(self, row: Row, context: Context, error: Exception | None) -> Result:
@@ -356,5 +378,5 @@ def _view(report: Report, options: Options, *writable: Path) -> isolation.View:
     """What student code sees: its tree, and neither other submissions nor reports."""
     hidden = [isolation.outermost(Path(report.submission).resolve().parent)]
     hidden += [isolation.outermost(options.output.resolve().parent)] if options.output else []
-    hidden += options.hidden
+    hidden += [*options.hidden, *options.course.secrets]
     return isolation.View(report.isolation, writable=writable, hidden=tuple(hidden))

@@ -23,6 +23,8 @@ from grader.archive import (
     list_members,
     shown,
 )
+from grader.manifest import LARGEST, manifest_notes
+from grader.manifest import NAME as MANIFEST
 
 __all__ = ["Submission", "SubmissionError", "load_submission"]
 
@@ -58,6 +60,9 @@ def load_submission(source: Path, holes: Sequence[str], pristine: Path) -> Submi
     by_name = {member.name: member for member in useful}
     taken = {hole: _take(source, by_name[name]) for hole, name in found.items()}
     missing = [hole for hole in holes if hole not in taken]
+    manifest = by_name.pop(_join(root, MANIFEST), None)
+    if manifest and manifest.kind == "file":
+        notes += manifest_notes(_manifest(manifest), taken, pristine)
     changed, extra = _compare(root, by_name, found, pristine)
     notes += _text_notes(taken, pristine) + _rest_notes(members, missing, changed, extra)
     return Submission(source, root, taken, missing, changed, _shorten(extra), _sha256(taken), notes)
@@ -182,6 +187,14 @@ def _take(source: Path, member: Member) -> bytes:
             f"{shown(source.name)}: {shown(member.name)} cannot be read: "
             f"{getattr(error, 'strerror', None) or error}; {PACK_HINT}"
         ) from error
+
+
+def _manifest(member: Member) -> bytes:
+    """Its content; nothing where it can't be read, which is no reason to refuse the work."""
+    try:
+        return member.read() if member.size <= LARGEST else b""
+    except DAMAGE:
+        return b""
 
 
 def _compare(

@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from grader import sandbox
-from grader.checks import CHECKS
+from grader.checks import CHECKS, Check
 from grader.compiler import excerpt, first_error, last_step
 from grader.diagnosis import Explanation
 from grader.findings import place_of, quote
 from grader.results import FAIL, PASS, SKIPPED, Result
-from grader.rubric import Row, Rubric
+from grader.rubric import Row, Rubric, RubricError
 from grader.snapshot import Snapshot
 from grader.wording import tail
 
 
-def sentence(name: str) -> str:
+def sentence(name: str, checks: Mapping[str, Check] = CHECKS) -> str:
     """What a check checks, for the student: the first line of its docstring."""
     if name == "build":
         return "the submission compiles"
-    return (CHECKS[name].__doc__ or name).strip().partition("\n")[0]
+    return (checks[name].__doc__ or name).strip().partition("\n")[0]
+
+
+def with_sentence(row: Row, checks: Mapping[str, Check]) -> Row:
+    """The row with its sentence.
+
+    Raises:
+        RubricError: there is no such check.
+    """
+    if row.name != "build" and row.name not in checks:
+        raise RubricError(
+            f"the rubric names the check {row.name!r}, which is nowhere defined; hint: `checks` in "
+            "the course's file names the files that define more than the kit's"
+        )
+    return replace(row, sentence=sentence(row.name, checks))
 
 
 def result_of(row: Row, status: str, **more: Any) -> Result:
     score = row.points if status == PASS else 0.0
-    line = sentence(row.name)
+    line = row.sentence or sentence(row.name)
     visible = row.visible
     return Result(row.name, row.task, row.points, score, status, line, visibility=visible, **more)
 

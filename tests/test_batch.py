@@ -204,7 +204,7 @@ def test_two_runs_do_not_write_to_the_same_results(asked):
 
 def test_a_worker_with_another_grader_is_refused(asked, here, monkeypatch):
     digests = iter(["one", "two", "two"])
-    monkeypatch.setattr(batch, "_grader_digest", lambda: next(digests))
+    monkeypatch.setattr(batch, "_grader_digest", lambda course: next(digests))
     _, book = grade(asked, here)
     assert "another version of the grader" in next(book.standings()).problem
 

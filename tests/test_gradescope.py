@@ -221,7 +221,8 @@ def test_both_scripts_are_bash_and_know_what_was_asked(tmp_path, monkeypatch):
     built = []
     monkeypatch.setattr(pristine, "prebuilt", lambda *how, **more: built.append((how, more)))
     exec(command, {})
-    assert built == [(("emulated",), {}), (("emulated",), {"checked": True})]
+    source = {"source": KIT / "assignment"}
+    assert built == [(("emulated",), source), (("emulated",), {"checked": True, **source})]
     assert "python3-venv" in (tmp_path / "out" / "setup.sh").read_text()
     assert "dlsys.data" in (tmp_path / "out" / "setup.sh").read_text()
     assert (tmp_path / "out" / "rubric" / "default.toml").is_file()

@@ -9,6 +9,8 @@ import pytest
 
 from grader import release
 from grader.checks import CHECKS
+from grader.course import kit_course, rubric_of
+from grader.cover import cover_of
 from grader.rubric import load_rubric, profiles
 
 if sys.version_info >= (3, 11):
@@ -21,11 +23,13 @@ KIT = Path(__file__).resolve().parent.parent
 #: Each module may import those before it. Equals stand in one entry.
 PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
-    "files", "printable", "rubric", "course", "release", "archive", "symbols", "submission",
+    "files", "printable", "rubric", "course", "cover", "release", "leftovers", "archive",
+    "symbols", "manifest", "submission",
     "build", "compiler", "usage", "shim", "scratch", "snapshot", "isolation", "cancel", "sandbox",
     "worker", "resolve", "pipe", "remote", "gpu", "checks", "findings", "sanitizer", "diagnosis",
-    "wording", "results", "pristine", "stored", "lanes", "verdicts", "runner", "replay", "audience",
-    "report", "picture", "html", "junit", "gradescope", "autograder", "exports", "classbook",
+    "wording", "results", "pristine", "stored", "lanes", "verdicts", "runner", "proof", "replay",
+    "audience", "report", "picture", "html", "junit", "gradescope", "autograder", "exports",
+    "classbook",
     "roster", "matching", "unpacking", "downloads", "classexport", "assembly", "collection",
     "lateness", "engine", "batch", "regrade", "items", "classpage", "classfiles", "leaderboard",
     "fingerprint", "passages", "similarity", "similaritypage", "gradebook", "canvas", "feedback",
@@ -34,7 +38,7 @@ GRADER_ORDER = [
 ]  # fmt: skip
 CHECKS_ORDER = [
     "compare", "calls", "device", "context", "trial", "training", "gradients", "executor",
-    "kernels", "mnist", "outcomes", "pace", "lane", "speed", "__init__",
+    "kernels", "mnist", "outcomes", "pace", "lane", "speed", "own", "__init__",
 ]  # fmt: skip
 
 
@@ -89,8 +93,10 @@ def test_the_worker_imports_nothing_of_the_grader():
 
 
 def test_the_skeleton_is_fresh():
-    tasks = set(load_rubric("default").tasks)
-    stale = release.stale(KIT / "solution", KIT / "assignment", None, tasks)
+    course = kit_course()
+    rubric = rubric_of(course)
+    tasks, cover = set(rubric.tasks), cover_of(course, rubric)
+    stale = release.stale(course.solution, course.skeleton, course.released(rubric), tasks, cover)
     assert stale == [], "hint: run make release"
 
 

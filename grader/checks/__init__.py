@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from grader.checks import executor, gradients, kernels, mnist, speed
 from grader.checks.context import Context, Failure
 from grader.checks.outcomes import Flag, NotHere
+from grader.checks.own import load_checks
+from grader.checks.trial import KernelCheck
+from grader.course import Course
 
 Check = Callable[[Context], None]
 
@@ -19,7 +22,7 @@ CHECKS: dict[str, Check] = {
     **speed.CHECKS,
 }
 
-#: Checks whose failure may be explained by what kernels do.
+#: Checks of the kit whose failure may be explained by what kernels do.
 ON_GPU = frozenset(kernels.CHECKS) | {"memory_plan", "mnist_gpu"}
 #: Those that soon end, and whose inputs follow from the seed alone.
 REPEATABLE = frozenset(kernels.CHECKS)
@@ -33,5 +36,22 @@ def is_timed(check: str, backend: str) -> bool:
     return check in speed.CHECKS or (check == "mnist_gpu" and backend == "cuda")
 
 
-__all__ = ["CHECKS", "OFF_DEVICE", "ON_GPU", "REPEATABLE", "Check", "Context", "Failure", "Flag",
-           "NotHere", "is_timed"]  # fmt: skip
+__all__ = [
+    "CHECKS", "OFF_DEVICE", "ON_GPU", "REPEATABLE", "Check", "Context", "Failure", "Flag",
+    "NotHere", "checks_of", "is_of_kernels", "is_timed",
+]  # fmt: skip
+
+
+def checks_of(course: Course) -> Mapping[str, Check]:
+    """The checks that a course's rubric may name: the kit's, and the course's own, which come
+    first where both have a name.
+
+    Raises:
+        CourseError: a file of the course can't be loaded.
+    """
+    return {**CHECKS, **load_checks(course.checks)}
+
+
+def is_of_kernels(check: Check) -> bool:
+    """Whether a course's own check calls kernels alone, so that it can be run again, watched."""
+    return isinstance(check, KernelCheck)

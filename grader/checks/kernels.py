@@ -10,10 +10,9 @@ import numpy as np
 
 from grader.checks.compare import ROUND, Array, sum_bound
 from grader.checks.context import Context
-from grader.checks.trial import Case, run
+from grader.checks.trial import Case, KernelCheck
 
 Shape = tuple[int, ...]
-Cases = Callable[[Context], Iterator[Case]]
 
 #: Around the ends of warps and blocks, several ranks. A telling one first: it is reported.
 ODD_SHAPES: tuple[Shape, ...] = (
@@ -30,15 +29,11 @@ SMALLEST = 2.0**-126
 CHECKS: dict[str, Callable[[Context], None]] = {}
 
 
-def check(cases: Cases) -> Callable[[Context], None]:
-    """Makes a check of a function that yields cases; they stay at its `__wrapped__`."""
-
-    @functools.wraps(cases)
-    def run_cases(ctx: Context) -> None:
-        run(ctx, cases(ctx))
-
-    CHECKS[cases.__name__] = run_cases
-    return run_cases
+def check(cases: Callable[[Context], Iterator[Case]]) -> KernelCheck:
+    """Makes a check of a function that yields cases, and enters it into CHECKS."""
+    made = KernelCheck(cases)
+    CHECKS[cases.__name__] = made
+    return made
 
 
 def _shapes(ctx: Context, published: Shape, odd: Iterable[Shape]) -> list[Shape]:
@@ -104,15 +99,22 @@ def reduce_sum_axis_zero(ctx: Context) -> Iterator[Case]:
         yield Case("reduce_sum_axis_zero", draw, judge, shape[1:] or (1,))
 
 
-def _elementwise(
+def elementwise(
     ctx: Context,
     name: str,
     formula: Callable[..., Any],
     published: Shape,
     inputs: Callable[[Shape], list[Any]],
 ) -> Iterator[Case]:
-    """One element-wise kernel: exact up to one rounding, also over each of its inputs, and with
-    one array for all of them."""
+    """Cases of one element-wise kernel: exact up to one rounding, also over each of its inputs,
+    and with one array for all of them.
+
+    Args:
+        name: in gpu_op.
+        formula: the output, from the arguments; numpy float32 arrays and plain values.
+        published: the shape that everybody knows; the random ones are no larger.
+        inputs: fresh arguments for arrays of a shape.
+    """
 
     def judge(*args: Any) -> tuple[Array, Any]:
         expected = np.asarray(formula(*args))
@@ -137,7 +139,7 @@ def _elementwise(
 @check
 def matrix_elementwise_add(ctx: Context) -> Iterator[Case]:
     """matrix_elementwise_add adds arrays of any shape, also in place"""
-    return _elementwise(
+    return elementwise(
         ctx, "matrix_elementwise_add", lambda a, b: np.add(a, b, dtype=np.float32), (500, 200),
         lambda shape: [ctx.uniform(shape, -10, 10), ctx.uniform(shape, -10, 10)],
     )  # fmt: skip
@@ -146,7 +148,7 @@ def matrix_elementwise_add(ctx: Context) -> Iterator[Case]:
 @check
 def matrix_elementwise_multiply(ctx: Context) -> Iterator[Case]:
     """matrix_elementwise_multiply multiplies arrays of any shape, also in place"""
-    return _elementwise(
+    return elementwise(
         ctx, "matrix_elementwise_multiply", lambda a, b: np.multiply(a, b, dtype=np.float64),
         (500, 200), lambda shape: [ctx.uniform(shape, -10, 10), ctx.uniform(shape, -10, 10)],
     )  # fmt: skip
@@ -159,7 +161,7 @@ def _constant(ctx: Context) -> float:
 @check
 def matrix_elementwise_add_by_const(ctx: Context) -> Iterator[Case]:
     """matrix_elementwise_add_by_const adds a number to arrays of any shape, also in place"""
-    return _elementwise(
+    return elementwise(
         ctx, "matrix_elementwise_add_by_const", lambda a, c: a + np.float32(c), (2000, 3000),
         lambda shape: [ctx.uniform(shape, 0, 10), _constant(ctx)],
     )  # fmt: skip
@@ -168,7 +170,7 @@ def matrix_elementwise_add_by_const(ctx: Context) -> Iterator[Case]:
 @check
 def matrix_elementwise_multiply_by_const(ctx: Context) -> Iterator[Case]:
     """matrix_elementwise_multiply_by_const scales arrays of any shape, also in place"""
-    return _elementwise(
+    return elementwise(
         ctx, "matrix_elementwise_multiply_by_const", lambda a, c: a.astype(np.float64) * c,
         (2000, 3000), lambda shape: [ctx.uniform(shape, 0, 10), _constant(ctx)],
     )  # fmt: skip
@@ -226,7 +228,7 @@ def relu(ctx: Context) -> Iterator[Case]:
         x.reshape(-1)[-1] = abs(x.reshape(-1)[-1])  # an output of zeros alone is never right
         return [x]
 
-    return _elementwise(ctx, "relu", lambda a: np.maximum(a, 0), (2000, 2500), inputs)
+    return elementwise(ctx, "relu", lambda a: np.maximum(a, 0), (2000, 2500), inputs)
 
 
 @check
@@ -240,7 +242,7 @@ def relu_gradient(ctx: Context) -> Iterator[Case]:
         x.reshape(-1)[-1] = 1
         return [x, ctx.uniform(shape, -5, 5)]
 
-    return _elementwise(
+    return elementwise(
         ctx, "relu_gradient", lambda x, g: np.where(x > 0, g, 0), (2000, 2500), inputs
     )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,20 @@ class Case:
     overwrites: int | None = None
     in_place: bool = False
     explain: Callable[..., str] | None = None
+
+
+class KernelCheck:
+    """A check made of a function that yields cases, which stays at `__wrapped__`. Its docstring
+    is the student's sentence. Used as a decorator."""
+
+    __name__: str
+    __wrapped__: Callable[[Context], Iterator[Case]]
+
+    def __init__(self, cases: Callable[[Context], Iterator[Case]]) -> None:
+        functools.update_wrapper(self, cases)
+
+    def __call__(self, ctx: Context) -> None:
+        run(ctx, self.__wrapped__(ctx))
 
 
 def run(ctx: Context, cases: Iterable[Case]) -> None:

@@ -24,11 +24,12 @@ from grader import engine
 from grader.batch import Batch, Graded, Plan, Running, cache_folder, summary, trim_cache
 from grader.build import backend_of
 from grader.classbook import ERROR, PENDING, Standing
+from grader.commands.options import PROFILE_HELP, add_course, chosen_course
+from grader.course import rubric_of
 from grader.engine import Engine
 from grader.isolation import LEVELS
 from grader.printable import printable
 from grader.pristine import prebuilt
-from grader.rubric import load_rubric, profiles
 
 OK, USAGE, GRADER_FAILED = 0, 2, 3
 
@@ -57,7 +58,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("-o", "--output", type=Path, default=Path("results"), metavar="FOLDER",
                          help="where the results lie; default: results/")  # fmt: skip
     command.add_argument("--roster", type=Path, metavar="CSV", help="who is in the class")
-    command.add_argument("--profile", default="default", help=f"rubric: {', '.join(profiles())}")
+    add_course(command)
+    command.add_argument("--profile", default="", help=PROFILE_HELP)
     command.add_argument("--device", default="auto", choices=["auto", "cuda", "emulated"])
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
     command.add_argument("--isolation", default="auto", choices=["auto", *LEVELS],
@@ -95,10 +97,12 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     if problem:
         print(f"grader: {problem}", file=sys.stderr)
         return USAGE
+    course = chosen_course(options)
     batch = Batch(
         source=options.source,
         results=options.output,
-        rubric=load_rubric(options.profile),
+        rubric=rubric_of(course, options.profile),
+        course=None if course.is_kit else course,
         roster=options.roster,
         device=options.device,
         isolation=options.isolation,
@@ -160,7 +164,7 @@ def _engine(options: argparse.Namespace) -> Engine:
             name: int(value) if value.isdigit() else value for name, value in settings.items()
         }
         return engine.slurm(options.slurm, numbers, gpu=options.device == "cuda")
-    if backend_of(prebuilt(options.device)) == "cuda":
+    if backend_of(prebuilt(options.device, source=chosen_course(options).skeleton)) == "cuda":
         gpus = max(1, engine.gpus())
         return engine.local(options.jobs or gpus, gpus=gpus)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -15,10 +15,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from grader.commands.options import PROFILE_HELP, add_course, chosen_course
+from grader.course import rubric_of
 from grader.files import write_whole
 from grader.fingerprint import SimilarityError
 from grader.printable import printable
-from grader.rubric import load_rubric, profiles
 from grader.similarity import Likeness, Similarity, compare
 from grader.similaritypage import to_csv, to_html, to_json
 from grader.stored import StoredError
@@ -51,7 +52,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                          help="results of a class, or a folder of submissions")  # fmt: skip
     command.add_argument("--earlier", type=Path, action="append", default=[], metavar="FOLDER",
                          help="the same of an earlier year; may be repeated")  # fmt: skip
-    command.add_argument("--profile", default="default", help=f"rubric: {', '.join(profiles())}")
+    add_course(command)
+    command.add_argument("--profile", default="", help=PROFILE_HELP)
     command.add_argument("--html", type=Path, metavar="FILE",
                          help="a page with the shared passages side by side")  # fmt: skip
     command.add_argument("--json", type=Path, metavar="FILE", help="all pairs")
@@ -89,8 +91,9 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         return 2
     try:
         with _bar("reading") as bar:
-            files = load_rubric(options.profile).files
-            result = compare(options.folders, options.earlier, files, bar)
+            course = chosen_course(options)
+            files = rubric_of(course, options.profile).files
+            result = compare(options.folders, options.earlier, files, bar, course.skeleton)
     except (SimilarityError, StoredError) as error:
         print(f"grader: {error}", file=sys.stderr)
         return 2
