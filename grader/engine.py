@@ -143,7 +143,8 @@ def slurm(jobs: int, options: dict[str, Any], gpu: bool = False, retries: int = 
     try:
         cluster = jobqueue.SLURMCluster(**settings)
     except (TypeError, ValueError) as error:
-        raise EngineError(f"Slurm: {error}; hint: --slurm-option walltime=01:00:00") from error
+        what = " ".join(str(error).split())
+        raise EngineError(f"Slurm: {what}; hint: --slurm-option walltime=01:00:00") from error
     cluster.scale(jobs=jobs)
     engine = _of_client(distributed.Client(cluster), f"{jobs} jobs of Slurm", gpu, retries)
     engine._resources.callback(cluster.close)

@@ -164,7 +164,7 @@ def test_a_task_for_a_gpu_runs_where_there_is_one(dask_cluster):
 SBATCH = """#!/bin/sh
 for script; do :; done
 cp "$script" "$0.job"
-setsid bash "$script" > "$0.log" 2>&1 &
+setsid bash "$0.job" > "$0.log" 2>&1 &
 echo "Submitted batch job $!"
 """
 SCANCEL = """#!/bin/sh
@@ -198,5 +198,5 @@ def test_jobs_of_slurm_run_the_same_tasks(slurm_commands):
 
 
 def test_a_wrong_option_of_slurm_is_told(slurm_commands):
-    with pytest.raises(engine.EngineError, match="Slurm: .*hint"):
+    with pytest.raises(engine.EngineError, match=r"Slurm: .*hint"):
         engine.slurm(1, {"no_such_option": 1})
