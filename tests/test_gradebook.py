@@ -612,9 +612,13 @@ def test_the_command_writes_all_and_tells_who_has_no_score(book, tmp_path, capsy
      (["--csv", "o", "--canvas", "c.csv", "--column", "x", "--output", "o"], "the same name"),
      (["--csv", "g", "--late", "c.csv"], "c.csv: "),
      (["--csv", "g", "--late", "empty.toml"], "no table [late]"),
-     (["--csv", "g", "--late", "due.toml"], "no due date for all"),
+     (["--csv", "g", "--late", "due.toml"], "no due date; hint: --due"),
      (["--csv", "g", "--late", "naive.toml"], "with time and offset"),
-     (["--csv", "g", "--late", "parts.toml"], "no due date for all"),
+     (["--csv", "g", "--late", "parts.toml"], "a table [due]; hint: --course parts.toml"),
+     (["--csv", "g", "--course", "parts.toml"], "[course] is missing"),
+     (["--csv", "g", "--course", "none.toml"], "none.toml is no file"),
+     (["--csv", "course.toml", "--course", "course.toml"], "stays as it is"),
+     (["--csv", "g", "--course", "course.toml"], "course.toml has several due dates; hint: --due"),
      (["--canvas", "c.csv", "--column", "x", "--output", "o"], "no column 'x'")],
 )  # fmt: skip
 def test_what_can_not_be_is_refused_in_words(book, tmp_path, monkeypatch, capsys, arguments, said):
@@ -624,22 +628,46 @@ def test_what_can_not_be_is_refused_in_words(book, tmp_path, monkeypatch, capsys
     (tmp_path / "due.toml").write_text("[late]\n")
     parts = "[late]\n[due]\n1 = 2026-10-08T23:59:00Z\n2 = 2026-10-09T23:59:00Z\n"
     (tmp_path / "parts.toml").write_text(parts)
+    (tmp_path / "course.toml").write_text(course_file(parts))
     (tmp_path / "naive.toml").write_text("due = 2026-10-08T23:59:00\n[late]\n")
     assert main(["export", "results", *arguments]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "g").exists()
 
 
-@pytest.mark.parametrize("due", ["all = 2026-10-08T21:59:00Z\n1 = 2020-01-01T00:00:00Z",
-                                 "2 = 2026-10-08T21:59:00Z"])  # fmt: skip
-def test_the_due_date_of_a_course_serves(book, tmp_path, due):
+def course_file(tables, parts="[]"):
+    """A course's TOML; nobody looks for the files that it names."""
+    return (f'[course]\nname = "C"\n[assignment]\ntitle = "A"\nrubric = "r.toml"\n'
+            f'solution = "s"\nskeleton = "k"\nparts = {parts}\n{tables}')  # fmt: skip
+
+
+EARLIER = "2020-01-01T00:00:00Z"
+LATE = "2026-10-08T21:59:00Z"  # DUE of these tests
+
+
+@pytest.mark.parametrize(
+    ("parts", "due", "more"),
+    [("[]", f"all = {LATE}", ""), ("[2]", f"2 = {LATE}\n1 = {EARLIER}", ""),
+     ("[2, 3]", f"all = {LATE}\n1 = {EARLIER}", ""),
+     ("[1, 2]", f"1 = {EARLIER}\n2 = {LATE}", LATE), ("[1, 2]", "", LATE)],
+)  # fmt: skip
+def test_due_date_and_late_policy_of_a_course_serve(book, tmp_path, parts, due, more):
     row = late_row(book, lateness(percent_a_day=10), 1.5)
-    (tmp_path / "course.toml").write_text(f"[late]\npercent_a_day = 10\n[due]\n{due}\n")
-    late = ["--late", str(tmp_path / "course.toml")]
+    path = tmp_path / "course.toml"
+    path.write_text(course_file(f"[late]\npercent_a_day = 10\n[due]\n{due}\n", parts))
+    late = ["--course", str(path), *(["--due", more] if more else [])]
     assert main(["export", str(book.path), "--csv", str(tmp_path / "g.csv"), *late]) == 0
     rows = {each["student"]: each for each in table((tmp_path / "g.csv").read_text())}
     assert rows[row.entry.student]["score"] == figure(row.score)
     assert rows[row.entry.student]["days late"] == "2"
+
+
+@pytest.mark.parametrize(("parts", "due"), [("[1, 2]", f"1 = {LATE}"), ("[]", "")])
+def test_a_part_of_a_course_without_a_due_date_is_told(book, tmp_path, capsys, parts, due):
+    path = tmp_path / "course.toml"
+    path.write_text(course_file(f"[due]\n{due}\n", parts))
+    assert main(["export", str(book.path), "--csv", str(path) + ".csv", "--course", str(path)]) == 2
+    assert "no due date for all" in capsys.readouterr().err
 
 
 def test_a_score_without_a_row_is_an_exit_code_of_its_own(book, tmp_path, capsys):

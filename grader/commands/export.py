@@ -14,6 +14,7 @@ from rich.progress import track
 
 from grader.canvas import KEYS, Filled, fill
 from grader.classbook import ERROR, MISSING, PENDING, UNREADABLE, Entry, read_classbook
+from grader.course import Course, load_course
 from grader.feedback import all_feedback, moodle_folder, write_feedback
 from grader.files import write_whole
 from grader.gradebook import (
@@ -40,6 +41,8 @@ _EXAMPLES = """examples:
   grader export results/ --csv grades.csv              a row a student, a column a part and check
   grader export results/ --canvas export.csv --column "Assignment 2 (12345)" --output filled.csv
                                                        the course's own gradebook with our scores
+  grader export results/ --csv grades.csv --course course.toml
+                                                       its late policy and due date
   grader export results/ --csv grades.csv --late late.toml --due 2026-10-08T23:59:00+02:00
   grader export results/ --csv second.csv --late late.toml --spent first.csv
                                                        late days of the term: what the first took
@@ -56,7 +59,6 @@ late.toml, whose keys may all be left out but the table:
   cutoff_days = 7
   [late.extensions]
   s1234 = 2026-10-15T23:59:00+02:00
-In its place, course.toml of the course serves too, by its tables [due] and [late].
 
 Who handed in nothing or waits for grading has no score, which is not a zero; nor has whom the
 grader failed, unless --provisional gives the points that are safe. What can't be read has 0.
@@ -100,9 +102,12 @@ def _add_canvas(command: argparse.ArgumentParser) -> None:
 
 def _add_late(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("lateness")
-    group.add_argument("--late", type=Path, metavar="FILE", help="TOML with a table [late]")
+    either = group.add_mutually_exclusive_group()
+    either.add_argument("--late", type=Path, metavar="FILE", help="TOML with a table [late]")
+    either.add_argument("--course", type=Path, metavar="FILE",
+                        help="course.toml with [late] and [due]")  # fmt: skip
     group.add_argument("--due", type=_moment, metavar="TIME",
-                       help="when it is due, with offset; default: `due` of the TOML")  # fmt: skip
+                       help="when it is due, with offset; default: as that file says")  # fmt: skip
     group.add_argument("--spent", type=Path, action="append", default=[], metavar="CSV",
                        help="--csv of an earlier assignment, for the late days it took; "
                        "may be repeated")  # fmt: skip
@@ -126,7 +131,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         print(f"grader: {problem}", file=sys.stderr)
         return USAGE
     book = read_classbook(options.results)
-    lateness = _lateness(options) if options.late else None
+    lateness = _lateness(options) if options.late or options.course else None
     gradebook = read_gradebook(book, lateness, options.provisional)
     say = _sayer(console)
     _tell(say, gradebook, lateness)
@@ -161,18 +166,19 @@ def _unusable(options: argparse.Namespace) -> str:
         return "--canvas needs --column and --output"
     if not options.canvas and (options.column or options.output or options.match):
         return "--column, --output and --match go with --canvas"
-    if not options.late and (options.due or options.spent):
-        return "--due and --spent go with --late FILE"
+    if not (options.late or options.course) and (options.due or options.spent):
+        return "--due and --spent go with --late FILE or --course FILE"
     if options.after_due_date and not options.feedback:
         return "--after-due-date goes with --feedback"
     return _unusable_files(options)
 
 
 def _unusable_files(options: argparse.Namespace) -> str:
-    for path in filter(None, (options.canvas, options.late, *options.spent)):
+    sources = [options.canvas, options.late, options.course, *options.spent]
+    for path in filter(None, sources):
         if not path.is_file():
             return f"{path} is no file"
-    read = {path.resolve() for path in (options.canvas, options.late, *options.spent) if path}
+    read = {path.resolve() for path in sources if path}
     written = [path for path in (options.csv, options.long, options.output) if path]
     for path in written:
         if path.is_dir():
@@ -187,35 +193,51 @@ def _lateness(options: argparse.Namespace) -> Lateness:
     """The late policy that the command line names.
 
     Raises:
-        GradebookError: the file is no TOML, or has no table [late] or no due date.
+        CourseError, GradebookError: the file can't be read, or says nothing of lateness or of when
+            all is due.
         LatenessError: the policy is wrong.
     """
-    try:
-        raw: dict[str, Any] = tomllib.loads(options.late.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise GradebookError(f"{options.late}: {error}") from error
-    table = raw.get("late")
-    if not isinstance(table, dict):
-        raise GradebookError(f"{options.late} has no table [late]; hint: grader export --help")
-    due = options.due or _due(options.late, raw.get("due"))
+    if options.course:
+        course = load_course(options.course)
+        table, due = course.late, options.due or _due_of(course)
+    else:
+        table, due = _late_file(options.late, options.due)
     spent: dict[str, int] = {}
     for path in options.spent:
         for student, days in read_spent(path).items():
             spent[student] = spent.get(student, 0) + days
-    return Lateness(late_policy(table, f"late of {options.late}"), due, spent)
+    where = f"late of {options.course or options.late}"
+    return Lateness(late_policy(table, where), due, spent)
 
 
-def _due(path: Path, due: Any) -> datetime:
-    """The due date of a TOML: `due`, or `all` of its table, or the only one in it."""
-    if isinstance(due, dict):
-        dates = list(due.values())
-        due = due.get("all", dates[0] if len(dates) == 1 else None)
+def _due_of(course: Course) -> datetime:
+    """The one date by which all that the course releases is due."""
+    dates = {course.due_of(part) for part in course.parts or course.due}
+    date = next(iter(dates), None)
+    if len(dates) > 1 and None not in dates:
+        raise GradebookError(f"{course.path} has several due dates; hint: --due says which")
+    if len(dates) > 1 or date is None:
+        raise GradebookError(f"{course.path} has no due date for all; hint: --due, or [due] there")
+    return date
+
+
+def _late_file(path: Path, due: datetime | None) -> tuple[dict[str, Any], datetime]:
+    """The table [late] of a TOML, and `due`, or else the date that stands there."""
+    try:
+        raw: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise GradebookError(f"{path}: {error}") from error
+    table, due = raw.get("late"), due or raw.get("due")
+    if not isinstance(table, dict):
+        raise GradebookError(f"{path} has no table [late]; hint: grader export --help")
     if due is None:
-        raise GradebookError(f"{path} has no due date for all; hint: --due 2026-10-08T23:59:00Z")
+        raise GradebookError(f"{path} has no due date; hint: --due 2026-10-08T23:59:00Z")
+    if isinstance(due, dict):
+        raise GradebookError(f"{path} has a table [due]; hint: --course {path}, or --due")
     if not isinstance(due, datetime) or due.tzinfo is None:
         raise GradebookError(f"{path}: due is {due}; hint: with time and offset, without quotes, "
                              "like 2026-10-08T23:59:00+02:00")  # fmt: skip
-    return due
+    return table, due
 
 
 def _tell(say: Callable[[str], None], gradebook: Gradebook, lateness: Lateness | None) -> None:
