@@ -14,13 +14,10 @@ from pathlib import Path
 from grader.classpage import ClassResults, late_text, score_of
 from grader.files import write_whole
 from grader.items import Item, Spread
-from grader.printable import printable
+from grader.printable import csv_cell
 
 Cell = str | int | float | None
 
-# A spreadsheet takes a cell that begins so for a formula, and runs it. The wide ones are what it
-# makes of the others in some languages.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _SPREAD = ("count", "lower", "median", "upper", "p90", "largest")
 _STUDENT = (
     "student", "name", "section", "state", "score", "points", "seconds", "late", "submitted",
@@ -49,8 +46,7 @@ def write_csv(results: ClassResults, folder: Path) -> list[Path]:
 
 
 def csv_text(rows: Iterable[Sequence[Cell]]) -> str:
-    """Rows as CSV. Text is made printable, and what a spreadsheet would take for a formula gets
-    an apostrophe in front; numbers are written as they are."""
+    """Rows as CSV. Text goes through csv_cell; numbers are written as they are."""
     text = io.StringIO()
     csv.writer(text).writerows([_cell(value) for value in row] for row in rows)
     return text.getvalue()
@@ -64,9 +60,7 @@ def _cell(value: Cell) -> str:
         return "0" if text == "-0" else text
     if isinstance(value, int):
         return str(value)
-    text = printable(value)
-    # Spaces before a formula are passed over by some.
-    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
+    return csv_cell(value)
 
 
 def _students(results: ClassResults) -> Iterator[Sequence[Cell]]:

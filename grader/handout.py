@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from grader import __version__
 from grader.build import KIT
 from grader.chapters import HandoutError, render_markdown, to_chapter
 from grader.drawing import PAPER, rules, with_style
+from grader.html import templates
 from grader.rubric import Rubric
 
 CHAPTERS = KIT / "handout" / "chapters"
 GUIDE = KIT / "handout" / "guide"
-_TEMPLATES = Path(__file__).parent / "templates"
 _NAME = re.compile(r"\d\d-(?:part-(?P<part>\d+)-)?[a-z0-9-]+\.md\.j2")
 #: Colours on a dark screen; PAPER has those of a light one.
 DARK = {
@@ -98,14 +97,8 @@ def to_html(document: Document, rubric: Rubric, paper: bool = False) -> str:
         to_chapter(path.name, part, render_markdown(path, rubric, document.parts), style)
         for path, part in chapter_files(document.folder, document.parts)
     ]
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("handout.html.j2").render(
+    template = templates().get_template("handout.html.j2")
+    return template.render(
         title=document.title,
         subtitle=document.subtitle,
         version=__version__,

@@ -6,7 +6,7 @@ scripts and requests, so that even a mistake here can't make it reach out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -38,8 +38,7 @@ class Group:
     results: list[Result]
 
 
-@cache
-def environment() -> Environment:
+def templates(**filters: Callable[..., Any]) -> Environment:
     """Where the pages' templates are, with every text made printable and escaped."""
     made = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -49,8 +48,14 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    made.filters.update(number=number, bar=bar_svg, spark=losses_svg)
+    made.filters.update(filters)
     return made
+
+
+@cache
+def environment() -> Environment:
+    """The templates of students' pages and of the class page."""
+    return templates(number=number, bar=bar_svg, spark=losses_svg)
 
 
 def to_html(report: Report) -> str:

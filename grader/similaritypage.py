@@ -11,23 +11,20 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from grader import __version__
 from grader.fingerprint import TOP, Fingerprint, K, Piece, piece_of
-from grader.html import _finalize
+from grader.html import templates
 from grader.passages import Passage, copied_shares, passages
-from grader.printable import printable
+from grader.printable import csv_cell
 from grader.similarity import LITTLE, Likeness, Pair, Similarity, Usual
 
 SCHEMA = "dlsys-grader-similarity/1"
-_TEMPLATES = Path(__file__).parent / "templates"
 
 #: Functions that are shown of a pair, and lines of each: enough to look, and a page stays small.
 MOST_BLOCKS = 8
@@ -98,16 +95,7 @@ def to_html(
         progress(done, len(pairs))
         views.append(view(result, pair))
     progress(len(pairs), len(pairs))
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_finalize,
-    )
-    environment.filters.update(percent=_percent)
-    template = environment.get_template("similarity.html.j2")
+    template = templates(percent=_percent).get_template("similarity.html.j2")
     limits = {"little": LITTLE, "length": K, "most_blocks": MOST_BLOCKS, "most_lines": MOST_LINES}
     return template.render(result=result, views=views, at_least=at_least, bars=_bars, **limits)
 
@@ -258,19 +246,15 @@ def to_csv(result: Similarity, at_least: float = 0.0) -> str:
     """A line a pair. Cells that a spreadsheet would take for a formula begin with an apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*_COLUMNS, *map(_cell, result.files)])
+    writer.writerow([*_COLUMNS, *map(csv_cell, result.files)])
     for pair in result.pairs(at_least):
         whole = _numbers(pair.whole)
         labels = pair.first.label, pair.second.label, pair.second.year
         flags = pair.says_little, pair.same_student
         writer.writerow([
-            pair.place, *map(_cell, labels), whole["likeness"], whole["distance"], whole["shared"],
-            *("yes" if flag else "" for flag in flags), _cell(" ".join(pair.identical)),
+            pair.place, *map(csv_cell, labels),
+            whole["likeness"], whole["distance"], whole["shared"],
+            *("yes" if flag else "" for flag in flags), csv_cell(" ".join(pair.identical)),
             *(round(each.value, 4) for each in pair.files.values()),
         ])  # fmt: skip
     return text.getvalue()
-
-
-def _cell(text: str) -> str:
-    safe = printable(text).replace("\n", " ").replace("\t", " ")
-    return f"'{safe}" if safe[:1] in ("=", "+", "-", "@") else safe
