@@ -12,36 +12,34 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-import numpy as np
-
-from grader import build, engine, gpu, isolation
-from grader.classbook import GRADED, MISSING, Classbook, Entry, Standing, read_classbook
+from grader import build, engine, isolation
+from grader.classbook import (
+    GRADED,
+    MISSING,
+    Classbook,
+    Entry,
+    Standing,
+    folder_name,
+    keep_former,
+    read_classbook,
+)
 from grader.collection import collect
 from grader.course import Course, kit_course
 from grader.engine import Engine
 from grader.files import write_whole
-from grader.pristine import GraderError, prebuilt, prepare
+from grader.pristine import GraderError
 from grader.results import Report
 from grader.roster import read_roster
 from grader.rubric import Rubric
 from grader.runner import Options, grade
+from grader.site import Site, Work, grade_work, look_around, skeleton
 from grader.stored import StoredError, read_report
 from grader.submission import Submission, SubmissionError, load_submission
-
-_REFUSED = (
-    "student code would run here without isolation, with the rights of whoever grades; "
-    "hint: install bubblewrap (apt-get install bubblewrap), or, if you trust every submission, "
-    "--isolation process"
-)
 
 
 class BatchError(Exception):
@@ -79,37 +77,6 @@ class Batch:
     course: Course | None = None
 
 
-@dataclass(frozen=True)
-class Site:
-    """What a worker says of itself before it is given work.
-
-    Attributes:
-        backend: "cuda" or "emulated".
-        isolation: the level that it would use.
-        grader: digest of the grader's own files.
-        chain: digest of compilers, interpreter, device and what else a result depends on.
-    """
-
-    backend: str
-    isolation: str
-    grader: str
-    chain: str
-
-
-@dataclass(frozen=True)
-class Work:
-    """A submission to grade, as it travels to a worker."""
-
-    submission: Submission
-    rubric: Rubric
-    site: Site
-    device: str
-    isolation: str
-    data: Path | None
-    hidden: tuple[Path, ...]
-    course: Course | None
-
-
 @dataclass
 class Group:
     """Students who handed in the same; it is graded once.
@@ -122,6 +89,11 @@ class Group:
     sha256: str
     members: list[tuple[Entry, list[str]]] = field(default_factory=list)
 
+    @property
+    def students(self) -> list[Entry]:
+        """Who they are."""
+        return [entry for entry, _ in self.members]
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -131,12 +103,14 @@ class Plan:
         todo: what is to be graded.
         finished, missing: how many students have a report already, or handed in nothing.
         unreadable: how many handed in what can't be graded; their reports are written.
+        failed: on how many the grader has failed already, by reading what they handed in.
     """
 
     todo: list[Group]
     finished: int
     missing: int
     unreadable: int
+    failed: int
 
     @property
     def students(self) -> int:
@@ -155,85 +129,6 @@ class Graded:
 
     standings: list[Standing]
     where: str
-
-
-# --- on a worker --------------------------------------------------------------------------------
-
-
-def look_around(work: tuple[str, str, str, Course | None]) -> Site:
-    """What this worker is, for (device, isolation, data, course). Builds the skeleton, so that no
-    work waits.
-
-    Raises:
-        GraderError: the kit does not build here, or nothing isolates student code.
-    """
-    device, wanted, data, course = work
-    level = _level(wanted)
-    backend = build.backend_of(prebuilt(device, source=_skeleton(course)))
-    prepare(backend, str(course.path) if course else "")
-    return Site(backend, level, _grader_digest(course), _chain_digest(backend, level, data))
-
-
-def grade_work(work: Work) -> tuple[Report, str]:
-    """The report on a submission, and which process has made it.
-
-    Raises:
-        GraderError: this worker is not as the first one was.
-    """
-    if _grader_digest(work.course) != work.site.grader:
-        raise GraderError(f"{socket.gethostname()} has another version of the grader")
-    if _level(work.isolation) != work.site.isolation:
-        raise GraderError(f"{socket.gethostname()} isolates by another level")
-    options = Options(
-        rubric=work.rubric,
-        device=work.site.backend,
-        data=work.data,
-        isolation=work.site.isolation,
-        hidden=work.hidden,
-        course=work.course or kit_course(),
-    )
-    return grade(work.submission, options), f"{socket.gethostname()}:{os.getpid()}"
-
-
-def _level(wanted: str) -> str:
-    level = isolation.choose(wanted)
-    if level == "process" and wanted != "process":
-        raise GraderError(_REFUSED)
-    return level
-
-
-def _skeleton(course: Course | None) -> Path:
-    """What submissions are laid over; of the kit's own assignment where this machine has it."""
-    return (course or kit_course()).skeleton
-
-
-def _grader_digest(course: Course | None) -> str:
-    """Of the grader's own files and the pristine tree: two machines must agree on them."""
-    digest = hashlib.sha256()
-    for root in (Path(__file__).parent, _skeleton(course)):
-        for path in build.tree_files(root):
-            digest.update(str(path).encode() + b"\0" + (root / path).read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _chain_digest(backend: str, level: str, data: str) -> str:
-    """Of what a result depends on besides the submission, the rubric and the grader."""
-    known = [backend, level, sys.version, np.__version__, data or os.environ.get("DLSYS_DATA", "")]
-    known += [_version_of(os.environ.get("CXX", "g++")), *build.build_environment().values()]
-    if backend == "cuda":
-        known += [_version_of(os.environ.get("NVCC", "nvcc")), gpu.find().properties.name]
-    return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
-
-
-def _version_of(command: str) -> str:
-    """What a compiler says of its version; "" where there is none."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        words = [*command.split(), "--version"]
-        return subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
-    return ""
-
-
-# --- in the parent ------------------------------------------------------------------------------
 
 
 class Running:
@@ -261,23 +156,38 @@ class Running:
     def plan(self) -> Plan:
         """Reads every submission; writes the reports on those that can't be read."""
         groups: dict[str, Group] = {}
-        finished = missing = unreadable = 0
-        for entry in self._wanted():
+        finished = missing = unreadable = failed = 0
+        for entry in self.wanted():
             if not entry.source:
                 missing += 1
-                continue
-            try:
-                submission = self._load(entry)
-            except SubmissionError:
-                self._write_unreadable(entry)
-                unreadable += 1
-                continue
-            if not self.batch.regrade and self._is_finished(entry, submission.sha256):
+            elif self._is_kept(entry):
                 finished += 1
-                continue
-            group = groups.setdefault(submission.sha256, Group(submission.sha256))
-            group.members.append((entry, submission.notes))
-        return Plan(list(groups.values()), finished, missing, unreadable)
+            else:
+                try:
+                    submission = self._load(entry)
+                except SubmissionError as error:
+                    self._write_unreadable(entry, str(error))
+                    unreadable += 1
+                except (OSError, MemoryError) as error:  # the machine's fault
+                    self._fail([entry], f"{type(error).__name__}: {error}")
+                    failed += 1
+                else:
+                    finished += not self._add(groups, entry, submission)
+        return Plan(list(groups.values()), finished, missing, unreadable, failed)
+
+    def _add(self, groups: dict[str, Group], entry: Entry, submission: Submission) -> bool:
+        """Puts a student into the group of those who handed in the same, unless there is a report
+        on it. One on another submission is put aside: it says nothing about this one."""
+        stored = self._stored(entry)
+        is_same = stored is not None and stored.sha256 == submission.sha256
+        if is_same and not self.batch.regrade and self._is_final(entry, stored):
+            return False
+        if stored is not None and not is_same:
+            keep_former(self.book.report_path(entry))
+            self.book.report_path(entry).unlink()
+        group = groups.setdefault(submission.sha256, Group(submission.sha256))
+        group.members.append((entry, submission.notes))
+        return True
 
     def run(self, plan: Plan, using: Engine) -> Iterator[Graded]:
         """Grades what the plan has to do; each result is written before it is told.
@@ -288,22 +198,28 @@ class Running:
         if not plan.todo:
             return
         site = self._site(using)
-        waiting = []
+        waiting: dict[str, Group] = {}
         for group in plan.todo:
             cached = self._cached(group, site)
             if cached is None:
-                waiting.append(group)
+                waiting[group.sha256] = group
             else:
                 yield self._finish(group, cached, "cache", site)
-        by_sha = {group.sha256: group for group in waiting}
-        for done in engine.run(using, grade_work, self._works(waiting, site)):
-            group = by_sha[done.task.submission.sha256]
+        for done in engine.run(using, grade_work, self._works(list(waiting.values()), site)):
+            group = waiting.pop(done.task.submission.sha256)
             if done.value is None:
-                yield self._fail(group, f"{type(done.error).__name__}: {done.error}")
+                yield self._fail(group.students, f"{type(done.error).__name__}: {done.error}")
             else:
                 yield self._finish(group, *done.value, site)
+        for group in waiting.values():
+            yield self._fail(group.students, "what was handed in has changed while it was graded")
 
-    def _wanted(self) -> list[Entry]:
+    def wanted(self) -> list[Entry]:
+        """The students that are asked for.
+
+        Raises:
+            BatchError: one of them is not in the class.
+        """
         names = set(self.batch.only)
         found = [e for e in self.book.entries if not names or names & {e.student, e.login, e.email}]
         known = {name for e in found for name in (e.student, e.login, e.email)}
@@ -314,26 +230,35 @@ class Running:
         return found
 
     def _load(self, entry: Entry) -> Submission:
-        skeleton = _skeleton(self.batch.course)
-        return load_submission(Path(entry.source), self.batch.rubric.files, skeleton)
+        pristine = skeleton(self.batch.course)
+        return load_submission(Path(entry.source), self.batch.rubric.files, pristine)
 
-    def _is_finished(self, entry: Entry, sha256: str) -> bool:
+    def _stored(self, entry: Entry) -> Report | None:
+        """The report that lies there; None for none, or a damaged one."""
         try:
-            report = self.book.report(entry)
+            return self.book.report(entry)
         except (StoredError, OSError):
-            return False
-        if report is None or not report.complete or report.has_errors:
-            return False
-        return (report.sha256, report.rubric) == (sha256, self.batch.rubric.digest)
+            return None
 
-    def _write_unreadable(self, entry: Entry) -> None:
+    def _is_final(self, entry: Entry, report: Report | None) -> bool:
+        if report is None or self.book.error_path(entry).exists():
+            return False
+        same = report.rubric == self.batch.rubric.digest
+        return same and report.complete and not report.has_errors
+
+    def _is_kept(self, entry: Entry) -> bool:
+        """Whether a result stands whose submission is no longer there."""
+        return not Path(entry.source).exists() and self._is_final(entry, self._stored(entry))
+
+    def _write_unreadable(self, entry: Entry, problem: str) -> None:
         """No student code runs for it, so it needs no worker."""
+        stored = self._stored(entry)
+        if stored and stored.problem == problem and self._is_final(entry, stored):
+            return
         options = Options(
             self.batch.rubric, self.batch.device, course=self.batch.course or kit_course()
         )
-        report = grade(Path(entry.source), options)
-        self._keep_former(entry)
-        replace(report, notes=[*entry.notes, *report.notes]).write(self.book.report_path(entry))
+        self.book.store(entry, grade(Path(entry.source), options))
 
     def _site(self, using: Engine) -> Site:
         batch = self.batch
@@ -346,12 +271,19 @@ class Running:
         return done.value
 
     def _works(self, groups: list[Group], site: Site) -> Iterator[Work]:
-        """One after the other, so that few submissions are in memory."""
+        """One after the other, so that few submissions are in memory. What is not as it was when
+        it was planned is left out."""
         hidden = [isolation.outermost(self.batch.results.resolve())]
         hidden.append(isolation.outermost(self.batch.source.resolve()))
         for group in groups:
+            try:
+                submission = self._load(group.students[0])
+            except (SubmissionError, OSError, MemoryError):
+                continue
+            if submission.sha256 != group.sha256:
+                continue
             yield Work(
-                self._load(group.members[0][0]),
+                submission,
                 self.batch.rubric,
                 site,
                 self.batch.device,
@@ -362,38 +294,26 @@ class Running:
             )
 
     def _finish(self, group: Group, report: Report, where: str, site: Site) -> Graded:
-        """Writes the report of each member, and the cache's."""
+        """Writes the report of each member, and the cache's. What was told apart by the roster
+        stays out: it is about others too."""
         shared = set(group.members[0][1])
         common = report.notes if where == "cache" else [n for n in report.notes if n not in shared]
         if where != "cache":
             self._store(group, replace(report, notes=common), site)
         standings = []
         for entry, notes in group.members:
-            own = replace(report, submission=entry.source, notes=[*entry.notes, *notes, *common])
-            self._keep_former(entry)
-            own.write(self.book.report_path(entry))
-            with contextlib.suppress(FileNotFoundError):
-                (self.book.folder(entry) / "error.txt").unlink()
+            own = replace(report, submission=entry.source, notes=[*notes, *common])
+            self.book.store(entry, own)
             standings.append(self._journal(self.book.standing(entry), where))
         return Graded(standings, where)
 
-    def _fail(self, group: Group, why: str) -> Graded:
+    def _fail(self, students: list[Entry], why: str) -> Graded:
         """The grader has failed on a submission: that is told, and costs the students nothing."""
         standings = []
-        for entry, _ in group.members:
-            self._keep_former(entry)
-            write_whole(self.book.folder(entry) / "error.txt", why + "\n")
+        for entry in students:
+            write_whole(self.book.error_path(entry), why + "\n")
             standings.append(self._journal(self.book.standing(entry), ""))
         return Graded(standings, "")
-
-    def _keep_former(self, entry: Entry) -> None:
-        """Puts a whole report that would be overwritten aside, under the time of its run."""
-        path = self.book.report_path(entry)
-        with contextlib.suppress(StoredError, OSError):
-            former = read_report(path)
-            stamp = former.started.replace(":", "").replace("+0000", "Z")
-            if former.complete:
-                shutil.copyfile(path, path.with_name(f"report-before-{stamp}.json"))
 
     def _journal(self, standing: Standing, where: str) -> Standing:
         line = {
@@ -471,6 +391,8 @@ def _open_book(batch: Batch) -> Classbook:
         former = read_classbook(batch.results)
         _check_same(former, batch)
         started = former.started
+        entries, gone = _merged(former, entries)
+        notes += gone
     return Classbook(
         path=batch.results,
         title=rubric.title,
@@ -484,6 +406,29 @@ def _open_book(batch: Batch) -> Classbook:
         entries=entries,
         notes=notes,
     )
+
+
+def _merged(former: Classbook, entries: list[Entry]) -> tuple[list[Entry], list[str]]:
+    """(the class, notes): students keep their folders, and nobody loses a result because a
+    download lacks what an earlier one had."""
+    known = {entry.student: entry for entry in former.entries}
+    taken = [entry.folder for entry in former.entries]
+    found, kept = [], []
+    for entry in entries:
+        before = known.pop(entry.student, None)
+        if before is None:
+            entry = replace(entry, folder=folder_name(entry.folder, taken))
+            taken.append(entry.folder)
+        elif not entry.source and former.report_path(before).exists():
+            kept.append(before.student)
+            entry = before
+        else:
+            entry = replace(entry, folder=before.folder)
+        found.append(entry)
+    left = [entry for entry in known.values() if former.report_path(entry).exists()]
+    kept += [entry.student for entry in left]
+    note = f"not handed in now, so the former result stands: {', '.join(kept)}."
+    return [*found, *left], [note] if kept else []
 
 
 def _check_same(former: Classbook, batch: Batch) -> None:

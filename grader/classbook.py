@@ -3,7 +3,8 @@
     RESULTS/class.json                  who is in it and how it was graded; written when it begins
     RESULTS/journal.jsonl               a line for each grading that ended, in that order
     RESULTS/students/FOLDER/report.json     a student's report, see grader.results
-    RESULTS/students/FOLDER/error.txt       why the grader has none
+    RESULTS/students/FOLDER/error.txt       why the grader failed on the present submission
+    RESULTS/students/FOLDER/report-before-TIME.json     what the report replaced, by its own time
 
 Files are whole at any moment. What follows (class page, gradebook, regrading) reads this alone.
 """
@@ -143,6 +144,20 @@ class Classbook:
         """Where a student's report lies, or would lie."""
         return self.folder(entry) / "report.json"
 
+    def error_path(self, entry: Entry) -> Path:
+        """Where it lies why the grader failed on a student's present submission."""
+        return self.folder(entry) / "error.txt"
+
+    def store(self, entry: Entry, report: Report) -> None:
+        """Writes a student's report; one that lies there is kept beside it.
+
+        Raises:
+            OSError: nothing has been replaced.
+        """
+        keep_former(self.report_path(entry))
+        report.write(self.report_path(entry))
+        self.error_path(entry).unlink(missing_ok=True)
+
     def report(self, entry: Entry) -> Report | None:
         """A student's report, whole or interrupted; None if there is none.
 
@@ -156,14 +171,14 @@ class Classbook:
         """What became of a student. A damaged file is the grader's own failure."""
         if not entry.source:
             return Standing(entry, MISSING)
-        failure = self.folder(entry) / "error.txt"
+        failure = self.error_path(entry)
+        if failure.is_file():  # a report that lies there is of an earlier submission
+            return Standing(entry, ERROR, problem=failure.read_text(errors="replace").strip())
         try:
             report = self.report(entry)
         except (StoredError, OSError) as error:
             return Standing(entry, ERROR, problem=str(error))
         if report is None or not report.complete:
-            if failure.is_file():
-                return Standing(entry, ERROR, problem=failure.read_text(errors="replace").strip())
             return Standing(entry, PENDING)
         return _standing(entry, report)
 
@@ -191,6 +206,34 @@ def read_classbook(path: Path) -> Classbook:
         return Classbook(**{**values, "path": path, "entries": entries})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoredError(f"{file} is damaged: {type(error).__name__}: {error}") from error
+
+
+def keep_former(path: Path) -> None:
+    """Copies a whole report, or what can't be read as one, to a name of its own beside it; what
+    is there already stays. Does nothing without a report, or with an interrupted one.
+
+    Raises:
+        OSError: it can't be copied.
+    """
+    if not path.is_file():
+        return
+    try:
+        former = read_report(path)
+    except StoredError:
+        started = "unknown"
+    else:
+        if not former.complete:
+            return
+        started = former.started
+    short = started.replace(":", "").replace("+0000", "Z")
+    stamp = re.sub(r"[^0-9A-Za-z+-]", "", short)[:40] or "unknown"
+    content, number, name = path.read_bytes(), 1, f"report-before-{stamp}.json"
+    while (path.parent / name).exists():
+        if (path.parent / name).read_bytes() == content:
+            return
+        number += 1
+        name = f"report-before-{stamp}-{number}.json"
+    write_whole(path.parent / name, content)
 
 
 def folder_name(text: str, taken: Collection[str] = ()) -> str:

@@ -189,7 +189,7 @@ def run(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> Itera
     try:
         while True:
             if not suspects:
-                _fill(executor, function, pending, flight, engine.width())
+                _fill(executor, function, pending, flight, suspects, engine.width())
             if not flight and not suspects:
                 return
             if suspects and not flight:
@@ -214,15 +214,20 @@ def _fill(
     function: Callable[[T], R],
     pending: Iterator[T],
     flight: dict[Future[R], T],
+    suspects: deque[T],
     width: int,
 ) -> None:
-    """Gives the executor tasks until it has as many as it shall have at a time."""
-    while len(flight) < width:
+    """Gives the executor tasks until it has as many as it shall have at a time. One that it can't
+    take, since it broke a moment ago, waits with those that broke it."""
+    while len(flight) < width and not suspects:
         try:
             task = next(pending)
         except StopIteration:
             return
-        flight[executor.submit(function, task)] = task
+        try:
+            flight[executor.submit(function, task)] = task
+        except BrokenProcessPool:
+            suspects.append(task)
 
 
 def _alone(
@@ -230,7 +235,11 @@ def _alone(
 ) -> tuple[Executor, Done[T, R]]:
     """Runs a task with nothing beside it, so that it alone is to blame if its process dies."""
     for _ in range(_ATTEMPTS):
-        future = executor.submit(function, task)
+        try:
+            future = executor.submit(function, task)
+        except BrokenProcessPool:  # it broke before this task, which is not to blame
+            executor = _again(engine, executor)
+            future = executor.submit(function, task)
         wait([future])
         if not isinstance(_error(future), BrokenProcessPool):
             return executor, _done(task, future)

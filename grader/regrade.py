@@ -9,14 +9,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from grader.classbook import GRADED, UNREADABLE, Classbook, Entry, Standing
+from grader.classbook import GRADED, UNREADABLE, Classbook, Entry, Standing, keep_former
 from grader.files import write_whole
 from grader.printable import csv_cell
 from grader.results import Report
@@ -347,24 +345,9 @@ def _replace(old: Classbook, new: Classbook, at: int, theirs: Entry) -> None:
     if entry != mine:
         old.entries[at] = entry
         old.write()
-    path = old.report_path(mine)
-    if path.is_file():
-        _keep(path, whole_report(old, mine))
-    write_whole(path, content)
-
-
-def _keep(path: Path, report: Report | None) -> None:
-    """Keeps the old report under a name of its own; what is there already stays."""
-    started = report.started if report else "unknown"
-    short = started.replace(":", "").replace("+0000", "Z")
-    stamp = re.sub(r"[^0-9A-Za-z+-]", "", short)[:40] or "unknown"
-    content, number, name = path.read_bytes(), 1, f"report-before-{stamp}.json"
-    while (path.parent / name).exists():
-        if (path.parent / name).read_bytes() == content:
-            return
-        number += 1
-        name = f"report-before-{stamp}-{number}.json"
-    write_whole(path.parent / name, content)
+    keep_former(old.report_path(mine))
+    write_whole(old.report_path(mine), content)
+    old.error_path(mine).unlink(missing_ok=True)
 
 
 def _take_head(old: Classbook, new: Classbook) -> None:

@@ -47,7 +47,7 @@ def peak(students: int) -> int:
             return replace(report, sha256=work.submission.sha256), "here"
 
         batch.grade_work = answer
-        batch.look_around = lambda asked: batch.Site("emulated", "bubblewrap", "", "")
+        batch.look_around = lambda asked: batch.Site("emulated", "bubblewrap", "", "", "")
         asked = batch.Batch(folder / "submissions", folder / "results", load_rubric("default"))
         with batch.Running(asked) as running:
             here = Engine("here", lambda: ThreadPoolExecutor(2), lambda: 2)

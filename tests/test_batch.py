@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import catalogue
-from grader import batch, cli, isolation
+from grader import batch, cli, isolation, site
 from grader.batch import Batch, BatchError, Running
 from grader.classbook import ERROR, GRADED, MISSING, PENDING, UNREADABLE, read_classbook
 from grader.engine import Engine, local
@@ -189,6 +189,95 @@ def test_a_fault_of_the_grader_is_told_and_mended_by_the_next_run(asked, here, m
     assert not list(asked.results.glob("students/*/error.txt"))
 
 
+def test_a_fault_of_the_grader_on_new_work_hides_the_former_score(
+    asked, here, submissions, monkeypatch
+):
+    grade(asked, here)
+    write(submissions / "s3", KIT / "solution", "# now it is done\n")
+
+    def broken(work):
+        raise GraderError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batch, "grade_work", broken)
+        done, book = grade(asked, here)
+    assert [s.state for each in done for s in each.standings] == [ERROR]
+    assert states(book)["s3"] == (ERROR, 0.0)
+    _, book = grade(asked, here)
+    assert states(book)["s3"] == (GRADED, 3.0)
+
+
+def test_work_that_this_machine_cannot_read_costs_nothing(asked, here, monkeypatch):
+    load = batch.load_submission
+
+    def failing(path, *more):
+        if path.name == "s1":
+            raise OSError(24, "Too many open files")
+        return load(path, *more)
+
+    monkeypatch.setattr(batch, "load_submission", failing)
+    _, book = grade(asked, here)
+    standing = next(book.standings())
+    assert (standing.entry.student, standing.state) == ("s1", ERROR)
+    assert "Too many open files" in standing.problem
+    assert states(book)["s2"] == (GRADED, 3.0)
+
+
+@pytest.mark.parametrize("change", ["edit", "remove"])
+def test_work_that_changes_while_the_class_is_graded_is_told(asked, here, submissions, change):
+    with Running(asked) as running:
+        plan = running.plan()
+        if change == "edit":
+            write(submissions / "s3", KIT / "assignment", "# once more\n")
+        else:
+            shutil.rmtree(submissions / "s3")
+        assert len(list(running.run(plan, here))) == 2
+        found = {s.entry.student: s for s in running.book.standings()}
+    assert found["s3"].state == ERROR
+    assert "changed while it was graded" in found["s3"].problem
+    assert found["s1"].state == GRADED
+
+
+def test_who_is_in_an_earlier_download_alone_keeps_the_result(asked, here, tmp_path):
+    grade(asked, here)
+    write(tmp_path / "late" / "s5", KIT / "solution", "# late\n")
+    for roster in (asked.roster, None):
+        done, book = grade(replace(asked, source=tmp_path / "late", roster=roster), here)
+        found = states(book)
+        assert (found["s1"], found["s3"], found["s5"][0]) == (ALL["s1"], ALL["s3"], GRADED)
+        assert any("the former result stands: s1, s2, s3, s4" in note for note in book.notes)
+    assert done == []
+
+
+def test_students_keep_their_folders_when_others_come(asked, here, submissions):
+    alone = replace(asked, roster=None)
+    write(submissions / "a-b", KIT / "solution")
+    _, book = grade(alone, here)
+    before = {entry.student: entry.folder for entry in book.entries}
+    write(submissions / "a b", KIT / "assignment", "# mine\n")
+    _, book = grade(alone, here)
+    after = {entry.student: entry.folder for entry in book.entries}
+    assert before.items() <= after.items()
+    assert len(set(after.values())) == len(after)
+    assert states(book)["a-b"] == (GRADED, 3.0)
+    assert states(book)["a b"] == (GRADED, 0.0)
+
+
+def test_what_was_told_apart_by_the_roster_is_not_in_the_report(asked, here, submissions):
+    write(submissions / "stranger", KIT / "solution")
+    _, book = grade(asked, here)
+    entry = next(entry for entry in book.entries if entry.student == "stranger")
+    assert entry.notes
+    assert not set(entry.notes) & set(book.report(entry).notes)
+
+
+def test_a_second_run_does_not_write_unreadable_reports_again(asked, here):
+    grade(asked, here)
+    _, book = grade(asked, here)
+    entry = next(entry for entry in book.entries if entry.student == "s4")
+    assert [path.name for path in book.folder(entry).iterdir()] == ["report.json"]
+
+
 def test_without_isolation_nothing_is_graded_unless_asked(asked, here, monkeypatch):
     monkeypatch.setattr(isolation, "why_not", lambda level: "" if level == "process" else "no")
     with pytest.raises(BatchError, match="student code would run here without isolation"):
@@ -204,7 +293,7 @@ def test_two_runs_do_not_write_to_the_same_results(asked):
 
 def test_a_worker_with_another_grader_is_refused(asked, here, monkeypatch):
     digests = iter(["one", "two", "two"])
-    monkeypatch.setattr(batch, "_grader_digest", lambda course: next(digests))
+    monkeypatch.setattr(site, "_grader_digest", lambda course: next(digests))
     _, book = grade(asked, here)
     assert "another version of the grader" in next(book.standings()).problem
 
@@ -251,6 +340,12 @@ def test_the_command_tells_each_result_and_the_end(asked, rubric_file, capsys):
     )
     assert "3/3 s" in said
     assert "3 graded, 1 missing, 1 unreadable" in said
+
+
+def test_who_was_not_asked_for_does_not_fail_the_command(asked, rubric_file, capsys):
+    words = command(asked, rubric_file, "--jobs", "1", "--only", "s3")[3:]
+    assert cli.main(words) == 0
+    assert "1 graded" in capsys.readouterr().out
 
 
 def test_a_wrong_command_line_is_told(asked, rubric_file, capsys):

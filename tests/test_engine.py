@@ -1,6 +1,7 @@
 """Tasks run in other processes, here or on a cluster, and each of them ends with a result."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -50,6 +51,18 @@ def test_a_process_that_dies_fails_its_own_task_and_no_other(pool):
 def test_a_task_whose_process_died_by_chance_runs_again(pool, tmp_path):
     places = [str(tmp_path / name) for name in "ab"]
     assert results(pool, engine_tasks.die_once, places) == dict.fromkeys(places, "alive")
+
+
+def test_a_pool_that_breaks_between_two_results_is_made_anew(pool):
+    seen = {}
+    for done in engine.run(pool, engine_tasks.where, range(8)):
+        if not seen:
+            for process in multiprocessing.active_children():
+                process.kill()
+            time.sleep(0.5)  # it breaks while nobody waits for it
+        seen[done.task] = done
+    assert sorted(seen) == list(range(8))
+    assert all(done.error is None for done in seen.values())
 
 
 def test_tasks_are_taken_as_there_is_room(pool):

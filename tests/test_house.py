@@ -31,8 +31,9 @@ GRADER_ORDER = [
     "audience", "report", "picture", "html", "junit", "gradescope", "autograder", "exports",
     "classbook",
     "roster", "matching", "unpacking", "downloads", "classexport", "assembly", "collection",
-    "lateness", "engine", "batch", "regrade", "items", "classpage", "classfiles", "leaderboard",
-    "fingerprint", "passages", "similarity", "similaritypage", "gradebook", "canvas", "feedback",
+    "lateness", "engine", "site", "batch", "regrade", "items", "classpage", "classfiles",
+    "leaderboard", "fingerprint", "passages", "similarity", "similaritypage", "gradebook",
+    "canvas", "feedback",
     "handin", "newcourse", "formula", "drawing", "graphs", "layouts", "pictures", "chapters",
     "handout", "bench", "commands", "cli", "__main__",
 ]  # fmt: skip

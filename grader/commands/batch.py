@@ -216,6 +216,7 @@ def _show_plan(console: Console, running: Running, plan: Plan) -> None:
         f"{len(running.book.entries)} students: {plan.students} to grade "
         f"({len(plan.todo)} different submissions), {plan.finished} finished, "
         f"{plan.missing} missing, {plan.unreadable} unreadable"
+        + (f"; {plan.failed} can't be read by a fault of this machine" if plan.failed else "")
     )
     for line in lines:
         console.print(line, markup=False, highlight=False)
@@ -226,4 +227,5 @@ def _conclude(console: Console, running: Running) -> int:
     words = ", ".join(f"{count} {state}" for state, count in counts.items())
     where = f"{words}; reports in {running.book.path / 'students'}"
     console.print(where, markup=False, highlight=False)
-    return GRADER_FAILED if counts.get(ERROR) or counts.get(PENDING) else OK
+    asked = {running.book.standing(entry).state for entry in running.wanted()}
+    return GRADER_FAILED if asked & {ERROR, PENDING} else OK
