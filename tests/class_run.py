@@ -32,6 +32,7 @@ from class_of import make_class  # noqa: E402
 from grader.classbook import GRADED, MISSING, UNREADABLE, Standing, read_classbook  # noqa: E402
 
 _GROUPS = 6
+_PAUSE = 300.0  # seconds; with two at a time something ends within them
 
 
 class Run:
@@ -94,12 +95,19 @@ def undeserved(standing: Standing, kind: str) -> str:
     return f"{standing.entry.student}, {kind}: {standing.state}, {standing.score:g} {failed}"
 
 
+def gaps(lines: list[dict]) -> list[float]:
+    """Seconds from one result to the next, without the pause of a class that was put by."""
+    ended = [datetime.fromisoformat(line["ended"]).timestamp() for line in lines]
+    found = [after - before for before, after in itertools.pairwise(ended)]
+    return [gap for gap in found if gap < _PAUSE]
+
+
 def costs(lines: list[dict]) -> list[float]:
     """Seconds a submission in each of some equal groups, in the order of their ends."""
-    ended = [datetime.fromisoformat(line["ended"]).timestamp() for line in lines]
-    size = max(2, len(ended) // _GROUPS)
-    groups = [ended[n : n + size] for n in range(0, len(ended) - size + 1, size)]
-    return [round((group[-1] - group[0]) / (len(group) - 1), 2) for group in groups]
+    found = gaps(lines)
+    size = max(1, len(found) // _GROUPS)
+    groups = [found[n : n + size] for n in range(0, len(found) - size + 1, size)]
+    return [round(sum(group) / len(group), 2) for group in groups]
 
 
 def main() -> int:
@@ -109,17 +117,19 @@ def main() -> int:
     parser.add_argument("--students", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--resume", action="store_true", help="take up what was stopped")
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--against", type=Path, help="results of the same class, to be equal")
     options, more = parser.parse_known_args()
     results, chance = options.folder.resolve() / "results", random.Random(options.seed)
-    shutil.rmtree(options.folder, ignore_errors=True)
+    if not options.resume:
+        shutil.rmtree(options.folder, ignore_errors=True)
     kinds = make_class(options.folder, options.students, options.seed)
     words = [sys.executable, "-m", "grader", "batch", str(options.folder.resolve() / "submissions"),
              "--roster", str(options.folder.resolve() / "class.csv"), "-o", str(results),
              "--no-cache", *more]  # fmt: skip
     kills = sorted(chance.sample(range(2, max(3, options.students - 10)), options.kills))
-    runs = grade(words, results, kills)
+    runs = grade(words, results, [] if options.resume else kills)
     figures, wrong = judge(results, kinds, runs)
     if options.against:
         wrong += differences(results, options.against)
@@ -135,9 +145,8 @@ def judge(results: Path, kinds: dict[str, str], runs: list[Run]) -> tuple[dict, 
     wrong = [undeserved(s, kinds[s.entry.student]) for s in book.standings()]
     wrong += [f"{s} was graded {n} times"
               for s, n in Counter(line["student"] for line in lines).items() if n > 1]  # fmt: skip
-    ends = [datetime.fromisoformat(line["ended"]).timestamp() for line in lines]
-    # Pauses between runs, in which the kit is looked at anew, count too.
-    hours = (ends[-1] - ends[0]) / 3600
+    # What passes from one run to the next, in which the kit is looked at anew, counts too.
+    hours = sum(gaps(lines)) / 3600
     figures = {
         "date": date.today().isoformat(),
         "python": platform.python_version(),
