@@ -5,6 +5,7 @@ archive, since no honest packer writes one. Links are listed as links and never 
 """
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -37,15 +38,38 @@ IGNORED_SUFFIXES = (".pyc", ".o", ".so")
 OTHER_ARCHIVES = {b"Rar!": "a RAR archive", b"7z\xbc\xaf": "a 7z archive"}
 PACK_HINT = "hint: pack the assignment's folder as .tar.gz or .zip"
 
-# What zipfile, tarfile and the decompressors raise for a damaged archive.
+# What zipfile, tarfile and the decompressors raise for a damaged archive. Who catches it calls
+# `let_out` first: some of it may be the machine's failure.
 DAMAGE = (
     *(OSError, EOFError, ValueError, RuntimeError, OverflowError, MemoryError, struct.error),
     *(zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile),
 )
 
+# What the system says of a submission itself: links, sockets, paths that are too long.
+_OF_THE_FILES = frozenset((errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.ENAMETOOLONG))
+
 
 class SubmissionError(Exception):
     """The submission can't be graded; the message is one sentence for the student."""
+
+
+def of_the_machine(error: BaseException) -> bool:
+    """Whether an error is the machine's failure (a disk, memory, rights), and not damage.
+
+    Decompressors raise OSError for damage too, but without a number of the system's.
+    """
+    if isinstance(error, MemoryError):
+        return True
+    number = error.errno if isinstance(error, OSError) else None
+    return number is not None and number not in _OF_THE_FILES
+
+
+def let_out(error: BaseException) -> None:
+    """Raises OSError if an error is the machine's failure: no student may lose points for it."""
+    if isinstance(error, MemoryError):
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)) from error
+    if of_the_machine(error):
+        raise error
 
 
 @dataclass(frozen=True)
@@ -101,15 +125,21 @@ class _Meter:
 
 
 def list_members(source: Path) -> list[Member]:
-    """All files and links in `source`, names with forward slashes. Raises SubmissionError."""
+    """All files and links in `source`, names with forward slashes.
+
+    Raises:
+        SubmissionError: the submission can't be read, or is not safe to read.
+        OSError: the machine failed, see `of_the_machine`.
+    """
     if not source.exists():
         raise SubmissionError(f"{source} does not exist")
     meter = _Meter(source)
     try:
         members = list((_read_folder if source.is_dir() else _read_archive)(source, meter))
-    except OSError as error:
+    except (OSError, MemoryError) as error:
+        let_out(error)
         raise SubmissionError(
-            f"{shown(source.name)} cannot be read: {error.strerror or error}"
+            f"{shown(source.name)} cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from error
     if not members:
         raise SubmissionError(f"{shown(source.name)} is empty")
@@ -187,6 +217,7 @@ def _read_zip(content: bytes, meter: _Meter) -> Iterator[Member]:
         _check_directory(content, meter)
         archive = zipfile.ZipFile(io.BytesIO(content))
     except DAMAGE as error:
+        let_out(error)
         raise SubmissionError(
             f"{meter.name} is a damaged zip file ({error}); hint: upload it again"
         ) from error
@@ -279,6 +310,7 @@ def _read_tar(content: bytes, meter: _Meter) -> Iterator[Member]:
                     yield _tar_member(archive, info, name)
         stream.drain()
     except DAMAGE as error:
+        let_out(error)
         raise SubmissionError(f"{meter.name} {_tar_fault(stream, started, error)}") from error
 
 
@@ -287,7 +319,8 @@ def _tar_fault(stream: _Metered, started: bool, error: BaseException) -> str:
     try:
         if packed and not started:  # a tar archive that is damaged, or something else inside?
             stream.drain()
-    except DAMAGE:
+    except DAMAGE as later:
+        let_out(later)
         started = True
     if started or (packed and not isinstance(error, tarfile.TarError)):
         return f"is damaged or cut short ({error}); hint: upload it again"

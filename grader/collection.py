@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
-from grader.archive import shown, some
+from grader.archive import of_the_machine, shown, some
 from grader.assembly import assemble
 from grader.classbook import Entry, folder_name
 from grader.classexport import gradescope
@@ -290,9 +290,14 @@ def _assembled(
 ) -> tuple[str, list[str]]:
     try:
         return assemble(each.parts, folder, into, files)
-    except OSError as error:  # it is told again when it is graded
-        what = f"{shown(each.label)} cannot be read: {error.strerror or error}."
-        return str(each.parts[0].path), [what]
+    except OSError as error:
+        what = f"{shown(each.label)} cannot be read: {error.strerror or error}"
+        if of_the_machine(error):  # a part of the work must not be graded as all of it
+            raise CollectionError(
+                f"{what}; this is a failure of the machine, not of the submission; "
+                "hint: mend it, and run the same again"
+            ) from error
+        return str(each.parts[0].path), [f"{what}."]  # it is told again when it is graded
 
 
 def _in_order(handed: list[Handed], notes: list[str]) -> list[Handed]:

@@ -20,6 +20,7 @@ from grader.archive import (
     Member,
     SubmissionError,
     ignored,
+    let_out,
     list_members,
     shown,
 )
@@ -49,7 +50,9 @@ class Submission:
 def load_submission(source: Path, holes: Sequence[str], pristine: Path) -> Submission:
     """Take the files named by `holes` (paths in `pristine`) from a folder or an archive.
 
-    Raises SubmissionError, one sentence, when that is unsafe or none of the files is there.
+    Raises:
+        SubmissionError: one sentence, when that is unsafe or none of the files is there.
+        OSError: the machine failed, which says nothing about the submission.
     """
     members = list_members(source)
     useful = [member for member in members if not ignored(member.name)]
@@ -183,6 +186,7 @@ def _take(source: Path, member: Member) -> bytes:
     try:
         return member.read()
     except DAMAGE as error:
+        let_out(error)
         raise SubmissionError(
             f"{shown(source.name)}: {shown(member.name)} cannot be read: "
             f"{getattr(error, 'strerror', None) or error}; {PACK_HINT}"
@@ -193,7 +197,8 @@ def _manifest(member: Member) -> bytes:
     """Its content; nothing where it can't be read, which is no reason to refuse the work."""
     try:
         return member.read() if member.size <= LARGEST else b""
-    except DAMAGE:
+    except DAMAGE as error:
+        let_out(error)
         return b""
 
 
@@ -225,7 +230,8 @@ def _same(member: Member, path: Path) -> bool:
         return False
     try:
         return member.read().replace(b"\r\n", b"\n") == path.read_bytes().replace(b"\r\n", b"\n")
-    except DAMAGE:
+    except DAMAGE as error:
+        let_out(error)
         return False
 
 

@@ -1,5 +1,6 @@
 """A class's submissions as folders and downloads give them: whose each is, and what is graded."""
 
+import errno
 import os
 import shutil
 import unicodedata
@@ -22,6 +23,7 @@ from downloaded import (
     under,
     zipped,
 )
+from grader import assembly
 from grader.collection import CollectionError, collect
 from grader.downloads import original_name
 from grader.roster import Person
@@ -311,6 +313,15 @@ def test_a_broken_archive_is_its_student_s_alone(of):
         with pytest.raises(SubmissionError, match=said):
             of.load(student)
     assert of.load("s3").taken == WORK
+
+
+def test_a_full_disk_never_makes_a_part_of_the_work_all_of_it(of, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(assembly, "_copy", fail)
+    with pytest.raises(CollectionError, match=r"smithbob.*No space.*failure of the machine.*hint:"):
+        of(FORMS["canvas, loose"])
 
 
 def test_links_are_noted_and_never_followed(of):

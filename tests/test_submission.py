@@ -1,6 +1,7 @@
 """Submissions as they come: what is found, what is refused, and in which words."""
 
 import bz2
+import errno
 import gzip
 import io
 import os
@@ -8,10 +9,12 @@ import struct
 import tarfile
 import tracemalloc
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from grader import archive
+from grader.manifest import NAME as MANIFEST
 from grader.submission import SubmissionError, load_submission
 
 PY, CU = "python/dlsys/autodiff.py", "src/gpu_op.cu"
@@ -436,3 +439,44 @@ def test_nothing_is_written_to_disk(tmp_path, load, monkeypatch):
     before = sorted(tmp_path.rglob("*"))
     load(source)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+# --- failures of the machine --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES, errno.ESTALE])
+def test_a_failure_of_the_machine_is_not_the_student_s(tmp_path, load, monkeypatch, kind, number):
+    source = pack(tmp_path, WORK, kind)
+
+    def fail(*_, **__):
+        raise OSError(number, "said by the system")
+
+    monkeypatch.setattr(archive.os, "scandir", fail)
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    with pytest.raises(OSError) as caught:
+        load(source)
+    assert caught.value.errno == number
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "disk"), MemoryError()])
+@pytest.mark.parametrize("name", [PY, "Makefile", MANIFEST])
+def test_a_file_that_the_machine_cannot_read_is_no_damage(tmp_path, load, monkeypatch, error, name):
+    source = pack(tmp_path, {**WORK, "Makefile": b"al:\n", MANIFEST: b"{}"}, "folder")
+    opened = os.open
+
+    def fail(path, *rest, **how):
+        if str(path).endswith(name) and str(path).startswith(str(source)):
+            raise error
+        return opened(path, *rest, **how)
+
+    monkeypatch.setattr(archive.os, "open", fail)
+    with pytest.raises(OSError) as caught:
+        load(source)
+    assert caught.value.errno in (errno.EIO, errno.ENOMEM)
+
+
+def test_damage_stays_the_student_s_though_it_is_an_os_error(tmp_path, load):
+    whole = tar(tmp_path / "work", WORK).read_bytes()
+    (tmp_path / "work").write_bytes(whole[:-8] + b"\0" * 8)  # the checksum: BadGzipFile, an OSError
+    assert "is damaged or cut short" in refused(load, tmp_path / "work")
