@@ -21,9 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
+from grader.paxheaders import BoundedTarInfo, HeaderError
+
 MAX_MEMBERS = 20_000
 MAX_READ = 64 << 20  # bytes, decompressed, over all members; also the size of an archive
 MAX_FILE = 1 << 20  # bytes of a file that is taken
+MAX_DEPTH = 64  # folders in one another
 MAX_DIRECTORY = 8 << 20  # bytes of a zip's list of members, which is read before it is counted
 
 # Left behind by tools; passed over wherever they lie.
@@ -155,6 +158,10 @@ def _read_folder(source: Path, meter: _Meter, below: str = "") -> Iterator[Membe
         if not entry.is_dir(follow_symlinks=False):
             status = entry.stat(follow_symlinks=False)
             yield Member(name, _kind(status.st_mode), status.st_size, _reader(entry.path, meter))
+        elif name.count("/") >= MAX_DEPTH:
+            raise SubmissionError(
+                f"{meter.name} holds more than {MAX_DEPTH} folders in one another; {PACK_HINT}"
+            )
         elif not ignored(name):
             yield from _read_folder(source, meter, name)
         else:  # one entry stands for all of it
@@ -300,7 +307,7 @@ def _read_tar(content: bytes, meter: _Meter) -> Iterator[Member]:
     stream = _Metered(_decompressed(content), meter)
     started = False
     try:
-        with tarfile.open(fileobj=stream, mode="r|") as archive:
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedTarInfo) as archive:
             started = True
             for info in archive:
                 meter.member()
@@ -315,6 +322,8 @@ def _read_tar(content: bytes, meter: _Meter) -> Iterator[Member]:
 
 
 def _tar_fault(stream: _Metered, started: bool, error: BaseException) -> str:
+    if isinstance(error, HeaderError):
+        return f"holds {error}; {PACK_HINT}"
     packed = not isinstance(stream.stream, io.BytesIO)
     try:
         if packed and not started:  # a tar archive that is damaged, or something else inside?

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from grader.archive import MAX_MEMBERS, MAX_READ, ignored, shown, some
+from grader.archive import MAX_DEPTH, MAX_MEMBERS, MAX_READ, ignored, shown, some
 from grader.downloads import Part, is_archive
 from grader.unpacking import placeholder
 
@@ -74,9 +74,12 @@ def _in_folder(folder: Path, wanted: set[str], notes: list[str]) -> str:
 
 def _files(folder: Path) -> Iterator[Path]:
     """What is no folder, but what tools leave behind; no link is followed."""
-    count = 0
+    count, depth = 0, len(folder.parts)
     for place, names, files in os.walk(folder, onerror=_raise):
         names[:] = sorted(name for name in names if not ignored(name))
+        if names and len(Path(place).parts) - depth > MAX_DEPTH:  # refused when it is graded
+            yield Path(place) / names[0]
+            return
         links = [name for name in names if (Path(place) / name).is_symlink()]
         for name in sorted(links + [name for name in files if not ignored(name)]):
             count += 1

@@ -23,8 +23,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from grader.archive import DAMAGE, MAX_READ, directory_size, shown, some
+from grader.archive import DAMAGE, MAX_DEPTH, MAX_READ, directory_size, shown, some
 from grader.files import write_whole
+from grader.paxheaders import BoundedTarInfo, HeaderError
 
 # A class of 3,000 with a hundred files each, or a few megabytes.
 MAX_MEMBERS = 300_000
@@ -154,6 +155,8 @@ def _target(folder: Path, member: _Member) -> tuple[Path | None, str]:
         return None, "an absolute path" if parts else "without a name"
     if ".." in parts:
         return None, "a path out of the folder"
+    if len(parts) > 2 * MAX_DEPTH:
+        return None, "in too many folders"
     path = folder.joinpath(*map(_fit, parts))
     if len(os.fsencode(path)) > 4000:
         return None, "a path that is too long"
@@ -236,7 +239,9 @@ def _tar_members(source: Path) -> Iterator[_Member]:
 
 def _open_tar(source: Path) -> tarfile.TarFile:
     try:
-        return tarfile.open(source, mode="r|*")
+        return tarfile.open(source, mode="r|*", tarinfo=BoundedTarInfo)
+    except HeaderError as error:
+        raise _damaged(source, error) from error
     except (tarfile.ReadError, EOFError, lzma.LZMAError) as error:
         raise CollectionError(
             f"{shown(source.name)} is neither a folder nor a zip or tar archive ({error}); "

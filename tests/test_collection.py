@@ -324,6 +324,26 @@ def test_a_full_disk_never_makes_a_part_of_the_work_all_of_it(of, monkeypatch):
         of(FORMS["canvas, loose"])
 
 
+@pytest.mark.parametrize("kind", ["folder", "zip", "tar.gz"])
+def test_folders_in_one_another_without_end_are_their_student_s_alone(of, kind):
+    bottomless = {f"bsmith/{'d/' * 1100}x": b"x"} if kind != "folder" else {}
+    download = lay(of.tmp_path / "download", {"bsmith/x": b"x"})
+    if kind == "folder":
+        for _ in range(1100):
+            inner = of.tmp_path / "outer"
+            inner.mkdir()
+            (download / "bsmith").rename(inner / "d")
+            inner.rename(download / "bsmith")
+        lay(download, under("ming", WORK))
+        of.collect(download)
+    else:
+        of({**bottomless, **under("ming", WORK), "bsmith/y": b"y"}, kind=kind)
+        assert of.noted("left out of the download, in too many folders")
+    assert of.load("s3").taken == WORK
+    with pytest.raises(SubmissionError):
+        of.load("s1")
+
+
 def test_links_are_noted_and_never_followed(of):
     secret = lay(of.tmp_path / "secret", WORK)
     download = lay(of.tmp_path / "download", under("ming", WORK) | under("asa", {PY: b"x"}))

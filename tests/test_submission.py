@@ -82,6 +82,17 @@ def refused(load, source):
     return str(caught.value)
 
 
+def deep(folder, levels):
+    """Makes folders in one another."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=descriptor)
+        inner = os.open("d", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(descriptor)
+
+
 # --- found -------------------------------------------------------------------------------------
 
 
@@ -432,6 +443,47 @@ def test_a_chain_of_extended_headers_is_refused_in_words(tmp_path, load):
         chain += info.tobuf()
     (tmp_path / "work").write_bytes(chain)
     refused(load, tmp_path / "work")
+
+
+def pax(content):
+    """An archive whose first member has that extended header."""
+    header = special("x", tarfile.XHDTYPE)
+    header.size = len(content)
+    file = tarfile.TarInfo("work.py")
+    padded = content.ljust(-(-len(content) // 512) * 512, b"\0")
+    return header.tobuf() + padded + file.tobuf() + bytes(1024)
+
+
+@pytest.mark.parametrize("content", [
+    b"7" * 3000, b"3012 comment=" + b"7" * 2998 + b"\n", b"12 a=b\n", b"6 abc\n", b"x a=b\n",
+    b"65540 a=" + b"b" * 65531 + b"\n", b"0 a=b\n",
+])  # fmt: skip
+def test_an_odd_extended_header_is_refused_before_tarfile_searches_it(
+    tmp_path, load, monkeypatch, content
+):
+    def searched(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(tarfile.TarInfo, "_proc_pax", searched)
+    (tmp_path / "work").write_bytes(gzip.compress(pax(content)))
+    assert "extended header" in refused(load, tmp_path / "work")
+
+
+def test_extended_headers_of_honest_packers_are_read(tmp_path, load):
+    files = {f"{'d' * 90}/{'é' * 90}/{name}": content for name, content in WORK.items()}
+    with tarfile.open(tmp_path / "work", "w:gz", format=tarfile.PAX_FORMAT,
+                      pax_headers={"comment": "a" * 40}) as out:  # fmt: skip
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size, info.mtime = len(content), 1.5
+            out.addfile(info, io.BytesIO(content))
+    assert load(tmp_path / "work").taken == WORK
+
+
+def test_folders_in_one_another_have_a_limit(tmp_path, load):
+    source = folder(tmp_path / "work", WORK)
+    deep(source, 1100)
+    assert "more than 64 folders in one another" in refused(load, source)
 
 
 def test_nothing_is_written_to_disk(tmp_path, load, monkeypatch):
