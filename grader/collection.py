@@ -30,6 +30,7 @@ from grader.downloads import (
     is_canvas,
     is_moodle,
     moodle,
+    moodle_prefix,
     plain,
 )
 from grader.matching import Match, Matcher
@@ -289,7 +290,7 @@ def _assembled(
     each: Handed, folder: str, into: Path, files: Sequence[str]
 ) -> tuple[str, list[str]]:
     try:
-        return assemble(each.parts, folder, into, files)
+        return assemble(each.parts, moodle_prefix(each) or folder, into, files)
     except OSError as error:
         what = f"{shown(each.label)} cannot be read: {error.strerror or error}"
         if of_the_machine(error):  # a part of the work must not be graded as all of it

@@ -16,6 +16,7 @@ from grader.submission import ARCHIVE_NAMES
 
 CANVAS, MOODLE, GRADESCOPE, PLAIN = "Canvas", "Moodle", "Gradescope", "a folder or archive each"
 
+MAX_PREFIX = 200  # bytes of a folder that is made
 METADATA = "submission_metadata.yml"
 
 _CANVAS = re.compile(r"(?P<name>.+?)_(?P<late>LATE_)?(?P<user>\d+)_(?P<file>\d+)_(?P<own>.+)", re.S)
@@ -185,6 +186,14 @@ def _moodle_user(user: str, name: str, files: list[tuple[re.Match[str], Path]]) 
     notes = [f"left: {shown(path.name)}." for _, path in files if path not in used]
     parts = tuple(Part(path, named["own"] or "") for named, path in work)
     return Handed(MOODLE, name, user, parts, name=name.strip(), notes=tuple(notes))
+
+
+def moodle_prefix(handed: Handed) -> str:
+    """How Moodle calls the folder of a participant, by which feedback finds its way back; "" if it
+    is none of Moodle's, or too long for a folder that is made."""
+    named = _MOODLE.fullmatch(handed.parts[0].path.name) if handed.system == MOODLE else None
+    prefix = f"{named['name']}_{named['user']}_assignsubmission_{named['kind']}_" if named else ""
+    return prefix if len(os.fsencode(prefix)) <= MAX_PREFIX and prefix.isprintable() else ""
 
 
 # --- a folder or an archive each ----------------------------------------------------------------

@@ -29,7 +29,8 @@ from grader.results import Report
 from grader.stored import StoredError
 
 _WIDTH = 88
-_MOODLE = re.compile(r"(.+_\d+_assignsubmission_file_)")
+# The shortest that fits: what follows is the student's own file name.
+_MOODLE = re.compile(r"(.+?_\d+_assignsubmission_file_)")
 # Of files in the zip, so that the same feedback makes the same file.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -74,8 +75,11 @@ def _report(book: Classbook, entry: Entry) -> Report | None:
 
 
 def moodle_folder(source: str) -> str:
-    """The name of Moodle's folder in the path of a submission; "" if it has none."""
-    for part in reversed(PurePath(source).parts):
+    """The name of Moodle's folder in the path of a submission; "" if it has none.
+
+    The outermost counts: what lies further inside has the names that the student chose.
+    """
+    for part in PurePath(source).parts:
         found = _MOODLE.match(part)
         if found and found[1].isprintable():
             return found[1]

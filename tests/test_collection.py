@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import subprocess
 import unicodedata
 
 import pytest
@@ -26,6 +27,7 @@ from downloaded import (
 from grader import assembly
 from grader.collection import CollectionError, collect
 from grader.downloads import original_name
+from grader.feedback import moodle_folder
 from grader.roster import Person
 from grader.submission import SubmissionError, load_submission
 
@@ -33,6 +35,13 @@ from grader.submission import SubmissionError, load_submission
 @pytest.fixture
 def of(tmp_path):
     return Class(tmp_path)
+
+
+@pytest.fixture
+def removed(tmp_path):
+    """Takes away what is too deep for shutil, which pytest cleans up with."""
+    yield
+    subprocess.run(["rm", "-rf", str(tmp_path)], check=True)
 
 
 # --- the same work in all forms ------------------------------------------------------------------
@@ -324,6 +333,7 @@ def test_a_full_disk_never_makes_a_part_of_the_work_all_of_it(of, monkeypatch):
         of(FORMS["canvas, loose"])
 
 
+@pytest.mark.usefixtures("removed")
 @pytest.mark.parametrize("kind", ["folder", "zip", "tar.gz"])
 def test_folders_in_one_another_without_end_are_their_student_s_alone(of, kind):
     bottomless = {f"bsmith/{'d/' * 1100}x": b"x"} if kind != "folder" else {}
@@ -400,6 +410,13 @@ def test_text_typed_in_on_moodle_is_left_beside_files(of):
     assert entries["s1"].notes == ["left: Bob Smith_77_assignsubmission_onlinetext_."]
     with pytest.raises(SubmissionError, match="none of autodiff"):
         of.load("s3")
+
+
+def test_loose_files_of_moodle_go_back_under_the_name_of_its_download(of):
+    name = "Bob Smith_77_assignsubmission_file_"
+    of(under(".", {f"{name}{own}": content for own, content in LOOSE.items()}))
+    assert moodle_folder(of.entries["s1"].source) == name
+    assert of.load("s1").taken == WORK
 
 
 def test_a_participant_s_number_is_never_taken_for_a_student_s_id(of):

@@ -570,6 +570,8 @@ def test_the_zip_has_the_same_files_and_goes_back_to_moodle(book, tmp_path, caps
     ("source", "folder"),
     [("x/Ada B_1_assignsubmission_file_/w.zip", "Ada B_1_assignsubmission_file_"),
      ("x/明_22_assignsubmission_file_w.tar.gz", "明_22_assignsubmission_file_"),
+     ("x/A_1_assignsubmission_file_/B_2_assignsubmission_file_/w", "A_1_assignsubmission_file_"),
+     ("x/A_1_assignsubmission_file_B_2_assignsubmission_file_w.zip", "A_1_assignsubmission_file_"),
      ("x/a\x1b_1_assignsubmission_file_/w.zip", ""), ("x/s1.tar.gz", ""), ("", "")],
 )  # fmt: skip
 def test_moodles_folder_is_known_by_its_name(source, folder):
