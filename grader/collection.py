@@ -191,23 +191,44 @@ def _assign(
 ) -> list[_Student]:
     matches = _told_apart([(each, _match(each, matcher)) for each in handed])
     known = {person.student: _Student(person) for person in roster or ()}
-    strangers: dict[tuple[str, str], _Student] = {}
+    strangers: dict[tuple[str, str, str], _Student] = {}
     doubts: dict[str, list[str]] = defaultdict(list)
     for each, match in matches:
         if match.person:
             known[match.person.student].handed.append(each)
             continue
-        stranger = strangers.setdefault((each.system, each.own_id), _Student(_stranger(each)))
+        key = each.system, each.own_id, each.email.casefold()
+        stranger = strangers.setdefault(key, _Student(_stranger(each)))
         stranger.handed.append(each)
         if roster is not None:
             why = match.doubt or "nobody in the roster"
             stranger.notes.append(f"not matched to the roster: {why}.")
             doubts[why].append(each.label)
+    notes += _shared_ids(strangers)
     notes += [
         f"not matched to the roster, {why}; kept under ids of their own: {some(labels)}."
         for why, labels in doubts.items()
     ]
     return [*known.values(), *_with_ids(list(strangers.values()), set(known))]
+
+
+def _shared_ids(strangers: dict[tuple[str, str, str], _Student]) -> list[str]:
+    """Notes at strangers who have one id in the download, and for the class."""
+    same: dict[tuple[str, str], list[_Student]] = defaultdict(list)
+    for (system, own_id, _), student in strangers.items():
+        same[system, own_id].append(student)
+    shared = {key: students for key, students in same.items() if len(students) > 1}
+    for (_, own_id), students in shared.items():
+        for student in students:
+            student.notes.append(
+                f"the id {shown(own_id)} is of {len(students)} accounts, told apart by e-mail "
+                "address."
+            )
+    return [
+        f"{system}: the id {shown(own_id)} is of {len(students)} accounts, told apart by e-mail "
+        f"address: {some([student.person.email or 'no address' for student in students])}."
+        for (system, own_id), students in shared.items()
+    ]
 
 
 def _match(each: Handed, matcher: Matcher) -> Match:
@@ -221,18 +242,29 @@ def _match(each: Handed, matcher: Matcher) -> Match:
 
 
 def _told_apart(matches: list[tuple[Handed, Match]]) -> list[tuple[Handed, Match]]:
-    """Two accounts of one system that share a name are two people: a name tells neither."""
+    """Two accounts of one system that share a name are two people: a name tells neither. Nor
+    does an id that they share, but of the one whose e-mail address the roster has."""
     accounts: dict[tuple[str, str], set[str]] = defaultdict(set)
     for each, match in matches:
         if match.person and each.system != PLAIN:
-            accounts[each.system, match.person.student].add(each.email or each.own_id)
+            accounts[each.system, match.person.student].add(_account(each))
     told = []
     for each, match in matches:
         shared = match.person and len(accounts[each.system, match.person.student]) > 1
         if shared and match.by_name:
             match = Match(doubt=f"the download has {shown(each.name)!r} more than once")
+        elif shared and match.person and each.system == GRADESCOPE:
+            roster = (match.person.email.casefold(), match.person.login.casefold())
+            if not each.email or each.email.casefold() not in roster:
+                match = Match(
+                    doubt=f"several accounts of the download have the id {shown(each.sid)!r}"
+                )
         told.append((each, match))
     return told
+
+
+def _account(each: Handed) -> str:
+    return each.email.casefold() or each.own_id
 
 
 def _stranger(each: Handed) -> Person:
@@ -243,7 +275,7 @@ def _stranger(each: Handed) -> Person:
 def _with_ids(strangers: list[_Student], used: set[str]) -> list[_Student]:
     """Gives an id to each that nobody else has, and sorts by it."""
     lowered = {student.casefold() for student in used}
-    strangers.sort(key=lambda each: (each.person.student, each.handed[0].system))
+    strangers.sort(key=lambda each: (each.person.student, each.handed[0].system, each.person.email))
     for each in strangers:
         plain_id = " ".join(printable(each.person.student).split())[:MAX_ID] or "student"
         student, number = plain_id, 1

@@ -258,6 +258,30 @@ def test_two_accounts_that_share_one_name_of_the_roster_are_never_guessed(of):
     assert of.noted("Bob Smith", "the download has 'Bob Smith' more than once")
 
 
+def two_accounts(*emails):
+    people = [(n, "2026-10-01 10:00:00 Z", [("Bob", e, "s1")]) for n, e in enumerate(emails, 1)]
+    works = under("submission_1", WORK) | under("submission_2", OTHER)
+    return {"submission_metadata.yml": metadata(*people), **works}
+
+
+@pytest.mark.parametrize("roster", [None, ROSTER])
+def test_two_accounts_with_one_id_and_other_addresses_are_two_students(of, roster):
+    entries = of(two_accounts("eve@x.edu", "mal@x.edu"), roster=roster)
+    handed = {e.email: e for e in entries.values() if e.source}
+    assert set(handed) == {"eve@x.edu", "mal@x.edu"}
+    assert of.load(handed["eve@x.edu"].student).taken == WORK
+    assert of.load(handed["mal@x.edu"].student).taken == OTHER
+    assert all("told apart by e-mail" in " ".join(e.notes) for e in handed.values())
+    assert of.noted("the id s1 is of 2 accounts", "eve@x.edu, mal@x.edu")
+
+
+def test_of_two_accounts_with_one_id_the_roster_s_address_tells_whose_it_is(of):
+    entries = of(two_accounts("mal@x.edu", "BOB@x.edu"))
+    assert of.load("s1").taken == OTHER
+    assert [e.email for e in entries.values() if e.source] == ["bob@x.edu", "mal@x.edu"]
+    assert of.noted("not matched to the roster", "several accounts", "'s1'")
+
+
 def test_an_id_that_is_another_s_login_is_never_guessed(of):
     entries = of(under("7", WORK), [Person("7", "A"), Person("8", "B", login="7")])
     assert list(entries) == ["7", "8", "7-2"] and not entries["7"].source
