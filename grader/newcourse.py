@@ -58,15 +58,18 @@ def start_course(target: Path, name: str, source: Path) -> list[Path]:
             solution here.
     """
     _check(target, name, source)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as beside:
+    place = target if target.is_dir() else target.parent
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".new-course.", dir=place) as beside:
         new = Path(beside, "new")
         _copy_runtime(source, new / "solution")
         _render_new(new, name)
         (new / ".gitignore").write_text(_IGNORED)
-        if target.is_dir():
-            target.rmdir()
-        os.rename(new, target)
+        if target.is_dir():  # it may be the working folder, which has no name to take over
+            for path in sorted(new.iterdir()):
+                os.rename(path, target / path.name)
+        else:
+            os.rename(new, target)
     return sorted(tree_files(target))
 
 

@@ -171,6 +171,19 @@ def test_a_name_that_is_no_line_is_refused(tmp_path, name, capsys):
     assert not (tmp_path / "mine").exists()
 
 
+@pytest.mark.parametrize("folder", [".", "../here"])
+def test_the_working_folder_will_do(tmp_path, folder, monkeypatch, capsys):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert cli.main(["init", folder, "--name", "Here"]) == cli.OK
+    start_course(tmp_path / "there", "Here", build.REFERENCE)
+    here, there = (sorted(build.tree_files(tmp_path / each)) for each in ("here", "there"))
+    assert here == there
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "there"]
+    assert f"{len(here)} files in" in capsys.readouterr().out
+    assert Path("course.toml").is_file()
+
+
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     (tmp_path / "mine").mkdir()
     start_course(tmp_path / "mine", "Mine", build.REFERENCE)  # an empty one is fine
