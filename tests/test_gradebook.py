@@ -534,6 +534,16 @@ def test_feedback_says_what_lateness_took_but_tells_no_hidden_score(book):
     assert "this came late" in text()
 
 
+def test_feedback_has_no_note_about_the_class(book):
+    entry = in_state(book, GRADED)[0]
+    at = book.entries.index(entry)
+    change(book, at, notes=["of TWIN-4711 or me"])
+    book.notes.append("not matched: TWIN-4712")
+    given = list(all_feedback(book, read_gradebook(book)))
+    assert any(each.folder == entry.folder for each in given)
+    assert not any("TWIN-471" in each.html + each.text for each in given)
+
+
 def test_feedback_does_not_mix_with_what_is_there(book, tmp_path):
     (tmp_path / "old").mkdir()
     (tmp_path / "old/x").write_text("")
