@@ -169,12 +169,40 @@ def test_the_command_writes_what_it_is_asked_for(tmp_path, capsys):
         (["missing"], "holds no results of a class"),
         (["results", "--html", "results"], "is a folder"),
         (["results", "--csv", "results/class.json"], "is no folder"),
-        (["results", "--leaderboard", "b.html"], "go together"),
+        (["results", "--leaderboard", "b.html", "--joined", "all"], "go together"),
         (["results", "--salt", SALT], "go together"),
-        (["results", "--leaderboard", "b.html", "--salt", "x"], "fewer than 16"),
-        (["results", "--leaderboard", "b.html", "--salt", "@gone"], "--salt @gone"),
-        (["results", "--leaderboard", "b.json", "--salt", SALT], "end it in .html"),
-        (["results", "--leaderboard", "results/class.html", "--salt", SALT], "are one file"),
+        (["results", "--leaderboard", "b.html", "--salt", "x", "--joined", "all"], "fewer than 16"),
+        (
+            ["results", "--leaderboard", "b.html", "--salt", "@gone", "--joined", "all"],
+            "--salt @gone",
+        ),
+        (
+            ["results", "--leaderboard", "b.json", "--salt", SALT, "--joined", "all"],
+            "end it in .html",
+        ),
+        (
+            ["results", "--leaderboard", "results/class.html", "--salt", SALT, "--joined", "all"],
+            "are one file",
+        ),
+        (["results", "--leaderboard", "b.html", "--salt", SALT], "hint: --joined FILE"),
+        (["results", "--html", "results/class.json"], "would be lost"),
+        (["results", "--html", "results/journal.jsonl"], "would be lost"),
+        (["results", "--html", "x/../results/students/a/report.json"], "would be lost"),
+        (["results", "--csv", "results/students"], "would be lost"),
+        (
+            [
+                "results",
+                "--leaderboard",
+                "b.html",
+                "--salt",
+                SALT,
+                "--html",
+                "./ids",
+                "--joined",
+                "ids",
+            ],
+            "would be lost",
+        ),
         (["results", "--joined", "x"], "goes with --leaderboard"),
         (["results", "--leaderboard", "b.html", "--salt", SALT, "--joined", "ids"], "'who'"),
     ],
@@ -183,7 +211,36 @@ def test_bad_usage_is_told_and_writes_nothing(tmp_path, monkeypatch, capsys, arg
     simulate(tmp_path / "results", 3, seed=5)
     (tmp_path / "ids").write_text("who\n")
     monkeypatch.chdir(tmp_path)
-    before = sorted(tmp_path.rglob("*"))
+    before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
     assert main(["class", *arguments]) == 2
     assert words in capsys.readouterr().err
-    assert sorted(tmp_path.rglob("*")) == before
+    assert {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")} == before
+
+
+@pytest.mark.parametrize("board", ["results/class.html", "results/journal.html"])
+def test_no_output_takes_the_place_of_the_results(tmp_path, monkeypatch, capsys, board):
+    """The board's JSON file would be RESULTS/class.json."""
+    simulate(tmp_path / "results", 3, seed=5)
+    monkeypatch.chdir(tmp_path)
+    own = (tmp_path / "results/class.json").read_bytes()
+    code = main(["class", "results", "--html", "c.html", "--leaderboard", board, "--salt", SALT,
+                 "--joined", "all"])  # fmt: skip
+    assert (tmp_path / "results/class.json").read_bytes() == own
+    lost = board.endswith("class.html")
+    assert code == (2 if lost else 0)
+    assert ("would be lost" in capsys.readouterr().err) == lost
+
+
+@pytest.mark.parametrize("arguments", [
+    ["export", "results", "--csv", "results/class.json"],
+    ["export", "results", "--long", "results/students/x.csv"],
+    ["regrade", "results", "new", "--json", "results/class.json"],
+    ["regrade", "results", "new", "--csv", "results/journal.jsonl"],
+])  # fmt: skip
+def test_nor_does_another_command_s(tmp_path, monkeypatch, capsys, arguments):
+    simulate(tmp_path / "results", 3, seed=5)
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
+    assert main(arguments) == 2
+    assert "would be lost" in capsys.readouterr().err
+    assert {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")} == before

@@ -21,10 +21,12 @@ from grader.classpage import (
     standing_text,
     write_student_pages,
 )
+from grader.commands.outputs import overwritten
 from grader.files import write_whole
 from grader.leaderboard import pseudonyms, write_leaderboard
 
 OK, USAGE = 0, 2
+EVERYBODY = "all"
 
 _EXAMPLES = """examples:
   grader class results/                                  results/class.html
@@ -61,8 +63,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                        "pseudonyms.csv in the folder of --csv")  # fmt: skip
     board.add_argument("--salt", metavar="SECRET", help="what makes the pseudonyms, or @FILE with "
                        "it; another salt makes others")  # fmt: skip
-    board.add_argument("--joined", type=Path, metavar="FILE",
-                       help="ids of those who agreed to it, one a line; default: all")  # fmt: skip
+    board.add_argument("--joined", metavar="FILE", help="ids of those who agreed to it, one a "
+                       f"line; or {EVERYBODY}, if everybody did")  # fmt: skip
     command.set_defaults(run=run)
 
 
@@ -127,6 +129,9 @@ def _check(options: argparse.Namespace, page: Path) -> None:
         raise ClassPageError(f"--csv {options.csv} is no folder")
     if bool(options.leaderboard) != bool(options.salt):
         raise ClassPageError("--leaderboard and --salt go together; hint: grader class --help")
+    if options.leaderboard and not options.joined:
+        raise ClassPageError("--leaderboard shows those who agreed to it; hint: --joined FILE with "
+                             f"their ids, or --joined {EVERYBODY}")  # fmt: skip
     if options.joined and not options.leaderboard:
         raise ClassPageError("--joined goes with --leaderboard")
     if options.leaderboard and options.leaderboard.suffix == ".json":
@@ -134,6 +139,21 @@ def _check(options: argparse.Namespace, page: Path) -> None:
                              "that name is made beside it; hint: end it in .html")  # fmt: skip
     if options.leaderboard and options.leaderboard.resolve() == page.resolve():
         raise ClassPageError(f"--leaderboard and the class page are one file, {page}")
+    if problem := overwritten(options.results, _outputs(options, page), _inputs(options)):
+        raise ClassPageError(problem)
+
+
+def _outputs(options: argparse.Namespace, page: Path) -> list[Path]:
+    board = options.leaderboard
+    tables = ("students.csv", "items.csv", "failures.csv", *(["pseudonyms.csv"] if board else []))
+    outputs = [page, *(options.csv / name for name in tables if options.csv)]
+    return [*outputs, board, board.with_suffix(".json")] if board else outputs
+
+
+def _inputs(options: argparse.Namespace) -> list[Path]:
+    salt, joined = options.salt or "", options.joined
+    files = [Path(salt[1:])] if salt.startswith("@") else []
+    return [*files, Path(joined)] if joined and joined != EVERYBODY else files
 
 
 def _salt(text: str | None) -> str:
@@ -146,10 +166,11 @@ def _salt(text: str | None) -> str:
         raise ClassPageError(f"--salt {text}: {error}") from error
 
 
-def _joined(path: Path | None, book: Classbook) -> set[str] | None:
-    """Ids of those who agreed; an id that nobody has is a mistake, which is told."""
-    if path is None:
+def _joined(name: str | None, book: Classbook) -> set[str] | None:
+    """Ids of those who agreed, None for all; an id that nobody has is a mistake, which is told."""
+    if name is None or name == EVERYBODY:
         return None
+    path = Path(name)
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -14,6 +14,7 @@ from rich.progress import track
 
 from grader.canvas import KEYS, Filled, fill
 from grader.classbook import ERROR, MISSING, PENDING, UNREADABLE, Entry, read_classbook
+from grader.commands.outputs import overwritten
 from grader.course import Course, load_course
 from grader.feedback import all_feedback, moodle_folder, write_feedback
 from grader.files import write_whole
@@ -126,7 +127,8 @@ def _moment(text: str) -> datetime:
 
 
 def _run(options: argparse.Namespace, console: Console) -> int:
-    problem = _unusable(options)
+    outputs = (options.csv, options.long, options.output, options.feedback)
+    problem = _unusable(options) or overwritten(options.results, outputs)
     if problem:
         print(f"grader: {problem}", file=sys.stderr)
         return USAGE

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from grader.batch import lock
 from grader.classbook import Classbook, read_classbook
+from grader.commands.outputs import overwritten
 from grader.files import write_whole
 from grader.gradebook import figure
 from grader.printable import printable
@@ -111,6 +112,10 @@ def review(
     if options.only and not options.accept:
         print("grader: --only goes with --accept", file=sys.stderr)
         return USAGE
+    for results in (old_results, new_results):
+        if problem := overwritten(results, (options.csv, options.json)):
+            print(f"grader: {problem}", file=sys.stderr)
+            return USAGE
     read_classbook(old_results)  # before a lock is left in a folder of something else
     with lock(old_results) if options.accept else nullcontext():
         return _review(read_classbook(old_results), read_classbook(new_results), options, console)

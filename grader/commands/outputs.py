@@ -1,0 +1,25 @@
+"""What a command may not write over: the results of a class themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+_OWN = ("class.json", "journal.jsonl")
+
+
+def overwritten(results: Path, outputs: Iterable[Path | None], read: Iterable[Path] = ()) -> str:
+    """Why one of the outputs can't be written there, for people; "" if all can.
+
+    `read` are further files that the command reads, which are no outputs either.
+    """
+    root = results.resolve()
+    kept = {root / name for name in _OWN} | {path.resolve() for path in read}
+    for output in filter(None, outputs):
+        place = output.resolve()
+        if place in kept or place.is_relative_to(root / "students"):
+            return (
+                f"{output} is a file of the results or one that is read, and would be lost; "
+                "hint: name another file"
+            )
+    return ""
