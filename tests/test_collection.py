@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import subprocess
+import tarfile
 import unicodedata
 
 import pytest
@@ -452,3 +453,12 @@ def test_names_with_underscores_and_dots_are_read(of):
     roster = [Person("1", "Dr. J. Q_Public"), Person("2", "X")]
     name = "Dr. J. Q_Public_4_assignsubmission_file_my_work_v2.zip"
     assert of({name: zipped(WORK)}, roster)["1"].source.endswith(name)
+
+
+def test_an_odd_extended_header_in_a_download_is_refused_before_tarfile_searches_it(of):
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, 3000
+    content = header.tobuf() + (b"7" * 3000).ljust(3072, b"\0") + bytes(1024)
+    (of.tmp_path / "download.tar").write_bytes(content)
+    with pytest.raises(CollectionError, match=r"damaged.*over 100 digits in a row.*hint:"):
+        of.collect(of.tmp_path / "download.tar")
