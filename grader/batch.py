@@ -230,8 +230,10 @@ class Running:
         return found
 
     def _load(self, entry: Entry) -> Submission:
-        pristine = skeleton(self.batch.course)
-        return load_submission(Path(entry.source), self.batch.rubric.files, pristine)
+        source, pristine = Path(entry.source), skeleton(self.batch.course)
+        if not source.exists():  # it was there when it was collected
+            raise FileNotFoundError(f"{source} is gone")
+        return load_submission(source, self.batch.rubric.files, pristine)
 
     def _stored(self, entry: Entry) -> Report | None:
         """The report that lies there; None for none, or a damaged one."""

@@ -223,6 +223,15 @@ def test_work_that_this_machine_cannot_read_costs_nothing(asked, here, monkeypat
     assert states(book)["s2"] == (GRADED, 3.0)
 
 
+def test_work_that_is_gone_after_it_was_collected_costs_nothing(asked, here, submissions):
+    with Running(asked) as running:
+        shutil.rmtree(submissions / "s3")
+        assert running.plan().failed == 1
+        found = {s.entry.student: s for s in running.book.standings()}
+    assert found["s3"].state == ERROR
+    assert "is gone" in found["s3"].problem
+
+
 @pytest.mark.parametrize("change", ["edit", "remove"])
 def test_work_that_changes_while_the_class_is_graded_is_told(asked, here, submissions, change):
     with Running(asked) as running:
