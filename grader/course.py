@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from grader.rubric import Rubric, RubricError, load_rubric
+from grader.rubric import RUBRICS, Rubric, RubricError, load_rubric
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -143,7 +143,9 @@ def rubric_of(course: Course, profile: str = "") -> Rubric:
 def _rubric_file(course: Course, profile: str) -> str:
     if not profile:
         return str(course.rubric)
-    return profile if profile.endswith(".toml") else str(course.rubric.parent / f"{profile}.toml")
+    if profile.endswith(".toml") or course.rubric.parent == RUBRICS:
+        return profile
+    return str(course.rubric.parent / f"{profile}.toml")
 
 
 def _digest(files: Collection[Path]) -> str:
