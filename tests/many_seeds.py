@@ -50,6 +50,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=200, help="for each of the two; default 200")
     parser.add_argument("--first", type=int, default=0, help="number of the first seed")
+    parser.add_argument("--profile", choices=list(RIGHT), help="one of the two alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--device", default="emulated", choices=["emulated", "cuda"])
     parser.add_argument("--data", type=Path, help="folder of MNIST")
@@ -59,8 +60,9 @@ def main() -> int:
     options = parser.parse_args()
     started, wrong, seconds = time.monotonic(), [], []
     graded: collections.Counter[str] = collections.Counter()
-    jobs = [(p, s) for s in range(options.first, options.first + options.seeds) for p in RIGHT]
-    for profile in RIGHT:  # builds the kit once
+    wanted = [options.profile] if options.profile else list(RIGHT)
+    jobs = [(p, s) for s in range(options.first, options.first + options.seeds) for p in wanted]
+    for profile in wanted:  # builds the kit once
         grade(RIGHT[profile], Options(load_rubric(profile), options.device, only=("build",)))
     console = Console(stderr=True)
     with Progress(console=console) as progress, ProcessPoolExecutor(options.jobs) as pool:
