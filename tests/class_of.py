@@ -98,11 +98,11 @@ def _edited(files: Files, mutant: catalogue.Mutant) -> Files:
 
 
 def _broken(files: Files, chance: random.Random) -> Files:
-    """A line with code is lost in one of the files."""
+    """A line that opens a block is lost in one of the files: nothing compiles or parses then."""
     name = chance.choice(catalogue.FILES)
     lines = files[name].split("\n")
-    ends = (";", "{", "}") if name.endswith(".cu") else (":", ")")
-    lost = chance.choice([n for n, line in enumerate(lines) if line.endswith(ends)])
+    end = "{" if name.endswith(".cu") else "):"
+    lost = chance.choice([n for n, line in enumerate(lines) if line.endswith(end)])
     return {**files, name: "\n".join(lines[:lost] + lines[lost + 1 :])}
 
 
