@@ -6,6 +6,7 @@ python tests/class_of.py FOLDER --students 300 --seed 1      submissions/ and cl
 from __future__ import annotations
 
 import argparse
+import ast
 import csv
 import io
 import random
@@ -98,12 +99,20 @@ def _edited(files: Files, mutant: catalogue.Mutant) -> Files:
 
 
 def _broken(files: Files, chance: random.Random) -> Files:
-    """A line that opens a block is lost in one of the files: nothing compiles or parses then."""
+    """One of the files does not parse: a line that opens a block is lost, or a bracket."""
     name = chance.choice(catalogue.FILES)
     lines = files[name].split("\n")
-    end = "{" if name.endswith(".cu") else "):"
-    lost = chance.choice([n for n, line in enumerate(lines) if line.endswith(end)])
-    return {**files, name: "\n".join(lines[:lost] + lines[lost + 1 :])}
+    if name.endswith(".cu"):
+        lost = chance.choice([n for n, line in enumerate(lines) if line.endswith("{")])
+        return {**files, name: "\n".join(lines[:lost] + lines[lost + 1 :])}
+    calls = [n for n, line in enumerate(lines) if line.endswith(")")]
+    for at in chance.sample(calls, len(calls)):
+        text = "\n".join([*lines[:at], lines[at][:-1], *lines[at + 1 :]])
+        try:
+            ast.parse(text)
+        except SyntaxError:
+            return {**files, name: text}
+    raise AssertionError(f"{name} has no call")
 
 
 def _pack(folder: Path, student: str, files: Files, chance: random.Random) -> None:
