@@ -56,7 +56,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, help="folder of MNIST")
     parser.add_argument("--no-training", action="store_true", help="leave MNIST out")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin nothing after so long")
-    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--json", type=Path, help="add the figures to that list of runs")
     options = parser.parse_args()
     started, wrong, seconds = time.monotonic(), [], []
     graded: collections.Counter[str] = collections.Counter()
@@ -94,7 +94,8 @@ def main() -> int:
     }
     print(json.dumps(figures, indent=1))
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+        runs = json.loads(options.json.read_text()) if options.json.exists() else []
+        options.json.write_text(json.dumps([*runs, figures], indent=1) + "\n")
     return 1 if wrong else 0
 
 
