@@ -152,9 +152,12 @@ def kernel_flags(cxx):
         return "-O3"
     macros = {line.split()[1] for line in done.stdout.splitlines() if line.count(" ") >= 1}
     flags = "-O3"
-    # GCC takes long for -O3, which has it sum up in memory (-floop-unroll-and-jam).
+    # GCC takes long for -O3, which has it sum up in memory (-floop-unroll-and-jam), and for -O2;
+    # these passes of theirs are what makes kernels fast (the second: expf over several threads,
+    # the third: tiles in shared memory).
     if "__GNUC__" in macros and "__clang__" not in macros:
-        flags = "-O2 -ftree-vectorize -fvect-cost-model=dynamic -fpeel-loops"
+        flags = "-O1 -ftree-vectorize -fexpensive-optimizations -ftree-vrp"
+        flags += " -fvect-cost-model=dynamic -fpeel-loops"
     return flags + (" -mavx2" if "__x86_64__" in macros and has_avx2() else "")
 
 
