@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
 from grader import __version__
-from grader.checks import CHECKS
+from grader.checks import CHECKS, Check
 from grader.formula import FormulaError, formula_html
 from grader.graphs import GraphError
 from grader.pictures import MEASURED, PICTURES, read_peak, reference_graph, size_text
@@ -56,8 +56,19 @@ class Chapter:
     headings: list[Heading]
 
 
-def render_markdown(path: Path, rubric: Rubric, parts: frozenset[int] | None = None) -> str:
+def render_markdown(
+    path: Path,
+    rubric: Rubric,
+    parts: frozenset[int] | None = None,
+    checks: Mapping[str, Check] = CHECKS,
+) -> str:
     """The chapter's Markdown, with what Jinja fills in.
+
+    Args:
+        path: of the chapter.
+        rubric: whose tasks and points they are.
+        parts: numbers of the parts that are told of; None: all.
+        checks: name in the rubric -> check, for its sentence.
 
     Raises:
         HandoutError: the template is wrong.
@@ -71,13 +82,15 @@ def render_markdown(path: Path, rubric: Rubric, parts: frozenset[int] | None = N
     )
     environment.filters.update(number=lambda value: f"{value:g}", size=size_text)
     try:
-        return environment.get_template(path.name).render(**_facts(rubric, parts))
+        return environment.get_template(path.name).render(**_facts(rubric, parts, checks))
     except (TemplateError, GraphError) as error:
         line = f":{error.lineno}" if hasattr(error, "lineno") else ""
         raise HandoutError(f"{path}{line}: {error}") from error
 
 
-def _facts(rubric: Rubric, parts: frozenset[int] | None) -> dict[str, Any]:
+def _facts(
+    rubric: Rubric, parts: frozenset[int] | None, checks: Mapping[str, Check]
+) -> dict[str, Any]:
     """What chapters may use; nothing of it is typed by hand. Of hidden checks students get the
     number and the points alone."""
     wanted = [p for p in rubric.parts if parts is None or p in parts]
@@ -95,7 +108,7 @@ def _facts(rubric: Rubric, parts: frozenset[int] | None) -> dict[str, Any]:
         "kernel": _kernel,
         "peak": read_peak(),
         "graph": reference_graph,
-        "sentence": _sentence,
+        "sentence": lambda check: _sentence(checks, check),
     }
 
 
@@ -111,9 +124,9 @@ def tasks_of(rubric: Rubric, part: int) -> list[str]:
     return sorted(tasks, key=lambda task: int(task.partition(".")[2]))
 
 
-def _sentence(check: str) -> str:
+def _sentence(checks: Mapping[str, Check], check: str) -> str:
     """What a check says of itself, on one line; "" for the build."""
-    said = (CHECKS[check].__doc__ or "") if check in CHECKS else ""
+    said = (checks[check].__doc__ or "") if check in checks else ""
     return " ".join(said.split())
 
 

@@ -30,7 +30,7 @@ ALL = 0
 
 _KEYS = {
     "course": {"name", "term", "contact"},
-    "assignment": {"title", "rubric", "solution", "skeleton", "parts", "checks"},
+    "assignment": {"title", "rubric", "solution", "skeleton", "parts", "checks", "handout"},
 }
 
 
@@ -52,6 +52,7 @@ class Course:
         parts: numbers of the parts whose holes are stripped; all of the rubric if empty.
         checks: Python files with checks beside the kit's. They are the instructor's own, and run
             in the grader itself.
+        handout: the folder with the chapters of the students' handout; None: there is none.
         due: number of a part, or ALL -> when it is due, with an offset from UTC.
         late: the late policy, as it stands in the file.
     """
@@ -66,6 +67,7 @@ class Course:
     contact: str = ""
     parts: tuple[int, ...] = ()
     checks: tuple[Path, ...] = ()
+    handout: Path | None = None
     due: Mapping[int, datetime] = field(default_factory=dict)
     late: Mapping[str, Any] = field(default_factory=dict)
 
@@ -177,6 +179,7 @@ def _parse(path: Path, raw: dict[str, Any]) -> Course:
         skeleton=path.parent / _text(assignment, "skeleton"),
         parts=tuple(_part(number) for number in _list(assignment, "parts")),
         checks=tuple(path.parent / _name(name) for name in _list(assignment, "checks")),
+        handout=path.parent / _text(assignment, "handout") if "handout" in assignment else None,
         due=_due(raw.get("due", {})),
         late=_table({"late": {}, **raw}, "late"),
     )

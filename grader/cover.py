@@ -40,7 +40,7 @@ def cover_of(course: Course, rubric: Rubric, parts: Collection[int] | None = Non
         "names": {task: rubric.tasks[task] for task in tasks},
         "points": {task: _plain(rubric.points_of(task)) for task in tasks},
     }
-    return Cover(f"{_heading(course)}\n\n{_table(course, rubric, shown)}", facts)
+    return Cover(f"{heading(course)}\n\n{_table(course, rubric, shown)}", facts)
 
 
 def _part(task: str) -> int:
@@ -51,8 +51,8 @@ def _plain(points: float) -> float:
     return int(points) if points == int(points) else points
 
 
-def _heading(course: Course) -> str:
-    """One line: `*Deep learning systems, Autumn 2026. Questions: ...*`"""
+def heading(course: Course) -> str:
+    """One line: `Deep learning systems, Autumn 2026. Questions: ...`"""
     line = ", ".join(filter(None, (course.name, course.term)))
     return f"{line}. Questions: {course.contact}" if course.contact else f"{line}."
 

@@ -7,7 +7,8 @@ are documents of their own, so that the one which is handed out has nothing of t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,14 @@ from markupsafe import Markup
 from grader import __version__
 from grader.build import KIT
 from grader.chapters import HandoutError, render_markdown, to_chapter
+from grader.checks import CHECKS, Check, checks_of
+from grader.course import Course
+from grader.cover import heading, moment
 from grader.drawing import PAPER, rules, with_style
+from grader.files import write_whole
 from grader.html import templates
 from grader.rubric import Rubric
 
-CHAPTERS = KIT / "handout" / "chapters"
 GUIDE = KIT / "handout" / "guide"
 _NAME = re.compile(r"\d\d-(?:part-(?P<part>\d+)-)?[a-z0-9-]+\.md\.j2")
 #: Colours on a dark screen; PAPER has those of a light one.
@@ -39,30 +43,64 @@ class Document:
         folder: of the chapters.
         stem: of the files' names.
         title, subtitle: of the document.
+        lines: what stands below them: the course, and when what is due.
         parts: numbers of the parts whose chapters are in; None: all.
+        checks: name in the rubric -> check, for its sentence.
     """
 
     folder: Path
     stem: str
     title: str
     subtitle: str
+    lines: tuple[str, ...] = ()
     parts: frozenset[int] | None = None
+    checks: Mapping[str, Check] = field(default_factory=lambda: CHECKS)
 
 
 def student_document(
-    rubric: Rubric, parts: frozenset[int] | None = None, folder: Path = CHAPTERS
+    course: Course,
+    rubric: Rubric,
+    parts: frozenset[int] | None = None,
+    folder: Path | None = None,
 ) -> Document:
-    """What students get, of all parts or of some, from the chapters in `folder`."""
-    wanted = [p for p in rubric.parts if parts is None or p in parts]
-    words = ", ".join(f"part {number}: {rubric.parts[number]}" for number in wanted)
-    stem = "handout" if parts is None else f"handout-part-{'-'.join(map(str, sorted(parts)))}"
+    """What students get: the parts that the course releases, or `parts`.
+
+    Args:
+        course: whose names, dates and chapters they are.
+        rubric: its points.
+        parts: numbers of parts; the files are named after them then.
+        folder: other chapters than the course's.
+
+    Raises:
+        HandoutError: the course has no chapters.
+        CourseError: a file with its checks can't be loaded.
+    """
+    folder = folder or course.handout
+    if folder is None:
+        raise HandoutError(
+            f'{course.path} names no handout; hint: handout = "handout" in [assignment], '
+            "a folder with chapters"
+        )
+    shown = sorted(parts or set(course.released(rubric)) & set(rubric.parts))
+    words = ", ".join(f"part {number}: {rubric.parts[number]}" for number in shown)
+    stem = "handout" if parts is None else f"handout-part-{'-'.join(map(str, shown))}"
     subtitle = f"Handout. {words[:1].upper()}{words[1:]}."
-    return Document(folder, stem, rubric.title, subtitle, parts)
+    lines = (heading(course), *_dates(course, shown))
+    checks = checks_of(course)
+    return Document(folder, stem, course.title, subtitle, lines, frozenset(shown), checks)
 
 
-def guide_document(rubric: Rubric) -> Document:
+def _dates(course: Course, parts: list[int]) -> list[str]:
+    """When each part is due; one line if all are due at once."""
+    due = {part: moment(course.due_of(part)) for part in parts}
+    if len(set(due.values())) == 1 and due[parts[0]]:
+        return [f"Due: {due[parts[0]]}."]
+    return [f"Part {part} is due: {when}." for part, when in due.items() if when]
+
+
+def guide_document(course: Course) -> Document:
     """What instructors get; not for students, though it holds no secret."""
-    return Document(GUIDE, "instructors-guide", "Instructor's guide", f"For: {rubric.title}.")
+    return Document(GUIDE, "instructors-guide", "Instructor's guide", f"For: {course.title}.")
 
 
 def chapter_files(
@@ -94,13 +132,14 @@ def to_html(document: Document, rubric: Rubric, paper: bool = False) -> str:
     """
     style = with_style if paper else _as_it_is
     chapters = [
-        to_chapter(path.name, part, render_markdown(path, rubric, document.parts), style)
+        to_chapter(path.name, part, _markdown(path, rubric, document), style)
         for path, part in chapter_files(document.folder, document.parts)
     ]
     template = templates().get_template("handout.html.j2")
     return template.render(
         title=document.title,
         subtitle=document.subtitle,
+        lines=document.lines,
         version=__version__,
         chapters=chapters,
         paper=paper,
@@ -108,6 +147,10 @@ def to_html(document: Document, rubric: Rubric, paper: bool = False) -> str:
         dark=DARK,
         drawn=Markup(rules({name: f"var(--{name})" for name in PAPER}, "svg ")),
     )
+
+
+def _markdown(path: Path, rubric: Rubric, document: Document) -> str:
+    return render_markdown(path, rubric, document.parts, document.checks)
 
 
 def _as_it_is(svg: str) -> str:
@@ -130,6 +173,24 @@ def to_pdf(document: Document, rubric: Rubric) -> bytes:
         raise HandoutError(f"weasyprint does not find Pango: {error}; {hint}") from error
     page = weasyprint.HTML(string=to_html(document, rubric, paper=True), url_fetcher=_no_request)
     return bytes(page.write_pdf())
+
+
+def write_document(
+    document: Document, rubric: Rubric, folder: Path, html: bool = True, pdf: bool = True
+) -> list[Path]:
+    """Writes the document to a folder, each file whole; returns the files.
+
+    Raises:
+        HandoutError: see to_html and to_pdf; what was written before stays.
+    """
+    made: list[Path] = []
+    if html:
+        made.append(folder / f"{document.stem}.html")
+        write_whole(made[-1], to_html(document, rubric))
+    if pdf:
+        made.append(folder / f"{document.stem}.pdf")
+        write_whole(made[-1], to_pdf(document, rubric))
+    return made
 
 
 def _no_request(url: str, *arguments: Any, **options: Any) -> Any:

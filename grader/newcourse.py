@@ -31,6 +31,7 @@ _NEW = {
     "checks.py": "grading/checks.py",
     "readme.md": "README.md",
     "student.md": "solution/README.md",
+    "chapter.md": "handout/10-what-to-build.md.j2",
     "gpu_op.cu": "solution/src/gpu_op.cu",
     "numpy_op.py": "solution/python/dlsys/numpy_op.py",
     "test_gpu_op.py": "solution/tests/test_gpu_op.py",

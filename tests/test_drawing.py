@@ -6,18 +6,17 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.chapters import render_markdown
+from grader.course import kit_course
 from grader.drawing import Drawing, layered, with_style
 from grader.formula import FormulaError, formula_html
 from grader.graphs import GraphError, read_graph
-from grader.handout import (
-    CHAPTERS,
-    chapter_files,
-)  # fmt: skip
+from grader.handout import chapter_files
 from grader.layouts import BLOCK, COLUMNS, ROWS, SIDE, SUMMED, THREAD, reduction_steps
 from grader.pictures import PICTURES, read_peak, read_points, reference_graph, size_text
 from grader.rubric import load_rubric
 
 RUBRIC = load_rubric("default")
+CHAPTERS = kit_course().handout
 
 
 def words(markup):

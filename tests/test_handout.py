@@ -14,7 +14,8 @@ from grader import release
 from grader.build import tree_files
 from grader.chapters import render_markdown
 from grader.checks import CHECKS
-from grader.handout import CHAPTERS, GUIDE, chapter_files
+from grader.course import kit_course
+from grader.handout import GUIDE, chapter_files
 from grader.isolation import LEVELS
 from grader.lateness import apply, late_policy
 from grader.rubric import NEVER, load_rubric
@@ -26,6 +27,7 @@ else:
     import tomli as tomllib
 
 RUBRIC = load_rubric("default")
+CHAPTERS = kit_course().handout
 
 
 def chapters(folder):

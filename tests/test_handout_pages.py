@@ -10,6 +10,8 @@ import pytest
 from grader import cli, handout
 from grader.build import KIT
 from grader.chapters import HandoutError, render_markdown, to_chapter
+from grader.course import kit_course, load_course, rubric_of
+from grader.cover import PLACE
 from grader.handout import (
     Document,
     chapter_files,
@@ -22,6 +24,7 @@ from grader.pictures import PICTURES
 from grader.rubric import load_rubric
 
 RUBRIC = load_rubric("default")
+KIT_COURSE = kit_course()
 
 
 def words(markup):
@@ -119,7 +122,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page():
-    return to_html(student_document(RUBRIC), RUBRIC)
+    return to_html(student_document(KIT_COURSE, RUBRIC), RUBRIC)
 
 
 def test_the_page_needs_nothing_and_its_contents_lead_somewhere(page):
@@ -137,17 +140,17 @@ def test_the_page_needs_nothing_and_its_contents_lead_somewhere(page):
 
 
 def test_a_part_alone_has_no_chapter_of_another():
-    text = to_html(student_document(RUBRIC, frozenset({2})), RUBRIC)
+    text = to_html(student_document(KIT_COURSE, RUBRIC, frozenset({2})), RUBRIC)
     assert "Task 2.10" in text
     assert "Task 1.3" not in text
     assert "Part 1" not in re.sub("(?s)<svg.*?</svg>", "", text).split("How to read a report")[0]
 
 
 def test_the_students_page_has_nothing_of_the_guide(page):
-    guide = to_html(guide_document(RUBRIC), RUBRIC)
+    guide = to_html(guide_document(KIT_COURSE), RUBRIC)
     titles = re.findall(r"<h1[^>]*>(.*?)</h1>", guide)
     assert titles and all(title not in page for title in titles)
-    assert student_document(RUBRIC).stem != guide_document(RUBRIC).stem
+    assert student_document(KIT_COURSE, RUBRIC).stem != guide_document(KIT_COURSE).stem
 
 
 def small(tmp_path, text):
@@ -176,13 +179,16 @@ def test_the_pdf_has_pages_contents_and_breaks_long_code(tmp_path):
     assert "K rows, N columns" in pages[2]
 
 
-@pytest.mark.parametrize("make", [student_document, guide_document])
-def test_the_contents_of_the_pdf_are_right_and_no_heading_is_last_on_a_page(make, tmp_path):
+@pytest.mark.parametrize(
+    "document", [student_document(KIT_COURSE, RUBRIC), guide_document(KIT_COURSE)],
+    ids=lambda document: document.stem,
+)  # fmt: skip
+def test_the_contents_of_the_pdf_are_right_and_no_heading_is_last_on_a_page(document, tmp_path):
     pytest.importorskip("weasyprint", exc_type=OSError)
     if shutil.which("pdftotext") is None:
         pytest.skip("no pdftotext here; hint: apt-get install poppler-utils")
     path = tmp_path / "a.pdf"
-    path.write_bytes(to_pdf(make(RUBRIC), RUBRIC))
+    path.write_bytes(to_pdf(document, RUBRIC))
     shown = subprocess.run(["pdftotext", "-layout", str(path), "-"], capture_output=True, text=True)
     pages = [[words(line) for line in page.splitlines() if line.strip()]
              for page in shown.stdout.split("\f")[:-1]]  # fmt: skip
@@ -228,19 +234,86 @@ def test_the_command_writes_the_page_alone(tmp_path, capsys):
     assert "handout-part-1.html" in capsys.readouterr().out
 
 
-def test_an_assignment_of_ones_own_has_chapters_of_its_own(tmp_path):
-    folder, rubric = tmp_path / "chapters", tmp_path / "rubric.toml"
-    folder.mkdir()
-    (folder / "10-part-1-scale.md.j2").write_text("# Scale\n\n{{ points(1) | number }} points")
-    rubric.write_text(
-        'title = "Mine"\ndescription = ""\nfiles = ["a.cu"]\nsizes = "thorough"\n'
-        '[parts]\n1 = "one"\n[tasks]\n"1.1" = "scale"\n'
-        '[[check]]\nname = "scale"\ntask = "1.1"\npoints = 7\n'
+OWN_RUBRIC = """title = "Mine"
+description = ""
+files = ["a.cu"]
+sizes = "thorough"
+[parts]
+1 = "one"
+2 = "two"
+[tasks]
+"1.1" = "scale"
+[[check]]
+name = "scale"
+task = "1.1"
+points = 7
+"""
+OWN_CHECK = """def scale(ctx):
+    \"\"\"scale multiplies by a number\"\"\"
+
+
+CHECKS = {"scale": scale}
+"""
+
+
+def own_course(folder, more='handout = "chapters"', due=""):
+    """A course with a check and a chapter of its own, of which part 1 is released."""
+    (folder / "chapters").mkdir()
+    (folder / "chapters/10-part-1-scale.md.j2").write_text(
+        "# Scale\n\n{{ points(1) | number }} points: {{ sentence('scale') }}"
     )
-    made = tmp_path / "out"
-    assert run("--html", "--chapters", folder, "--profile", rubric, "--output", made) == 0
-    text = (made / "handout.html").read_text()
-    assert "<title>Mine</title>" in text and "7 points" in text and "autodiff" not in text
+    (folder / "chapters/20-part-2-more.md.j2").write_text("# Not yet\n")
+    (folder / "rubric.toml").write_text(OWN_RUBRIC)
+    (folder / "mine.py").write_text(OWN_CHECK)
+    (folder / "course.toml").write_text(
+        '[course]\nname = "GPUs"\nterm = "Spring"\ncontact = "a|b & c"\n[assignment]\n'
+        'title = "My <kernels>"\nrubric = "rubric.toml"\nsolution = "solution"\nparts = [1]\n'
+        f'skeleton = "assignment"\nchecks = ["mine.py"]\n{more}\n[due]\n{due}\n'
+    )
+    return folder / "course.toml"
+
+
+def test_a_course_of_ones_own_has_its_chapters_names_and_checks(tmp_path):
+    path = own_course(tmp_path, due="all = 2026-10-26T23:59:00+01:00")
+    assert run("--html", "--course", path, "--output", tmp_path / "out") == 0
+    text = (tmp_path / "out/handout.html").read_text()
+    assert "<title>My &lt;kernels&gt;</title>" in text
+    assert "7 points: scale multiplies by a number" in text
+    assert "GPUs, Spring. Questions: a|b &amp; c" in text
+    assert "Due: 2026-10-26 23:59, UTC+01:00." in text
+    assert "Not yet" not in text and "autodiff" not in text
+
+
+def test_dates_of_their_own_stand_with_their_parts(tmp_path):
+    course = load_course(own_course(tmp_path, due="2 = 2026-10-05T23:59:00+02:00"))
+    rubric = rubric_of(course)
+    document = student_document(course, rubric, frozenset(rubric.parts))
+    assert document.lines[1:] == ("Part 2 is due: 2026-10-05 23:59, UTC+02:00.",)
+    assert student_document(course, rubric).lines[1:] == ()
+
+
+def test_a_course_without_chapters_is_told_where_to_name_them(tmp_path, capsys):
+    assert run("--course", own_course(tmp_path, more="")) == 3
+    assert 'hint: handout = "handout" in [assignment]' in capsys.readouterr().err
+
+
+def test_a_release_makes_the_handout_of_its_parts(tmp_path, capsys):
+    pytest.importorskip("weasyprint", exc_type=OSError)
+    path, out = own_course(tmp_path), tmp_path / "out"
+    (tmp_path / "solution").mkdir()
+    (tmp_path / "solution/README.md").write_text(f"# Mine\n\n{PLACE}\n")
+    (tmp_path / "solution/a.cu").write_text(
+        "// BEGIN SOLUTION 1.1\nint f() { return 42; }\n// END SOLUTION\n"
+    )
+    assert cli.main(["release", "--course", str(path), "--handout", str(out)]) == 0
+    assert sorted(file.name for file in out.iterdir()) == ["handout.html", "handout.pdf"]
+    assert "handout.pdf" in capsys.readouterr().out
+    words = ["release", "--course", str(path), "--handout"]
+    assert cli.main([*words, str(out), "--check"]) == 2
+    assert cli.main([*words, str(tmp_path / "mine.py")]) == 2
+    path.write_text(path.read_text().replace('handout = "chapters"', ""))
+    assert cli.main([*words, str(out)]) == 1
+    assert "names no handout" in capsys.readouterr().out
 
 
 def test_the_guide_is_a_file_of_its_own(tmp_path):
@@ -267,7 +340,7 @@ def test_a_handout_that_can_not_be_made_is_the_machines_fault(tmp_path, monkeypa
     def fail(*arguments):
         raise HandoutError("weasyprint is missing; hint: x")
 
-    monkeypatch.setattr("grader.commands.handout.to_pdf", fail)
+    monkeypatch.setattr("grader.handout.to_pdf", fail)
     assert run("--pdf", "--output", tmp_path / "out") == 3
     assert "hint: x" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

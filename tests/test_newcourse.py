@@ -127,6 +127,15 @@ def test_it_is_packed_after_a_self_check_that_really_grades_both(folder, course,
     assert told == ["skeleton"] * 3 + ["solution"] * 3
 
 
+def test_its_handout_has_its_tasks_and_what_is_checked(folder, tmp_path):
+    arguments = ["--course", str(folder / "course.toml"), "--html", "--output", str(tmp_path)]
+    assert cli.main(["handout", *arguments]) == cli.OK
+    text = (tmp_path / "handout.html").read_text()
+    assert "<title>Two kernels</title>" in text and "{{" not in text
+    assert "You write 2 kernels" in text and "<td>subtract</td>" in text
+    assert "subtract takes one array from another of its shape" in text
+
+
 def test_the_tests_that_students_run_pass_on_the_solution(course, tmp_path):
     work = tmp_path / "work"
     shutil.copytree(prebuilt("emulated", source=course.skeleton), work)

@@ -445,6 +445,7 @@ def test_the_command_refuses_what_it_cannot_use(tmp_path, capsys):
         "holds no folder and no archive": [str(tmp_path / "empty")],
         "too few": [str(tmp_path / "one")],
         "is a folder": [str(tmp_path / "one"), "--html", str(tmp_path)],
+        "would be lost": [str(tmp_path / "one"), "--csv", str(tmp_path / "one/class.json")],
         "no rubric": [str(tmp_path / "one"), "--profile", "other"],
     }
     for words, arguments in cases.items():

@@ -10,16 +10,17 @@ from rich.console import Console
 
 from grader.build import KIT
 from grader.chapters import HandoutError
-from grader.files import write_whole
-from grader.handout import CHAPTERS, Document, guide_document, student_document, to_html, to_pdf
-from grader.rubric import Rubric, load_rubric, profiles
+from grader.commands.options import PROFILE_HELP, add_course, chosen_course
+from grader.course import Course, rubric_of
+from grader.handout import Document, guide_document, student_document, write_document
+from grader.rubric import Rubric
 
 _EXAMPLES = """examples:
   grader handout                       handout.html and handout.pdf, in build/handout/
   grader handout --html --output web/  the page alone
   grader handout --part 2              what belongs to part 2, and what belongs to every part
   grader handout --guide               the instructor's guide, in files of its own
-  grader handout --chapters my-course/handout --profile my-course/grading/rubric.toml
+  grader handout --course my-course/course.toml --output my-course/build
 
 The PDF needs the extra `handout` and the system's Pango:
   apt-get install libpango-1.0-0 libpangoft2-1.0-0
@@ -40,28 +41,29 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--html", action="store_true", help="only the page")
     command.add_argument("--pdf", action="store_true", help="only the PDF; with --html both")
     command.add_argument("--part", type=int, action="append", metavar="N",
-                         help="only this part; may be repeated; default: all")  # fmt: skip
+                         help="only this part; default: the parts of the course")  # fmt: skip
     command.add_argument("--guide", action="store_true", help="the instructor's guide instead")
+    add_course(command)
     command.add_argument("--chapters", type=Path, metavar="FOLDER",
-                         help="chapters of an assignment of your own")  # fmt: skip
-    command.add_argument(
-        "--profile",
-        default="default",
-        help=f"rubric: {', '.join(profiles())}, or a path that ends in .toml",
-    )
+                         help="other chapters than the course's")  # fmt: skip
+    command.add_argument("--profile", default="", help=PROFILE_HELP)
     command.set_defaults(run=_handout)
 
 
 def _handout(options: argparse.Namespace, console: Console) -> int:
-    rubric = load_rubric(options.profile)
+    course = chosen_course(options)
+    rubric = rubric_of(course, options.profile)
     problem = _unusable(options, rubric)
     if problem:
         print(f"grader: {problem}", file=sys.stderr)
         return 2
-    document = _document(options, rubric)
     both = options.html == options.pdf
     try:
-        written = _write(document, rubric, options, both, console)
+        document = _document(options, course, rubric)
+        with console.status("drawing"):
+            written = write_document(
+                document, rubric, options.output, both or options.html, both or options.pdf
+            )
     except HandoutError as error:
         print(f"grader: {error}", file=sys.stderr)
         return 3
@@ -70,11 +72,11 @@ def _handout(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _document(options: argparse.Namespace, rubric: Rubric) -> Document:
+def _document(options: argparse.Namespace, course: Course, rubric: Rubric) -> Document:
     if options.guide:
-        return guide_document(rubric)
+        return guide_document(course)
     parts = frozenset(options.part) if options.part else None
-    return student_document(rubric, parts, options.chapters or CHAPTERS)
+    return student_document(course, rubric, parts, options.chapters)
 
 
 def _unusable(options: argparse.Namespace, rubric: Rubric) -> str:
@@ -89,18 +91,3 @@ def _unusable(options: argparse.Namespace, rubric: Rubric) -> str:
     if options.output.exists() and not options.output.is_dir():
         return f"--output {options.output} is no folder"
     return ""
-
-
-def _write(
-    document: Document, rubric: Rubric, options: argparse.Namespace, both: bool, console: Console
-) -> list[Path]:
-    """The files, each written whole."""
-    written = []
-    with console.status("drawing"):
-        if both or options.html:
-            written.append(options.output / f"{document.stem}.html")
-            write_whole(written[-1], to_html(document, rubric))
-        if both or options.pdf:
-            written.append(options.output / f"{document.stem}.pdf")
-            write_whole(written[-1], to_pdf(document, rubric))
-    return written

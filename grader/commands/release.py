@@ -13,10 +13,12 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from grader.chapters import HandoutError
 from grader.commands.options import add_course, chosen_course
 from grader.course import Course, rubric_of
 from grader.cover import Cover, cover_of
 from grader.files import write_whole
+from grader.handout import student_document, write_document
 from grader.leftovers import leftovers
 from grader.proof import prove, with_skeleton
 from grader.release import pack, release, stale
@@ -31,6 +33,8 @@ _EXAMPLES = """examples:
   grader release --check                      say whether it is fresh
   grader release --part 2 --output classic/   holes in part 2 alone, part 1 solved
   grader release --archive dlsys.tar.gz       one file to hand out, after the self-check
+  grader release --archive dlsys.tar.gz --handout web/
+                                              and handout.html and handout.pdf to go with it
   grader release --check --verify             the self-check of what lies there
   grader release --course my/course.toml
 
@@ -68,6 +72,8 @@ def add(commands: Any) -> None:
                          help="write nothing; say whether what lies there is fresh")  # fmt: skip
     command.add_argument("--archive", type=Path, metavar="FILE.tar.gz",
                          help="pack it too; the same release makes the same bytes")  # fmt: skip
+    command.add_argument("--handout", type=Path, metavar="FOLDER",
+                         help="make the handout of these parts too, as HTML and PDF")  # fmt: skip
     command.add_argument("--verify", action=argparse.BooleanOptionalAction, default=None,
                          help="the self-check; default: when an archive is made")  # fmt: skip
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
@@ -90,11 +96,12 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         problems += _verify(job, options.data, console)
     if options.archive and not problems:
         problems += _archive(job, options.archive, verify, console)
+    if problems and options.archive:
+        problems.append("no archive was written; hint: --no-verify writes it all the same")
+    if options.handout:
+        problems += _handout(job, options.handout, console)
     for line in problems:
         console.print(line, highlight=False, markup=False)
-    if problems and options.archive:
-        console.print("no archive was written; hint: --no-verify writes it all the same",
-                      highlight=False, markup=False)  # fmt: skip
     return _FELL_SHORT if problems else _OK
 
 
@@ -106,6 +113,10 @@ def _unusable(options: argparse.Namespace, parts: frozenset[int], rubric: Rubric
         return f"there is no part {unknown[0]}; hint: one of {known}"
     if options.data and not options.data.is_dir():
         return f"--data {options.data} is no folder"
+    if options.handout and options.handout.exists() and not options.handout.is_dir():
+        return f"--handout {options.handout} is no folder"
+    if options.handout and options.check:
+        return "--check writes nothing, --handout does; hint: leave one of them out"
     if options.archive and options.check:
         return "--check writes nothing, --archive does; hint: leave one of them out"
     if options.archive and not options.archive.name.endswith(_SUFFIXES):
@@ -162,3 +173,17 @@ def _archive(job: _Job, target: Path, verify: bool, console: Console) -> list[st
         write_whole(target, content)
         console.print(f"{len(content):,} bytes in {target}", highlight=False, markup=False)
     return found
+
+
+def _handout(job: _Job, folder: Path, console: Console) -> list[str]:
+    """Writes the handout of the parts."""
+    usual = job.parts == frozenset(job.course.released(job.rubric))
+    try:
+        document = student_document(job.course, job.rubric, None if usual else job.parts)
+        with console.status("drawing the handout"):
+            files = write_document(document, job.rubric, folder)
+    except HandoutError as error:
+        return [str(error)]
+    for path in files:
+        console.print(str(path), highlight=False, markup=False)
+    return []

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from grader.commands.options import PROFILE_HELP, add_course, chosen_course
+from grader.commands.outputs import overwritten
 from grader.course import rubric_of
 from grader.files import write_whole
 from grader.fingerprint import SimilarityError
@@ -82,10 +83,7 @@ def _percent(text: str) -> float:
 
 
 def _run(options: argparse.Namespace, console: Console) -> int:
-    problem = next(
-        (f"--{name} {path} is a folder" for name in ("html", "json", "csv")
-         if (path := getattr(options, name)) and path.is_dir()), ""
-    )  # fmt: skip
+    problem = _unusable(options)
     if problem:
         print(f"grader: {printable(problem)}", file=sys.stderr)
         return 2
@@ -100,6 +98,18 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     _write(options, result)
     _show(console, result, options)
     return 0
+
+
+def _unusable(options: argparse.Namespace) -> str:
+    """What is wrong with the files that are to be written, or ""."""
+    outputs = {name: getattr(options, name) for name in ("html", "json", "csv")}
+    for name, path in outputs.items():
+        if path and path.is_dir():
+            return f"--{name} {path} is a folder"
+    problems = (
+        overwritten(folder, outputs.values()) for folder in (*options.folders, *options.earlier)
+    )
+    return next(filter(None, problems), "")
 
 
 @contextmanager
