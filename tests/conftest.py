@@ -1,10 +1,13 @@
-"""Children over a small tree of one module, for the tests of what drives a student's code."""
+"""Children over a small tree of one module, and a class in all states."""
 
+import shutil
 import sys
 from contextlib import contextmanager
 
 import pytest
 
+from class_states import class_in_all_states
+from grader.classbook import read_classbook
 from grader.remote import Remote
 from grader.sandbox import Limits
 
@@ -44,3 +47,16 @@ def failure(student):
         return caught.value
 
     return provoke
+
+
+@pytest.fixture(scope="session")
+def all_states(tmp_path_factory):
+    """Results of a class with one student at least in each state there is. Tests take a copy."""
+    return class_in_all_states(tmp_path_factory.mktemp("class"))
+
+
+@pytest.fixture
+def book(all_states, tmp_path):
+    """A copy of that class, for one test."""
+    shutil.copytree(all_states, tmp_path / "results")
+    return read_classbook(tmp_path / "results")
