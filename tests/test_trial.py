@@ -1,6 +1,7 @@
 """The cases of the kernels tell right from nearly right, and a trial sees what a kernel leaves."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from grader.checks import CHECKS, Context, Failure, kernels, training
 from grader.checks.compare import verify
 from grader.checks.device import Device, Guarded
 from grader.checks.mnist import COMPARED_STEPS, _compare, initial_parameters
+from grader.checks.trial import _Trial
 from grader.rubric import load_rubric
 
 PUBLISHED = {
@@ -54,6 +56,13 @@ def accepts(got, expected, bound):
     except Failure:
         return False
     return True
+
+
+def trial_of(check, seed="1"):
+    """The first trial of a check, over a device that is not there."""
+    context = Context(Path(), load_rubric("default"), "emulated", seed, check, 1)
+    case = next(CHECKS[check].__wrapped__(context))
+    return _Trial(context, SimpleNamespace(remote=NoDevice()), case)
 
 
 @pytest.mark.parametrize("kind", ["half", "tf32"])
@@ -169,6 +178,22 @@ class NoDevice:
 
     def __getitem__(self, key):
         return self
+
+
+@pytest.mark.parametrize("check", ["relu", "relu_gradient", "matrix_multiply", "softmax"])
+def test_a_change_of_one_element_shows_in_the_output(check):
+    for seed in range(20):
+        trial = trial_of(check, str(seed))
+        first, former = trial.expected, trial.values
+        assert trial._change_one()
+        assert not accepts(first, trial.expected, trial.bound)
+        assert sum((former[n] != v).sum() for n, v in trial.values.items()) == 1
+        for arg, letter in zip(trial.args, trial.letters, strict=True):
+            assert letter == "" or np.array_equal(arg, trial.values[letter])
+
+
+def test_where_no_element_shows_in_the_output_all_is_drawn_anew():
+    assert not trial_of("array_set")._change_one()
 
 
 @pytest.fixture
