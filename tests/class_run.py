@@ -1,10 +1,12 @@
 """Grades a simulated class, kills the run on the way, and holds the results against the class.
 
 python tests/class_run.py FOLDER --students 300 --device emulated --json handout/class.json
+python tests/class_run.py OTHER --workers 2 --device emulated --against FOLDER/results
 
-Options that it has not itself go to `grader batch`. Prints submissions an hour, the cost of a
-submission from the first to the last, and the memory of the parent; exit code 1 if a result was
-lost, made twice or is not what the work deserves.
+With --workers a Dask cluster grades, and its workers are killed instead of the run. Options that it
+has not itself go to `grader batch`. Prints submissions an hour, the cost of a submission from the
+first to the last, and the memory of the parent; exit code 1 if a result was lost, made twice or is
+not what the work deserves.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ KIT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(KIT), str(KIT / "tests")]
 
 from class_of import make_class  # noqa: E402
+from dask_cluster import Cluster  # noqa: E402
 from grader.classbook import GRADED, MISSING, UNREADABLE, Standing, read_classbook  # noqa: E402
 
 _GROUPS = 6
@@ -80,6 +83,25 @@ def grade(words: list[str], results: Path, kills: list[int]) -> list[Run]:
     return runs
 
 
+def grade_on_cluster(words: list[str], results: Path, kills: list[int], workers: int) -> list[Run]:
+    """Runs the batch once on a Dask cluster; kills a worker each time when so many students have
+    a result, and starts another."""
+    cluster = Cluster(results.parent, EMULATOR_THREADS="1")
+    try:
+        working = [cluster.worker() for _ in range(workers)]
+        run = Run([*words, "--scheduler", cluster.address], results.parent / "log")
+        while run.runs():
+            if kills and len(journal(results)) >= kills[0]:
+                kills = kills[1:]
+                working.pop(0).kill()
+                working.append(cluster.worker())
+                print(f"a worker was killed when {len(journal(results))} had a result", flush=True)
+            time.sleep(0.2)
+        return [run]
+    finally:
+        cluster.stop()
+
+
 def undeserved(standing: Standing, kind: str) -> str:
     """What is wrong with a student's result, given how the work was made; "" if nothing is."""
     failed = [name for name, o in standing.outcomes.items() if o.status in ("fail", "error")]
@@ -119,6 +141,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--resume", action="store_true", help="take up what was stopped")
     parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--workers", type=int, help="of a Dask cluster, which is started here")
     parser.add_argument("--against", type=Path, help="results of the same class, to be equal")
     options, more = parser.parse_known_args()
     results, chance = options.folder.resolve() / "results", random.Random(options.seed)
@@ -129,8 +152,14 @@ def main() -> int:
              "--roster", str(options.folder.resolve() / "class.csv"), "-o", str(results),
              "--no-cache", *more]  # fmt: skip
     kills = sorted(chance.sample(range(2, max(3, options.students - 10)), options.kills))
-    runs = grade(words, results, [] if options.resume else kills)
+    kills = [] if options.resume else kills
+    if options.workers:
+        runs = grade_on_cluster(words, results, kills, options.workers)
+    else:
+        runs = grade(words, results, kills)
     figures, wrong = judge(results, kinds, runs)
+    if options.workers:
+        figures |= {"workers": options.workers, "kills": 0, "workers_killed": len(kills)}
     if options.against:
         wrong += differences(results, options.against)
     print("\n".join([*wrong, *(f"{name}: {value}" for name, value in figures.items())]))

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 import catalogue
+from dask_cluster import Cluster
 from grader import batch, cli, isolation, site
 from grader.batch import Batch, BatchError, Running
 from grader.classbook import ERROR, GRADED, MISSING, PENDING, UNREADABLE, read_classbook
 from grader.engine import Engine, local
 from grader.pristine import GraderError
 from grader.rubric import load_rubric
-from test_engine import Cluster
 
 KIT = Path(__file__).resolve().parent.parent
 

@@ -1,17 +1,15 @@
 """Tasks run in other processes, here or on a cluster, and each of them ends with a result."""
 
-import json
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import engine_tasks
+from dask_cluster import Cluster
 from grader import engine
 
 TESTS = Path(__file__).parent
@@ -97,40 +95,6 @@ def test_nobody_at_an_address_is_an_error_with_a_hint():
 
 
 # --- a cluster ----------------------------------------------------------------------------------
-
-
-class Cluster:
-    """A Dask scheduler and workers, each a process, as `dask scheduler` and `dask worker` are."""
-
-    def __init__(self, folder):
-        self.folder, self.processes = folder, []
-        self.environment = {**os.environ, "PYTHONPATH": f"{TESTS.parent}:{TESTS}"}
-        self.address_file = folder / "scheduler.json"
-        self.start("scheduler", "--port", "0", "--no-dashboard", "--host", "127.0.0.1")
-
-    def start(self, *words):
-        command = [sys.executable, "-m", "dask", *words, "--scheduler-file"]
-        process = subprocess.Popen(
-            [*command, str(self.address_file)], env=self.environment, cwd=self.folder,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        self.processes.append(process)
-        return process
-
-    def worker(self, *words):
-        return self.start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", *words)
-
-    @property
-    def address(self):
-        while not self.address_file.exists():
-            time.sleep(0.05)
-        return json.loads(self.address_file.read_text())["address"]
-
-    def stop(self):
-        for process in self.processes:
-            process.kill()
-        for process in self.processes:
-            process.wait()
 
 
 @pytest.fixture
