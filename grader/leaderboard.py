@@ -85,11 +85,11 @@ def write_leaderboard(
     standings: Iterable[Standing],
     page: Path,
     salt: str,
-    joined: Collection[str] | None = None,
+    joined: Collection[str] | None,
 ) -> int:
     """Writes the page, and the same as JSON beside it; returns the number of places.
 
-    `joined` are ids of the students who agreed to be on it; None means all.
+    `joined` are ids of the students who agreed to be on it; None says that all did.
 
     Raises:
         ClassPageError: the salt is too short, or nobody of the class joined.

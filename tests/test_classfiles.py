@@ -108,7 +108,7 @@ def test_a_salt_that_could_be_guessed_is_refused(salt):
 
 def test_the_leaderboard_names_nobody(simulated, tmp_path):
     page = tmp_path / "board.html"
-    count = write_leaderboard(simulated.book, simulated.standings, page, SALT)
+    count = write_leaderboard(simulated.book, simulated.standings, page, SALT, None)
     assert count == simulated.figures.states["graded"]
     for path in (page, tmp_path / "board.json"):
         text = path.read_text(encoding="utf-8")
