@@ -20,6 +20,8 @@ PRISTINE = KIT / "assignment"
 REFERENCE = KIT / "solution"
 #: The library of the build that checks every access, in a tree.
 CHECKED_LIBRARY = "build/checked/lib/libc_runtime_api.so"
+# Folders that tools leave in a source tree.
+_NO_SOURCE = frozenset({"build", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 
 
 def make_command(device: str, checked: bool = False) -> list[str]:
@@ -53,7 +55,7 @@ def tree_files(root: Path) -> Iterator[Path]:
     """Files of a source tree, relative and sorted, without what was built or cached."""
     for path in sorted(root.rglob("*")):
         parts = path.relative_to(root).parts
-        if path.is_file() and not {"build", "__pycache__", ".pytest_cache"} & set(parts):
+        if path.is_file() and _NO_SOURCE.isdisjoint(parts):
             yield path.relative_to(root)
 
 

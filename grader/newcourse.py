@@ -36,7 +36,7 @@ _NEW = {
     "numpy_op.py": "solution/python/dlsys/numpy_op.py",
     "test_gpu_op.py": "solution/tests/test_gpu_op.py",
 }
-_IGNORED = "build/\n__pycache__/\n.pytest_cache/\n"
+_IGNORED = "build/\n__pycache__/\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n"
 _END_OF_INTERFACE = "} /* DLSYS_EXTERN_C */"
 # The declaration of a kernel's launcher, with the comment above it.
 _DECLARATION = re.compile(r"  /\*!(?:(?!\*/).)*\*/\n  int DLGpu\w+\([^;]*\);\n\n?", re.S)

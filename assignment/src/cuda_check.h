@@ -7,13 +7,30 @@
 
 #include <cuda_runtime.h>
 
-#include <string>
-
 #include "c_runtime_api.h"
+
+/*!
+ * \brief The text of an error: literals and shapes, joined by +.
+ *
+ * Its functions are in cuda_check.cc. Those of std::string are inline, and compiling them takes
+ * longer than compiling a kernel.
+ */
+class ErrorText {
+ public:
+  ErrorText(const char* text);
+  ErrorText(const ErrorText& other);
+  ErrorText& operator=(const ErrorText&) = delete;
+  ~ErrorText();
+  const char* c_str() const { return text_; }
+
+ private:
+  char* text_;
+};
+ErrorText operator+(const ErrorText& first, const ErrorText& second);
 
 /*! \brief Leaves the launcher with a message unless the condition holds. */
 #define REQUIRE(condition, message) \
-  if (!(condition)) return DLSetLastError((message).c_str(), -1)
+  if (!(condition)) return DLSetLastError(ErrorText(message).c_str(), -1)
 
 /*! \brief Number of elements. */
 inline int64_t size_of(const DLArray* arr) {
@@ -33,12 +50,7 @@ inline bool same_shape(const DLArray* a, const DLArray* b) {
 }
 
 /*! \brief The shape as Python prints it. */
-inline std::string shape_of(const DLArray* arr) {
-  std::string text = "(";
-  for (int i = 0; i < arr->ndim; ++i)
-    text += (i ? ", " : "") + std::to_string(arr->shape[i]) + (arr->ndim == 1 ? "," : "");
-  return text + ")";
-}
+ErrorText shape_of(const DLArray* arr);
 
 /*! \brief Number of blocks of `threads` threads that cover n elements. */
 inline unsigned blocks_for(int64_t n, int64_t threads) {
@@ -46,17 +58,9 @@ inline unsigned blocks_for(int64_t n, int64_t threads) {
 }
 
 /*! \brief The return code of a launcher: whether the launch just made was accepted. */
-inline int launched(const char* kernel) {
-  cudaError_t error = cudaGetLastError();
-  if (error == cudaSuccess) return 0;
-  std::string message = std::string(kernel) + ": " + cudaGetErrorString(error) + " (CUDA error " +
-                        std::to_string(static_cast<int>(error)) + ")";
-  return DLSetLastError(message.c_str(), -1);
-}
+int launched(const char* kernel);
 
 /*! \brief The return code of a hole of the assignment. */
-inline int not_written(const char* task) {
-  return DLSetLastError((std::string("task ") + task + " is not written yet").c_str(), -2);
-}
+int not_written(const char* task);
 
 #endif  // DLSYS_CUDA_CHECK_H_

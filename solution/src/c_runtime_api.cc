@@ -116,7 +116,8 @@ int DLArrayCopyFromTo(DLArrayHandle from, DLArrayHandle to, DLStreamHandle strea
   API_BEGIN();
   const size_t size = ByteSize(*from);
   if (size != ByteSize(*to))
-    throw std::runtime_error("copy: sizes differ: from " + shape_of(from) + " to " + shape_of(to));
+    throw std::runtime_error(
+        ("copy: sizes differ: from " + shape_of(from) + " to " + shape_of(to)).c_str());
   const bool on_gpu = from->ctx.device_type == kGPU || to->ctx.device_type == kGPU;
   if (size > 0)
     GetDeviceAPI(on_gpu ? kGPU : kCPU)

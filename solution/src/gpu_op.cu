@@ -123,7 +123,7 @@ extern "C" int DLGpuReduceSumAxisZeroV1(const DLArrayHandle input, DLArrayHandle
 
 // END SOLUTION
 int DLGpuReduceSumAxisZero(const DLArrayHandle input, DLArrayHandle output) {
-  REQUIRE(input->ndim > 0, std::string("reduce_sum_axis_zero: the input has no axis"));
+  REQUIRE(input->ndim > 0, "reduce_sum_axis_zero: the input has no axis");
   int64_t rows = input->shape[0], columns = size_of(output);
   REQUIRE(rows * columns == size_of(input),
           "reduce_sum_axis_zero: " + shape_of(input) + " does not sum to " + shape_of(output));
