@@ -124,11 +124,10 @@ def gaps(lines: list[dict]) -> list[float]:
     return [gap for gap in found if gap < _PAUSE]
 
 
-def costs(lines: list[dict]) -> list[float]:
-    """Seconds a submission in each of some equal groups, in the order of their ends."""
-    found = gaps(lines)
-    size = max(1, len(found) // _GROUPS)
-    groups = [found[n : n + size] for n in range(0, len(found) - size + 1, size)]
+def by_sixths(seconds: list[float]) -> list[float]:
+    """The mean of each of some equal groups, in the order given."""
+    size = max(1, len(seconds) // _GROUPS)
+    groups = [seconds[n : n + size] for n in range(0, len(seconds) - size + 1, size)]
     return [round(sum(group) / len(group), 2) for group in groups]
 
 
@@ -187,7 +186,11 @@ def judge(results: Path, kinds: dict[str, str], runs: list[Run]) -> tuple[dict, 
         "kills": len(runs) - 1,
         "minutes": round(60 * hours, 1),
         "submissions_an_hour": round((len(lines) - 1) / hours),
-        "seconds_a_submission_by_sixths": costs(lines),
+        "seconds_a_submission_by_sixths": by_sixths(gaps(lines)),
+        # Of like work, since wrong work that never ends takes longer wherever chance has put it.
+        "seconds_of_grading_right_work_by_sixths": by_sixths(
+            [line["seconds"] for line in lines if kinds[line["student"]] == "right"]
+        ),
         "peak_memory_of_the_parent_mb": round(max(run.peak for run in runs) / 1e6),
     }
     return figures, [line for line in wrong if line]
