@@ -5,7 +5,6 @@
 #include "cuda_check.h"
 
 #include <cstring>
-#include <string>
 
 static char* copy_of(const std::string& text) {
   char* copy = new char[text.size() + 1];
@@ -14,18 +13,19 @@ static char* copy_of(const std::string& text) {
 }
 
 ErrorText::ErrorText(const char* text) : text_(copy_of(text)) {}
+ErrorText::ErrorText(const std::string& text) : text_(copy_of(text)) {}
 ErrorText::ErrorText(const ErrorText& other) : text_(copy_of(other.text_)) {}
 ErrorText::~ErrorText() { delete[] text_; }
 
 ErrorText operator+(const ErrorText& first, const ErrorText& second) {
-  return (std::string(first.c_str()) + second.c_str()).c_str();
+  return std::string(first.c_str()) + second.c_str();
 }
 
 ErrorText shape_of(const DLArray* arr) {
   std::string text = "(";
   for (int i = 0; i < arr->ndim; ++i)
     text += (i ? ", " : "") + std::to_string(arr->shape[i]) + (arr->ndim == 1 ? "," : "");
-  return (text + ")").c_str();
+  return text + ")";
 }
 
 int launched(const char* kernel) {

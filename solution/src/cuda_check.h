@@ -7,10 +7,12 @@
 
 #include <cuda_runtime.h>
 
+#include <string>
+
 #include "c_runtime_api.h"
 
 /*!
- * \brief The text of an error: literals and shapes, joined by +.
+ * \brief The text of an error: literals, shapes and strings, joined by +.
  *
  * Its functions are in cuda_check.cc. Those of std::string are inline, and compiling them takes
  * longer than compiling a kernel.
@@ -18,6 +20,7 @@
 class ErrorText {
  public:
   ErrorText(const char* text);
+  ErrorText(const std::string& text);
   ErrorText(const ErrorText& other);
   ErrorText& operator=(const ErrorText&) = delete;
   ~ErrorText();
