@@ -66,6 +66,24 @@ CASE(freed_memory_is_used_again) {
   }
 }
 
+CASE(a_hole_of_the_size_is_used_again) {
+  for (size_t size : {size_t(1000), size_t(5) << 20}) {
+    char *before, *hole, *after, *again;
+    CHECK(cudaMalloc(&before, size) == cudaSuccess && cudaMalloc(&hole, size) == cudaSuccess);
+    CHECK(cudaMalloc(&after, size) == cudaSuccess && cudaFree(hole) == cudaSuccess);
+    CHECK(cudaMalloc(&again, size) == cudaSuccess && again == hole);
+  }
+}
+
+CASE(large_allocations_start_at_large_pages) {
+  const size_t large = size_t(2) << 20;
+  char *small, *whole, *odd;
+  CHECK(cudaMalloc(&small, 100) == cudaSuccess && cudaMalloc(&whole, 2 * large) == cudaSuccess);
+  CHECK(cudaMalloc(&odd, large + 1) == cudaSuccess);
+  CHECK(reinterpret_cast<size_t>(whole) % large == 0);
+  CHECK(reinterpret_cast<size_t>(odd) % large < 65536);  // what is left of a page lies before it
+}
+
 CASE(copies_go_where_their_kind_says) {
   std::vector<int> in{1, 2, 3, 4}, out(4);
   int *a, *b;

@@ -33,6 +33,9 @@ const size_t kDefaultCapacity = size_t(8) << 30;
 // Freed memory that the system is not given back yet: getting new pages costs more than filling
 // old ones.
 const size_t kMostKept = size_t(256) << 20;
+// A large page, as x86-64 and arm64 have them. An allocation of that size or more starts at one
+// and asks for them: whoever reads arrays at the memory's speed would else wait for the TLB.
+const size_t kLargePage = size_t(2) << 20;
 
 struct Allocation {
   uintptr_t pages;    // the first page
@@ -56,6 +59,8 @@ size_t page_size() {
 }
 
 size_t round_up(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
+
+uintptr_t end_of(const std::pair<size_t, uintptr_t>& range) { return range.second + range.first; }
 
 void add_free(uintptr_t address, size_t size) {
   free_by_address[address] = size;
@@ -85,15 +90,24 @@ void give_range(uintptr_t address, size_t size) {
   add_free(address, size);
 }
 
-// The smallest free range that is large enough, cut to size. 0 if there is none.
-uintptr_t take_range(size_t size) {
+// The smallest free range with room for pages that start at a multiple of unit, cut to them; 0
+// if there is none.
+uintptr_t take_range(size_t size, size_t unit) {
   auto found = free_by_size.lower_bound({size, 0});
+  while (found != free_by_size.end() && round_up(found->second, unit) + size > end_of(*found))
+    ++found;
   if (found == free_by_size.end()) return 0;
-  uintptr_t address = found->second;
-  size_t found_size = found->first;
-  remove_free(free_by_address.find(address));
-  if (found_size > size) add_free(address + size, found_size - size);
+  const uintptr_t begin = found->second, end = end_of(*found), address = round_up(begin, unit);
+  remove_free(free_by_address.find(begin));
+  if (address > begin) add_free(begin, address - begin);
+  if (address + size < end) add_free(address + size, end - address - size);
   return address;
+}
+
+// Pages of any kind, and in large ones where that can be had.
+uintptr_t take_pages(size_t size) {
+  uintptr_t address = size < kLargePage ? 0 : take_range(size, kLargePage);
+  return address != 0 ? address : take_range(size, page_size());
 }
 
 // A limit on the address space (ulimit -v) must leave room for the program itself.
@@ -143,12 +157,16 @@ void fill(uintptr_t address, size_t size) {
 uintptr_t place(Allocation* allocation) {
   std::lock_guard<std::mutex> lock(mutex);
   reserve();
-  uintptr_t pages = take_range(allocation->pages_size + page_size());
+  uintptr_t pages = take_pages(allocation->pages_size + page_size());
   if (pages == 0) return 0;
   if (!open_device_memory(reinterpret_cast<void*>(pages), allocation->pages_size)) {
     give_range(pages, allocation->pages_size + page_size());
     return 0;
   }
+#ifdef MADV_HUGEPAGE
+  if (allocation->pages_size >= kLargePage)
+    madvise(reinterpret_cast<void*>(pages), allocation->pages_size, MADV_HUGEPAGE);
+#endif
   allocation->pages = pages;
   kept -= std::min(kept, allocation->pages_size);
   uintptr_t start =
