@@ -1,8 +1,10 @@
-"""Children over a small tree of one module, and a class in all states."""
+"""Children over a small tree of one module, a class in all states, and the emulated GPU."""
 
+import os
 import shutil
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,10 @@ from class_states import class_in_all_states
 from grader.classbook import read_classbook
 from grader.remote import Remote
 from grader.sandbox import Limits
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "emulator"))
+
+import kit as emulator_kit
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +66,12 @@ def book(all_states, tmp_path):
     """A copy of that class, for one test."""
     shutil.copytree(all_states, tmp_path / "results")
     return read_classbook(tmp_path / "results")
+
+
+@pytest.fixture(scope="session")
+def kit(tmp_path_factory):
+    """The emulated GPU's library and the programs of tests/emulator, built once for all workers."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    return emulator_kit.built(folder / "emulator")

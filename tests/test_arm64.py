@@ -1,17 +1,11 @@
 """The emulated GPU on arm64, in short, where qemu-user is; arm64_check.py runs everything."""
 
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
+import kit as emulator_kit
 import pytest
 
 import arm64_check
-
-TESTS = Path(__file__).resolve().parent
-sys.path.insert(0, str(TESTS / "emulator"))
-
-import kit as emulator_kit  # noqa: E402
 
 # The BLAS here is another CPU's: what is not called need not be found.
 WITHOUT_BLAS = ["-Wl,--allow-shlib-undefined", "-Wl,-z,lazy", "-lpthread"]
@@ -26,7 +20,7 @@ def kit(tmp_path_factory):
                            arm64_check.runner())  # fmt: skip
     kit.build_library()
     with ThreadPoolExecutor() as pool:
-        programs = [TESTS / "emulator" / f"{name}.cu" for name in ("barriers", "memory")]
+        programs = [emulator_kit.PROGRAMS / f"{name}.cu" for name in ("barriers", "memory")]
         list(pool.map(kit.build_program, programs))
     return kit
 

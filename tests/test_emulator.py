@@ -6,22 +6,11 @@ own. Everything is built in a temporary folder, once a session.
 
 import ctypes
 import signal
-import sys
 from pathlib import Path
 
+import kit as emulator_kit
 import numpy as np
 import pytest
-
-PROGRAMS = Path(__file__).resolve().parent / "emulator"
-sys.path.insert(0, str(PROGRAMS))
-
-import kit as emulator_kit  # noqa: E402
-
-
-@pytest.fixture(scope="session")
-def kit(tmp_path_factory):
-    """The library and all programs."""
-    return emulator_kit.built(tmp_path_factory.getbasetemp() / "emulator")
 
 
 @pytest.fixture
@@ -38,7 +27,7 @@ def holds(kit):
 
 def cases(program):
     """Names of the cases of a program."""
-    lines = (PROGRAMS / f"{program}.cu").read_text().splitlines()
+    lines = (emulator_kit.PROGRAMS / f"{program}.cu").read_text().splitlines()
     return [line[5 : line.index(")")] for line in lines if line.startswith("CASE(")]
 
 

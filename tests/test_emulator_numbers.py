@@ -1,23 +1,11 @@
 """The emulated GPU's numbers of 16 bits, bit by bit against numpy and exact fractions."""
 
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "emulator"))
-
-import kit as emulator_kit
-
 NAN = 0x7FFF
-
-
-@pytest.fixture(scope="session")
-def kit(tmp_path_factory):
-    """The library and all programs."""
-    return emulator_kit.built(tmp_path_factory.getbasetemp() / "emulator")
 
 
 @pytest.fixture

@@ -1,21 +1,7 @@
 """The emulated GPU's source pass: every spelling of a launch, shared variables, errors."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "emulator"))
-
-import kit as emulator_kit
 import rewrite
-
-
-@pytest.fixture(scope="session")
-def kit(tmp_path_factory):
-    """The library and all programs."""
-    return emulator_kit.built(tmp_path_factory.getbasetemp() / "emulator")
-
 
 BEFORE = """\
 __global__ void k(int *p, int n) { p[0] = n; }

@@ -5,7 +5,7 @@ Environment, for another CPU than this one (arm64_check.py):
   EMULATOR_RUN  what starts a program, as "qemu-aarch64 -L /usr/aarch64-linux-gnu"
 """
 
-import functools
+import fcntl
 import os
 import shlex
 import subprocess
@@ -137,11 +137,14 @@ def programs():
     return sorted(path for path in PROGRAMS.glob("*.cu") if path.stem != "speed")
 
 
-@functools.cache
 def built(folder):
-    """The library and all programs, in a folder; built at the first call."""
+    """The library and all programs, in a folder; built by the process that comes first."""
     kit = Kit(folder)
-    kit.build_library()
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(kit.build_program, programs()))
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "built").exists():
+            kit.build_library()
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(kit.build_program, programs()))
+            (folder / "built").touch()
     return kit
