@@ -1,6 +1,8 @@
 """Makes the pictures of the README: the page of a simulated class, and a student's page.
 
 python tests/class_pictures.py            writes handout/class-page.png and student-page.png
+
+Needs Chromium, and a font that has Chinese names (apt-get install chromium fonts-wqy-microhei).
 """
 
 import tempfile
