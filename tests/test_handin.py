@@ -1,6 +1,8 @@
 """What `make submit` checks and packs, and what the grader makes of such an archive."""
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -143,6 +145,24 @@ def test_make_submit_builds_tests_and_says_what_does_not_compile(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode != 0 and "wrong: it does not build:" in done.stdout
     assert "gpu_op.cu" in done.stdout and "--anyway" in done.stdout
+
+
+def test_make_compiles_on_several_cores_unless_it_is_told_how_many(tmp_path):
+    work = tmp_path / "work"
+    shutil.copytree(prebuilt("emulated"), work)
+    outer = ("MAKE", "MFLAGS", "OMP_")  # nproc reads the last
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(outer)}
+
+    def jobs(*options):
+        command = ["make", "-C", str(work), "-pn", *options, f"PYTHON={sys.executable}", "checked"]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=60, env=environment, check=True
+        )
+        assert "warning" not in done.stderr  # as another make inside of it would, of two wishes
+        return re.findall(r"^MAKEFLAGS = .*?-j *(\d+)", done.stdout, re.MULTILINE)
+
+    assert int(jobs()[0]) == min(8, len(os.sched_getaffinity(0)))
+    assert jobs("-j3")[0] == "3"
 
 
 # --- the grader ---------------------------------------------------------------------------------
