@@ -267,7 +267,7 @@ bool try_locate(uintptr_t address, Place* place) {
   for (int tries = 0; !lock.owns_lock() && tries < kLockTries; ++tries) {
     const timespec pause = {0, 1000000};
     nanosleep(&pause, nullptr);
-    lock.try_lock();
+    if (lock.try_lock()) break;
   }
   if (!lock.owns_lock()) return false;
   const auto* found = find(address);
