@@ -33,7 +33,7 @@ def prebuilt(device: str, checked: bool = False, source: Path = build.PRISTINE) 
     if not source.is_dir():
         raise GraderError(f"{source} does not exist; hint: grader release makes a skeleton")
     target = build.cache_folder() / build.tree_key(device, checked, source)
-    if target.is_dir():
+    with contextlib.suppress(FileNotFoundError):
         os.utime(target)  # it is in use
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -79,12 +79,20 @@ def prepare(device: str, course_file: str = "") -> None:
 
 def _forget_old_builds(folder: Path) -> None:
     """Keeps the few built trees that were used last, and all that may be in use now."""
-    done = [path for path in folder.iterdir() if not path.name.startswith("new-")]
-    built = sorted(done, key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in built[_KEPT_BUILDS:]:
-        if time.time() - path.stat().st_mtime < _IN_USE:
-            continue
-        shutil.rmtree(path, ignore_errors=True)
+    used = {}
+    for path in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # another grader forgets it
+            if not path.name.startswith("new-"):
+                used[path] = path.stat().st_mtime
+    for path in sorted(used, key=lambda path: used[path], reverse=True)[_KEPT_BUILDS:]:
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime < _IN_USE:
+                continue
+            gone = Path(tempfile.mkdtemp(prefix="new-", dir=folder))
+            try:
+                path.rename(gone)  # at once, so that nobody uses what is half removed
+            finally:
+                shutil.rmtree(gone, ignore_errors=True)
 
 
 def check_device(tree: Path) -> None:

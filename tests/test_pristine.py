@@ -35,6 +35,29 @@ def test_old_builds_go_and_those_in_use_or_being_made_stay(tmp_path):
     assert kept == {"new-x", "19", *(f"{number:02}" for number in range(11))}
 
 
+def test_two_graders_may_forget_old_builds_at_the_same_time(tmp_path, monkeypatch):
+    for number in range(20):
+        (tmp_path / f"{number:02}").mkdir()
+        used = time.time() - 10_000 * (number + 1)
+        os.utime(tmp_path / f"{number:02}", (used, used))
+    of_path, looked_at = Path.stat, []
+
+    def stat(path, **options):
+        """The first three are there when the folder is read, and the other grader's by now."""
+        if path.parent == tmp_path and len(looked_at) < 3 and path not in looked_at:
+            looked_at.append(path)
+            path.rmdir()
+        return of_path(path, **options)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    pristine._forget_old_builds(tmp_path)
+    kept = {path.name for path in tmp_path.iterdir()}
+    monkeypatch.undo()
+    assert len(looked_at) == 3
+    gone = {path.name for path in looked_at}
+    assert kept == set(sorted({f"{number:02}" for number in range(20)} - gone)[:12])
+
+
 def test_the_kit_is_not_built_again_for_a_submission_from_a_newer_clone(tmp_path, monkeypatch):
     """The cache goes by content; make goes by time."""
     kit = pristine.prebuilt("emulated")

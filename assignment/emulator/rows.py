@@ -130,12 +130,23 @@ class Run(Lanes):
         ]
         if not chunks:
             self.find_ahead(body)
+        conditions = self.guards or self.choices or self.ahead or self.kernel.leaves_early
+        if not chunks and not compared and not conditions:
+            return (
+                "EMULATOR_ROWS { EMULATOR_ROW; (void)emulator_row; "
+                "const unsigned emulator_x = 0; const int emulator_n = blockDim.x; %s%s} "
+                % (self.first_thread(before, steady), self.whole_row(body))
+            )
+        ordered = self.ordered_by(before)
+        implied = bool(compared) and all(
+            v in ordered and self.analysis.kinds[v] == CONSECUTIVE for v in compared
+        )
         return (
             "EMULATOR_ROWS { EMULATOR_ROW; (void)emulator_row; "
-            + self.active(before, compared)
+            + self.active(before, [] if implied else compared)
             + self.chosen()
-            + self.alike(compared)
-            + self.ordered(before)
+            + self.ordered(before, ordered)
+            + (self.alike_if_ordered(ordered) if implied else self.alike(compared))
             + self.body(before + own, steady, body, chunks)
             + "::emulator::run_row<%s, %s>(blockDim.x, emulator_is_active, emulator_is_ordered, "
             "emulator_alike, emulator_body); }"
@@ -153,6 +164,11 @@ class Run(Lanes):
                 parts.append("if (%s(%s)) return false; " % (wanted, self.code(*guard[0])))
             else:
                 parts.append(self.kernel.declaration(guard))
+        if not compared:
+            return (
+                "const auto emulator_is_active = [&](unsigned emulator_x) EMULATOR_INLINE -> bool "
+                "{ EMULATOR_THREAD(emulator_x); %sreturn true; }; " % "".join(parts)
+            )
         found = "".join(
             "emulator_to[%d] = static_cast<long long>(%s); " % (i, v.name)
             for i, v in enumerate(compared)
@@ -183,12 +199,20 @@ class Run(Lanes):
                 "const auto emulator_alike = [](unsigned, unsigned) EMULATOR_INLINE -> bool "
                 "{ return true; }; "
             )
+        ends = (
+            "long long emulator_first[%d], emulator_last[%d]; "
+            "return emulator_active(emulator_x, emulator_first) && "
+            "emulator_active(emulator_x + emulator_n - 1, emulator_last)"
+            % (len(compared), len(compared))
+        )
+        if not compared:
+            ends = (
+                "return emulator_is_active(emulator_x) && "
+                "emulator_is_active(emulator_x + emulator_n - 1)"
+            )
         return (
             "const auto emulator_alike = [&](unsigned emulator_x, unsigned emulator_n) "
-            "EMULATOR_INLINE -> bool { long long emulator_first[%d], emulator_last[%d]; "
-            "return emulator_active(emulator_x, emulator_first) && "
-            "emulator_active(emulator_x + emulator_n - 1, emulator_last)%s; }; "
-            % (len(compared) or 1, len(compared) or 1, checks)
+            "EMULATOR_INLINE -> bool { %s%s; }; " % (ends, checks)
         )
 
     def chosen(self):
@@ -226,14 +250,34 @@ class Run(Lanes):
             )
         )
 
-    def ordered(self, before):
-        """Whether the integers of the conditions are consecutive in the row."""
+    def alike_if_ordered(self, ordered):
+        """The same, where all of them are consecutive in a row that is ordered."""
+        checks = "".join(
+            " && ::emulator::is_readable(&%s[emulator_of(emulator_x).at[%d]], emulator_n)"
+            % (self.analysis.owner[i].name, ordered.index(self.analysis.owner[i + 2]))
+            for i in self.ahead
+        )
+        if self.choices:
+            checks += " && emulator_all_chosen(emulator_x, emulator_n)"
+        return (
+            "const auto emulator_alike = [&](unsigned emulator_x, unsigned emulator_n) "
+            "EMULATOR_INLINE -> bool { (void)emulator_x; (void)emulator_n; "
+            "return emulator_is_ordered%s; }; " % checks
+        )
+
+    def ordered_by(self, before):
+        """The integers of the conditions, if the threads that meet these come first in a row."""
         conditions = [guard[0] for guard in self.guards if isinstance(guard, tuple)]
         named = {v for part in conditions for v in self.analysis.names(*part)}
         own = [g for g in self.guards if not isinstance(g, tuple)]
-        compared = [v for v in before + own if v in named and self.analysis.kinds[v] != FIXED]
-        if not self.is_falling() or not compared:
+        found = [v for v in before + own if v in named and self.analysis.kinds[v] != FIXED]
+        return found if self.is_falling() else []
+
+    def ordered(self, before, compared):
+        """Whether the integers of the conditions are consecutive in the row."""
+        if not compared:
             return "const bool emulator_is_ordered = true; "
+        own = [g for g in self.guards if not isinstance(g, tuple)]
         values = ", ".join("static_cast<long long>(%s)" % v.name for v in compared)
         needed = [v for v in before + own if v in compared or v in self.needed_by(compared)]
         checks = " && ".join(
@@ -257,18 +301,11 @@ class Run(Lanes):
         """A lambda: the body for threads x .. x + n - 1, n being an integer or Threads<n>."""
         text = "const auto emulator_body = [&](unsigned emulator_x, auto emulator_count) "
         text += "EMULATOR_INLINE { EMULATOR_UNREACHABLE_IF(emulator_x > 1023); "
-        if chunks:
-            text += "constexpr int emulator_n = decltype(emulator_count)::value; "
-        else:
-            text += "const int emulator_n = emulator_count; "
-        text += "EMULATOR_THREAD(emulator_x); " + self.declarations(plain)
-        for variable in self.compared:
-            if self.analysis.kinds[variable] == CONSECUTIVE:
-                text += "const %s emulator_first_%s = %s; " % (
-                    variable.type, variable.name, variable.name)  # fmt: skip
-        self.steady = list(steady)
         if not chunks:
-            return text + self.whole_row(body) + " }; "
+            text += "const int emulator_n = emulator_count; "
+            return text + self.first_thread(plain, steady) + self.whole_row(body) + " }; "
+        text += "constexpr int emulator_n = decltype(emulator_count)::value; "
+        text += self.first_thread(plain, steady)
         text += self.moves(body, False)
         for kind, piece in self.pieces(body):
             if kind == "lanes":
@@ -281,6 +318,18 @@ class Run(Lanes):
             else:
                 text += "} "
         return text + self.moves(body, True) + " }; "
+
+    def first_thread(self, plain, steady):
+        """Declarations for the first thread; the others' integers are counted from its own."""
+        self.steady = list(steady)
+        return "EMULATOR_THREAD(emulator_x); %s%s" % (
+            self.declarations(plain),
+            "".join(
+                "const %s emulator_first_%s = %s; " % (v.type, v.name, v.name)
+                for v in self.compared
+                if self.analysis.kinds[v] == CONSECUTIVE
+            ),
+        )
 
     def whole_row(self, body):
         """The statements for a row, values read ahead; or, as they are, for a single thread.

@@ -1,27 +1,44 @@
 /*!
  * \file cuda_check.cc
- * \brief Texts of errors.
+ * \brief Sizes, shapes and texts of errors.
  */
 #include "cuda_check.h"
 
 #include <cstring>
+#include <string>
 
-static char* copy_of(const std::string& text) {
-  char* copy = new char[text.size() + 1];
-  std::memcpy(copy, text.c_str(), text.size() + 1);
-  return copy;
+static char* copy_of(const char* text) {
+  size_t size = std::strlen(text) + 1;
+  return static_cast<char*>(std::memcpy(new char[size], text, size));
 }
 
-ErrorText::ErrorText(const char* text) : text_(copy_of(text)) {}
-ErrorText::ErrorText(const std::string& text) : text_(copy_of(text)) {}
-ErrorText::ErrorText(const ErrorText& other) : text_(copy_of(other.text_)) {}
+ErrorText::ErrorText(const char* text) noexcept : text_(copy_of(text)) {}
+ErrorText::ErrorText(const ErrorText& other) noexcept : text_(copy_of(other.text_)) {}
 ErrorText::~ErrorText() { delete[] text_; }
 
-ErrorText operator+(const ErrorText& first, const ErrorText& second) {
-  return std::string(first.c_str()) + second.c_str();
+ErrorText operator+(const ErrorText& first, const ErrorText& second) noexcept {
+  return first + second.c_str();
+}
+ErrorText operator+(const ErrorText& first, const char* second) noexcept {
+  return std::string(first.c_str()) + second;
+}
+ErrorText operator+(const char* first, const ErrorText& second) noexcept {
+  return std::string(first) + second.c_str();
 }
 
-ErrorText shape_of(const DLArray* arr) {
+int64_t size_of(const DLArray* arr) {
+  int64_t size = 1;
+  for (int i = 0; i < arr->ndim; ++i) size *= arr->shape[i];
+  return size;
+}
+
+bool same_shape(const DLArray* a, const DLArray* b) {
+  bool same = a->ndim == b->ndim;
+  for (int i = 0; same && i < a->ndim; ++i) same = a->shape[i] == b->shape[i];
+  return same;
+}
+
+ErrorText shape_of(const DLArray* arr) noexcept {
   std::string text = "(";
   for (int i = 0; i < arr->ndim; ++i)
     text += (i ? ", " : "") + std::to_string(arr->shape[i]) + (arr->ndim == 1 ? "," : "");

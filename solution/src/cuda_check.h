@@ -7,21 +7,20 @@
 
 #include <cuda_runtime.h>
 
-#include <string>
-
 #include "c_runtime_api.h"
 
 /*!
  * \brief The text of an error: literals, shapes and strings, joined by +.
  *
- * Its functions are in cuda_check.cc. Those of std::string are inline, and compiling them takes
- * longer than compiling a kernel.
+ * Its functions are in cuda_check.cc, and <string> is not included here: compiling it takes longer
+ * than compiling a kernel. Nobody could catch what they throw: the caller is Python.
  */
 class ErrorText {
  public:
-  ErrorText(const char* text);
-  ErrorText(const std::string& text);
-  ErrorText(const ErrorText& other);
+  ErrorText(const char* text) noexcept;
+  template <typename String>
+  ErrorText(const String& text) noexcept : ErrorText(text.c_str()) {}
+  ErrorText(const ErrorText& other) noexcept;
   ErrorText& operator=(const ErrorText&) = delete;
   ~ErrorText();
   const char* c_str() const { return text_; }
@@ -29,31 +28,25 @@ class ErrorText {
  private:
   char* text_;
 };
-ErrorText operator+(const ErrorText& first, const ErrorText& second);
+ErrorText operator+(const ErrorText& first, const ErrorText& second) noexcept;
+ErrorText operator+(const ErrorText& first, const char* second) noexcept;
+ErrorText operator+(const char* first, const ErrorText& second) noexcept;
 
 /*! \brief Leaves the launcher with a message unless the condition holds. */
 #define REQUIRE(condition, message) \
   if (!(condition)) return DLSetLastError(ErrorText(message).c_str(), -1)
 
 /*! \brief Number of elements. */
-inline int64_t size_of(const DLArray* arr) {
-  int64_t size = 1;
-  for (int i = 0; i < arr->ndim; ++i) size *= arr->shape[i];
-  return size;
-}
+int64_t size_of(const DLArray* arr);
 
 /*! \brief The elements, as the float32 that they always are. */
 inline float* data_of(const DLArray* arr) { return static_cast<float*>(arr->data); }
 
 /*! \brief Whether two arrays have the same shape. */
-inline bool same_shape(const DLArray* a, const DLArray* b) {
-  bool same = a->ndim == b->ndim;
-  for (int i = 0; same && i < a->ndim; ++i) same = a->shape[i] == b->shape[i];
-  return same;
-}
+bool same_shape(const DLArray* a, const DLArray* b);
 
 /*! \brief The shape as Python prints it. */
-ErrorText shape_of(const DLArray* arr);
+ErrorText shape_of(const DLArray* arr) noexcept;
 
 /*! \brief Number of blocks of `threads` threads that cover n elements. */
 inline unsigned blocks_for(int64_t n, int64_t threads) {

@@ -58,7 +58,7 @@ size_t shared_total() { return total(); }
 
 size_t dynamic_shared_offset() { return kStaticSize; }
 
-size_t reserve_shared(std::atomic<size_t>* place, size_t size, size_t alignment) {
+size_t reserve_shared(size_t* place, size_t size, size_t alignment) {
   std::lock_guard<std::mutex> lock(mutex);
   if (*place != 0) return *place;  // another CPU thread was faster
   if (alignment < kAlignment) alignment = kAlignment;
@@ -68,7 +68,7 @@ size_t reserve_shared(std::atomic<size_t>* place, size_t size, size_t alignment)
     std::abort();
   }
   used = start + size + kGap;
-  *place = start;
+  __atomic_store_n(place, start, __ATOMIC_RELAXED);
   return start;
 }
 

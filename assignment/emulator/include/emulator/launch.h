@@ -20,8 +20,8 @@
 #define EMULATOR_LAUNCH_H_
 
 #include <cstddef>
-#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "cuda_runtime_api.h"
 #include "emulator/language.h"
@@ -74,32 +74,24 @@ const void* pointer_of(const T& value) {
 /*! \brief In the place of a function that runs a block, where there is none. */
 struct NoBlocks {};
 
+// std::invoke_result and, below, std::tuple would do too; compiling them for each launch takes
+// longer than compiling a small kernel.
 template <typename Enable, typename Blocks, typename... Args>
 struct RunsBlocks : std::false_type {};
 template <typename Blocks, typename... Args>
-struct RunsBlocks<std::enable_if_t<std::invoke_result_t<const Blocks&, BlockIndex, Args...>::value>,
+struct RunsBlocks<std::enable_if_t<decltype(std::declval<const Blocks&>()(
+                      std::declval<const BlockIndex&>(), std::declval<const Args&>()...))::value>,
                   Blocks, Args...> : std::true_type {};
 
 /*! \brief A kernel with its arguments: what each thread, or block, calls. */
-template <typename Body, typename Blocks, typename... Args>
+template <typename Thread, typename Block>
 struct Call {
-  Body body;
-  Blocks blocks;
-  std::tuple<Args...> args;
+  Thread thread;
+  Block block;
 
-  static void run(const void* call) {
-    const Call* self = static_cast<const Call*>(call);
-    std::apply(self->body, self->args);
-  }
+  static void run(const void* call) { static_cast<const Call*>(call)->thread(); }
   static void run_block(const void* call, const BlockIndex& index) {
-    const Call* self = static_cast<const Call*>(call);
-    std::apply([&](const Args&... args) { self->blocks(index, args...); }, self->args);
-  }
-  static constexpr BlockFunction block_function() {
-    if constexpr (RunsBlocks<void, Blocks, Args...>::value)
-      return &run_block;
-    else
-      return nullptr;
+    static_cast<const Call*>(call)->block(index);
   }
 };
 
@@ -114,12 +106,24 @@ struct Configured {
   // By value, so that arrays and functions become pointers, as in a call.
   template <typename... Args>
   void operator()(Args... args) const {
-    typedef Call<Body, Blocks, Args...> ThisCall;
-    const ThisCall call{body, blocks, std::tuple<Args...>(args...)};
     const void* const pointers[] = {pointer_of(args)..., nullptr};
-    launch(site, config,
-           {&ThisCall::run, ThisCall::block_function(), &call, sizeof call, pointers,
-            sizeof...(Args)});
+    const auto thread = [body = body, args...] { body(args...); };
+    if constexpr (RunsBlocks<void, Blocks, Args...>::value) {
+      const auto block = [blocks = blocks, args...](const BlockIndex& index) {
+        blocks(index, args...);
+      };
+      const Call<decltype(thread), decltype(block)> call{thread, block};
+      launch(site, config, call_data(call, &call.run_block, pointers, sizeof...(Args)));
+    } else {
+      const Call<decltype(thread), NoBlocks> call{thread, {}};
+      launch(site, config, call_data(call, nullptr, pointers, sizeof...(Args)));
+    }
+  }
+
+  template <typename Call>
+  static CallData call_data(const Call& call, BlockFunction function, const void* const* pointers,
+                            size_t count) {
+    return {&Call::run, function, &call, sizeof call, pointers, count};
   }
 };
 

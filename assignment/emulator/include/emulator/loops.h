@@ -80,10 +80,9 @@ __forceinline__ void run_row(unsigned width, const Active& active, bool ordered,
   unsigned x = 0;
   const bool first = falling && ordered;
   if constexpr (falling) {
-    if (ordered && !active(width - 1)) {
-      unsigned above = width - 1;  // the first that is not lies in x .. above
-      for (unsigned low = 0; low < above;) {
-        const unsigned middle = (low + above) / 2;
+    if (ordered) {
+      unsigned above = width, middle = width - 1;  // the first that is not lies in x .. above
+      for (unsigned low = 0; low < above; middle = (low + above) / 2) {
         if (active(middle))
           low = middle + 1;
         else
@@ -104,16 +103,14 @@ __forceinline__ void run_row(unsigned width, const Active& active, bool ordered,
         for (unsigned i = x; i < x + n; ++i)
           if (first || active(i)) body(i, Threads<1>());
     }
-    return;
-  } else if (width > 0 && alike(0, width)) {
-    bool all = true;
-    if (!first)
-      for (unsigned i = 0; i < width; ++i) all &= active(i);
+  } else {
+    bool all = width > 0 && (first || !falling) && alike(0, width);
+    if constexpr (!falling)
+      for (unsigned i = 0; i < width; ++i) all = all && active(i);
     if (all) return body(0, static_cast<int>(width));
-  }
-  if constexpr (!chunks)
     for (; x < width; ++x)
       if (first || active(x)) body(x, Threads<1>());
+  }
 }
 
 }  // namespace emulator

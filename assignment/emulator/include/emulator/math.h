@@ -9,20 +9,21 @@
 #ifndef EMULATOR_MATH_H_
 #define EMULATOR_MATH_H_
 
-#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include <cfloat>
-#include <chrono>
 #include <climits>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
 #include "emulator/bits.h"
+#include "emulator/cmath.h"
+
+// After <cmath>, which it would bring whole.
+#include <math.h>
 
 namespace emulator {
 
@@ -170,9 +171,9 @@ EMULATOR_STORE(__stwt)
 
 /*! \brief A clock that runs with the multiprocessor; here it counts nanoseconds. */
 inline long long clock64() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
 /*! \brief Lets others go on. A GPU may sleep shorter than it is told, too. */

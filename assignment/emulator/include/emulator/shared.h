@@ -18,7 +18,6 @@
 #ifndef EMULATOR_SHARED_H_
 #define EMULATOR_SHARED_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -36,12 +35,11 @@ extern __thread uint64_t emulator_block_number EMULATOR_FAST_TLS;
 namespace emulator {
 
 /*! \brief Finds a place for a variable, the same on all CPU threads, and keeps it in `place`. */
-size_t reserve_shared(std::atomic<size_t>* place, size_t size, size_t alignment);
+size_t reserve_shared(size_t* place, size_t size, size_t alignment);
 
 #ifdef EMULATOR_CHECKED
 /*! \brief A variable's memory for the running block, which the checked build then watches. */
-void* checked_shared_variable(std::atomic<size_t>* place, size_t size, size_t alignment,
-                              const char* name);
+void* checked_shared_variable(size_t* place, size_t size, size_t alignment, const char* name);
 #endif
 
 /*! \brief The place of one static shared variable; before it stands the block that uses it. */
@@ -59,7 +57,7 @@ class SharedPlace {
 
   template <typename T>
   operator T&() {
-    size_t place = place_.load(std::memory_order_relaxed);
+    size_t place = __atomic_load_n(&place_, __ATOMIC_RELAXED);
     if (place == 0) place = reserve_shared(&place_, sizeof(T), alignof(T));
     char* memory = emulator_static_shared + place;
     uint64_t* block = reinterpret_cast<uint64_t*>(memory) - 1;
@@ -72,7 +70,7 @@ class SharedPlace {
   }
 
  private:
-  std::atomic<size_t> place_;
+  size_t place_;  // atomic; <atomic> would be compiled with every kernel
 };
 
 /*! \brief Becomes the array that `extern __shared__` declares. */

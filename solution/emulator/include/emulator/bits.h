@@ -5,11 +5,12 @@
 #ifndef EMULATOR_BITS_H_
 #define EMULATOR_BITS_H_
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>
+
+#include "emulator/cmath.h"
 
 namespace emulator {
 

@@ -9,7 +9,6 @@
 #ifndef EMULATOR_SMALL_FLOAT_H_
 #define EMULATOR_SMALL_FLOAT_H_
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>

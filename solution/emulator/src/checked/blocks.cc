@@ -208,9 +208,8 @@ void faulted(uintptr_t address, const void* place, const char* text) {
 
 }  // namespace checked
 
-void* checked_shared_variable(std::atomic<size_t>* place, size_t size, size_t alignment,
-                              const char* name) {
-  size_t start = place->load(std::memory_order_relaxed);
+void* checked_shared_variable(size_t* place, size_t size, size_t alignment, const char* name) {
+  size_t start = __atomic_load_n(place, __ATOMIC_RELAXED);
   if (start == 0) {
     start = reserve_shared(place, size, alignment);
     std::lock_guard<std::mutex> lock(checked::mutex);
