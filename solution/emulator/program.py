@@ -21,6 +21,11 @@ from shared_variables import is_file_scope
 from statements import TYPE_WORDS, Parser
 
 
+def is_number_constant(variable):
+    """Whether a constant is one value, and no array or address."""
+    return variable.style == "=" and not variable.stars and variable.dimensions is None
+
+
 class Program:
     """All sources of a program: the file to rewrite, and the local headers it includes.
 
@@ -62,10 +67,10 @@ class Program:
         """Notes `const int n`, `constexpr T n` and enumerators at file scope."""
         for i, token in enumerate(tokens.all):
             if token.text in ("const", "constexpr") and token.directive is None:
-                words, behind = Parser(tokens).specifiers(i)
-                is_plain = tokens.text(behind + 1) == "=" and tokens.all[behind].kind == "word"
-                if is_plain and is_file_scope(tokens, i) and "__shared__" not in words:
-                    self.constants.add(tokens.text(behind))
+                last = Parser(tokens).semicolon(i, len(tokens.all))
+                found = [] if last is None else Parser(tokens).declaration(i, last)
+                if found and is_file_scope(tokens, i) and "__shared__" not in found[0].specifiers:
+                    self.constants |= {v.name for v in found if is_number_constant(v)}
             if token.text == "enum":
                 self.read_enumerators(tokens, i)
 
@@ -136,15 +141,21 @@ class Program:
             for i in range(function.open, function.close)
         ):
             return "a variable number of arguments"
-        start, end = (function.tokens.all[i].start for i in (function.brace, function.end))
-        text = function.tokens.source[start:end]
-        if re.search(r"^[^\S\n]*#[^\S\n]*(?!pragma[^\S\n]+unroll)", text, re.MULTILINE):
+        if self.has_directive(function):
             return "a preprocessor's line"
         for i in range(function.brace, function.end):
             found = self.token_problem(function, i)
             if found is not None:
                 return found
         return None
+
+    @staticmethod
+    def has_directive(function):
+        """Whether a function's body has a line of the preprocessor, other than `#pragma unroll`."""
+        start, end = (function.tokens.all[i].start for i in (function.brace, function.end))
+        text = function.tokens.source[start:end]
+        directive = r"^[^\S\n]*#[^\S\n]*(?!pragma[^\S\n]+unroll)"
+        return re.search(directive, text, re.MULTILINE) is not None
 
     def token_problem(self, function, i):
         tokens, word = function.tokens, function.tokens.text(i)

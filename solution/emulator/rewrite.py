@@ -8,8 +8,9 @@ Macros do most of it (include/emulator/language.h). What they cannot do is done 
 - a `__shared__` variable becomes a reference into the block's memory, see emulator/shared.h;
   a static one gets a check that it fits into the 48 KB of a block;
 - what the emulated GPU does not have is marked for the compiler to refuse, see refusals.py;
-- for the checked build (--checked), the names of a kernel's parameters stand behind it, and
-  copied vectors are shown to the compiler, see vector_copies.py.
+- for the checked build (--checked), the names of a kernel's parameters stand behind it, copied
+  vectors are shown to the compiler, see vector_copies.py, and loops that only read are checked
+  once, see quick_loops.py.
 
 Headers of the source's own folder, `#include "x.cuh"`, are treated alike and written next to the
 output, where the compiler finds them first; OUTPUT.d tells make which ones.
@@ -30,6 +31,7 @@ from launches import rewrite_launches, rewrite_macro_arguments
 from loops import add_loops
 from parameter_names import name_parameters, prefix_of
 from program import Program
+from quick_loops import quick_loops
 from refusals import refuse_in_kernels, refuse_missing
 from shared_variables import rewrite_shared
 from vector_copies import show_copies
@@ -65,16 +67,17 @@ def local_headers(source):
 def rewrite(source, path, program=None, named=None):
     """Plain C++ for a CUDA source; its compiler errors will name `path`.
 
-    With a loops.Program, whose `sources` have this one, kernels become loops where they can.
-    With `named`, a prefix (or ""), it is for the checked build, and the names of the kernels'
-    parameters are kept.
+    With a Program, whose `sources` have this one, kernels become loops where they can. With
+    `named` too, a prefix (or ""), it is for the checked build instead: the names of the kernels'
+    parameters are kept, and loops that only read are checked once.
     """
     tokens = program.sources[path] if program else Tokens(source)
     edits = [edit for rewrite_pass in PASSES for edit in rewrite_pass(tokens)]
-    if program:
-        edits += add_loops(program, edits, path)
     if named is not None:
         edits += name_parameters(tokens, named) + show_copies(tokens)
+        edits += quick_loops(program, path, edits) if program else []
+    elif program:
+        edits += add_loops(program, edits, path)
     quoted = path.replace("\\", "\\\\").replace('"', '\\"')
     return PROLOGUE + '#line 1 "%s"\n' % quoted + apply_edits(source, edits)
 
@@ -149,7 +152,7 @@ def main():
         parser.error("-o is missing")
     done = []
     try:
-        plain = arguments.no_loops or (arguments.checked and not arguments.explain)
+        plain = arguments.no_loops and not arguments.checked
         program = None if plain else Program(sources_of(arguments.source, {}))
         if arguments.explain:
             for path in program.sources:

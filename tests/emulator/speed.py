@@ -11,9 +11,7 @@ kernel should keep stands beside it. A second table compares the checked build w
 
 import argparse
 import ctypes
-import os
 import statistics
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -149,21 +147,6 @@ def softmax(library, rng):
            dout, out)  # fmt: skip
 
 
-def hooks_floor(folder):
-    """Seconds of the naive product where each access calls a function that does nothing: the
-    least that the checked build could take."""
-    source, compiler = HERE / "hooks_floor.cc", os.environ.get("CXX", "g++").split()
-    parts = {"kernel": ["-DKERNEL", "-O1", "-fsanitize=thread"], "hooks": ["-DHOOKS", "-O2"],
-             "main": ["-O2"]}  # fmt: skip
-    for name, flags in parts.items():
-        command = [*compiler, *flags, "-c", str(source), "-o", f"{folder}/{name}.o"]
-        subprocess.run(command, check=True)
-    objects = [f"{folder}/{name}.o" for name in parts]
-    subprocess.run([*compiler, *objects, "-pthread", "-o", f"{folder}/floor"], check=True)
-    words = [f"{folder}/floor", "500", "700", "1000"]
-    return float(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
-
-
 CHECKED_TARGETS = {"add": 50, "naive": 20, "flat": 20}
 
 
@@ -181,11 +164,6 @@ def checked(fast, slow, rng, rounds):
             verdict = "" if ratio <= target else "  too slow"
             print(f"{name:28}{slower * 1e3:>7.0f} ms{faster * 1e3:>7.2f} ms{ratio:>8.1f}"
                   f"{target:>8}{typical:>8.2f}{verdict}")  # fmt: skip
-            if name.startswith("naive"):
-                with tempfile.TemporaryDirectory() as folder:
-                    floor = hooks_floor(folder)
-                print(f"{'  with hooks that do nothing':28}{floor * 1e3:>7.0f} ms"
-                      f"{faster * 1e3:>7.2f} ms{floor / faster:>8.1f}")  # fmt: skip
 
 
 def main():

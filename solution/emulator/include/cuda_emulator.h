@@ -14,6 +14,7 @@
 #include "emulator/language.h"
 #include "emulator/launch.h"
 #include "emulator/math.h"
+#include "emulator/settled.h"
 #include "emulator/shared.h"
 #include "emulator/warp.h"
 

@@ -102,8 +102,15 @@ void note_read(State* s, const Part& part, Word* word, const Record& reader, uns
   word->read = Record(s->who, place_of(part.place), others, bytes, low).bits();
 }
 
+void unsettle_word(const Word* word) {
+  if (!is_device_word(word)) return;
+  unsigned char* tag = &settled_words[word - device_region.words];
+  if (__atomic_exchange_n(tag, 0, __ATOMIC_RELAXED) == settled_tag)
+    __atomic_fetch_add(&settled_version, 1, __ATOMIC_RELAXED);
+}
+
 void note_write(State* s, const Part& part, Word* word, unsigned bytes) {
-  mark_word(word, 0);
+  unsettle_word(word);
   // A plain write stays known below the atomics of its block: those of other blocks race with it.
   Record plain(word->write);
   if (part.access == Access::kAtomic && part.region.begin != s->shared.begin && !plain.flag() &&

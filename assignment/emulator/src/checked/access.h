@@ -28,10 +28,10 @@ inline bool is_settled(uintptr_t offset) {
   return __atomic_load_n(&settled_words[offset >> 2], __ATOMIC_RELAXED) == settled_tag;
 }
 
-/*! \brief Marks the shadow of a word with settled_tag, or with 0: not settled. */
-inline void mark_word(const Word* word, unsigned char tag) {
+/*! \brief Marks a word as settled. */
+inline void settle_word(const Word* word) {
   if (is_device_word(word))
-    __atomic_store_n(&settled_words[word - device_region.words], tag, __ATOMIC_RELAXED);
+    __atomic_store_n(&settled_words[word - device_region.words], settled_tag, __ATOMIC_RELAXED);
 }
 
 /*! \brief One word: true if nothing more has to be looked at. */
@@ -53,7 +53,7 @@ inline bool is_fine(State* s, Word* word, unsigned bytes, const void* place) {
   if ((written & bytes) != bytes) return false;
   if (reader.who() == s->who) return true;
   if ((read & kSeveral) && reader.segment() >= launch_first) {
-    if ((written & 15) == 15 && last.segment() < unordered_first) mark_word(word, settled_tag);
+    if ((written & 15) == 15 && last.segment() < unordered_first) settle_word(word);
     return true;
   }
   if (reader.flag() && reader.segment() >= s->interval_first) return true;

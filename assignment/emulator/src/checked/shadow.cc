@@ -18,6 +18,7 @@ Region device_region = {0, 0, nullptr};
 Region program_region = {0, 0, nullptr};
 unsigned char* settled_words = nullptr;
 unsigned char settled_tag = 1;
+uint64_t settled_version = 1;
 
 namespace {
 
@@ -66,6 +67,7 @@ void make_device_region(uintptr_t begin, size_t size) {
 }
 
 void unsettle_words() {
+  __atomic_fetch_add(&settled_version, 1, __ATOMIC_RELAXED);
   if (++settled_tag != 0 || settled_words == nullptr) return;
   settled_tag = 1;
   munmap(settled_words, device_region.size / 4);

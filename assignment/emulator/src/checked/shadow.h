@@ -86,6 +86,8 @@ extern Region device_region EMULATOR_HIDDEN;
  */
 extern unsigned char* settled_words EMULATOR_HIDDEN;
 extern unsigned char settled_tag EMULATOR_HIDDEN;
+/*! \brief Another number as soon as a word that was settled is not. Never 0. */
+extern uint64_t settled_version EMULATOR_HIDDEN;
 /*! \brief Whether this is the shadow of device memory. */
 inline bool is_device_word(const Word* word) {
   return static_cast<size_t>(word - device_region.words) < device_region.size / 4;

@@ -48,6 +48,14 @@ extern __thread EMULATOR_CONST dim3 blockDim EMULATOR_FAST_TLS;
 extern __thread EMULATOR_CONST dim3 gridDim EMULATOR_FAST_TLS;
 }
 
+// A function of which the checked build sees nothing.
+#ifdef EMULATOR_CHECKED
+#define EMULATOR_UNCHECKED \
+  __attribute__((no_sanitize("thread"), no_sanitize("bounds"), no_sanitize("alignment")))
+#else
+#define EMULATOR_UNCHECKED
+#endif
+
 // The checked build sees the compiler's own loads and stores, but no calls: they are made to call
 // the hooks. clang makes such calls of its own, so there the assembler gives them the name.
 #if defined(EMULATOR_CHECKED) && defined(__SANITIZE_THREAD__)

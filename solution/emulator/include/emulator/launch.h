@@ -89,7 +89,7 @@ struct Call {
   Thread thread;
   Block block;
 
-  static void run(const void* call) { static_cast<const Call*>(call)->thread(); }
+  EMULATOR_UNCHECKED static void run(const void* call) { static_cast<const Call*>(call)->thread(); }
   static void run_block(const void* call, const BlockIndex& index) {
     static_cast<const Call*>(call)->block(index);
   }
@@ -107,7 +107,7 @@ struct Configured {
   template <typename... Args>
   void operator()(Args... args) const {
     const void* const pointers[] = {pointer_of(args)..., nullptr};
-    const auto thread = [body = body, args...] { body(args...); };
+    const auto thread = [body = body, args...]() EMULATOR_UNCHECKED { body(args...); };
     if constexpr (RunsBlocks<void, Blocks, Args...>::value) {
       const auto block = [blocks = blocks, args...](const BlockIndex& index) {
         blocks(index, args...);

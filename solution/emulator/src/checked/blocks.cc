@@ -116,6 +116,7 @@ void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic
   std::fill(s->ended, s->ended + kMaxThreads, false);
   std::fill(s->barriers, s->barriers + kMaxThreads, nullptr);
   std::fill(s->last_places, s->last_places + kMaxThreads, nullptr);
+  s->last_place = nullptr;
   s->static_shared = 0;
   s->plain_reads.clear();
   s->pending = s->same_value.pending = s->overrun.pending = false;

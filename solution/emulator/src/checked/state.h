@@ -44,6 +44,12 @@ struct PlainRead {
   Finding finding;
 };
 
+/*! \brief Reads that were found settled: at each turn `width` words, `step` words further on. */
+struct SettledReads {
+  size_t first = 0, step = 0, turns = 0, width = 0;
+  uint64_t version = 0;
+};
+
 /*! \brief threadIdx and its like lie within so many bytes. */
 const size_t kNear = 1024;
 
@@ -70,6 +76,7 @@ struct State {
   SameValue same_value;
   Overrun overrun;
   std::vector<PlainRead> plain_reads;
+  SettledReads settled_reads[16];  // by the loops' places
 
   /*! \brief Whether an address is in what the kernel has of its own, or is handed. */
   bool owns(uintptr_t address) const {
