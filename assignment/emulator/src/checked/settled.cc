@@ -2,11 +2,12 @@
  * \file settled.cc
  * \brief Whether all that a loop reads is settled, see quick_loops.py.
  */
+#include "emulator/settled.h"
+
 #include <cstring>
 #include <utility>
 
 #include "access.h"
-#include "emulator/settled.h"
 
 namespace emulator {
 namespace checked {
