@@ -24,6 +24,8 @@ KERNEL = """\
 static const int kTile = 16;
 __device__ float own(float x) { return x; }
 __device__ float table[100];
+__device__ int count;
+static const float kHalf = 0.5f;
 struct Pair { int n; };
 template <typename T>
 __global__ void kernel(int n, int m, const float* a, const int* at, float* out, T* of_t, Pair p,
@@ -61,6 +63,9 @@ def copies(loop):
         "for (int k = 0; k < n; ++k) sum += of_t[k] == a[k] && at[k] != 3 ? 1 : 2;",
         "for (int k = 0; k < n; ++k) sum = expf(a[k] - sum) / max(sum, a[2 * k + 1]);",
         "for (int k = 0; k < n; ++k) { sum += a[k];  // a comment\n    other += at[k]; }",
+        "for (int k = 0; k < n; ++k) if (a[k] > 0) sum += a[k]; else if (a[k] < -1) ++other;",
+        "for (int k = 0; k < n / m; ++k) sum += (a[k] + 1) * (float)(at[2 * k + 12 / 5]);",
+        "for (int k = 0; k < n; ++k) { float x = a[k], y = x; sum += x > (y) ? x : 1; }",
     ],
 )
 def test_a_loop_that_only_reads_gets_a_copy(loop):
@@ -111,6 +116,26 @@ def test_a_loop_that_only_reads_gets_a_copy(loop):
         "for (int k = 0; k < n; ++k) sum += 1;",
         "for (float k = 0; k < n; ++k) sum += a[int(k)];",
         "for (int k = 0; k < n; ++k) asm(\"\");",
+        # Calls: of what a variable or a type of the template is.
+        "auto f = [&](float x) { sum += x; }; for (int k = 0; k < n; ++k) f(a[k]);",
+        "for (int k = 0; k < n; ++k) sum += T()(a[k]);",
+        "for (int k = 0; k < n; ++k) sum += T(a[k])(3);",
+        # Changes of what stands in brackets.
+        "for (int k = 0; k < n; ++k) { (out[k]) = a[k]; }",
+        "for (int k = 0; k < n; ++k) { ++(out[k]); sum += a[k]; }",
+        "for (int k = 0; k < n; ++k) { (out[k])--; sum += a[k]; }",
+        "for (int k = 0; k < n; ++k) (a[k] > 0 ? sum : local[0]) += a[k];",
+        "for (int k = 0; k < n; ++k) static_cast<float&>(sum) += a[k];",
+        # What the loop may never work out: a division by 0.
+        "for (int k = 0; k < n; ++k) sum += m ? a[i % m + k] : a[k];",
+        "for (int k = 0; k < n; k += n / m) sum += a[k];",
+        # Bounds that are no whole numbers.
+        "for (int k = 0; k < kHalf; ++k) sum += a[k];",
+        "for (int k = 0; k < 1e3 / 7; ++k) sum += a[k];",
+        # A global, and below it a variable of its name.
+        "for (int k = 0; k < n; ++k) { sum += count; int count = k; sum += a[k] * count; }",
+        "for (int k = 0; k < n; ++k) if (float x = a[k]) sum += x;",
+        "Pair two = p; auto [q] = two; for (int k = 0; k < q; ++k) sum += a[k];",
         "for (int k = 0; k < n; ++k) sum += atomicAdd(out, a[k]);",
         "for (int k = 0; k < n; ++k) { const float* b = &sum; sum += a[k] + *b; }",
         "for (int k = 0; k < n; ++k) printf(\"%%f\", a[k]);",

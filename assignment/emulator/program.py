@@ -2,6 +2,7 @@
 
 import re
 
+from analysis import INTEGER
 from functions import (
     BARRIER,
     CASTS,
@@ -35,6 +36,7 @@ class Program:
     def __init__(self, sources):
         self.sources, self.said = sources, []
         self.functions, self.macros, self.constants = {}, {}, set()
+        self.whole_constants = set()  # those that are integers
         self.specialised = set()  # names that follow `template <>`, and others of their heads
         for tokens in sources.values():
             for function in find_functions(tokens):
@@ -70,7 +72,9 @@ class Program:
                 last = Parser(tokens).semicolon(i, len(tokens.all))
                 found = [] if last is None else Parser(tokens).declaration(i, last)
                 if found and is_file_scope(tokens, i) and "__shared__" not in found[0].specifiers:
-                    self.constants |= {v.name for v in found if is_number_constant(v)}
+                    found = [v for v in found if is_number_constant(v)]
+                    self.constants |= {v.name for v in found}
+                    self.whole_constants |= {v.name for v in found if INTEGER.fullmatch(v.type)}
             if token.text == "enum":
                 self.read_enumerators(tokens, i)
 
@@ -81,6 +85,7 @@ class Program:
         for k in range(i, close or i):
             if tokens.text(k) in ("{", ",") and tokens.all[k + 1].kind == "word":
                 self.constants.add(tokens.text(k + 1))
+                self.whole_constants.add(tokens.text(k + 1))
 
     def uses_indices_in_classes(self, tokens):
         """Whether a class's own functions, whose calls are hard to see, know which thread runs."""

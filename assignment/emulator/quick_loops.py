@@ -7,7 +7,7 @@ nothing new: then a copy of it runs for which the compiler calls no hooks. The l
 first, as it was, so that errors name its lines and columns:
 
     for (int emulator_turn = 0; emulator_turn < 2; ++emulator_turn)
-      if (emulator_turn == 1) the loop
+      if (emulator_turn == 1) { the loop }
       else if (all it reads is settled) { its copy; emulator_turn = 2; }
 
 A loop is copied if it counts upwards, changes nothing but local numbers, calls nothing but
@@ -22,14 +22,15 @@ from cuda_tokens import Edit
 from functions import INDICES, PURE
 from statements import TYPE_WORDS
 
+WHOLE = re.compile(r"(0[xX][\da-fA-F]+|\d+)[uUlL]*")
 NUMBER = re.compile(r"auto|float|double|bool|" + INTEGER.pattern)
 # Too few turns are not worth the call.
 FEWEST = 24
-ADDED = "for (int emulator_turn = 0; emulator_turn < 2; ++emulator_turn) if (emulator_turn == 1)"
+ADDED = "for (int emulator_turn = 0; emulator_turn < 2; ++emulator_turn) if (emulator_turn == 1) {"
 COPY = """\
-else if (const long long emulator_turns = ::emulator::turns_of(%(first)s, %(bound)s, %(step)s); \
+} else if (const long long emulator_turns = ::emulator::turns_of(%(first)s, %(bound)s, %(step)s); \
 emulator_turns >= %(fewest)d) { \
-struct emulator_result { bool done; %(fields)s}; \
+struct emulator_result { bool emulator_done; %(fields)s}; \
 const emulator_result emulator_found = [=%(captures)s]() EMULATOR_UNCHECKED \
 __attribute__((noinline)) -> emulator_result { \
 const void* emulator_read[%(reads)d][3]; \
@@ -42,7 +43,7 @@ if (!(%(checks)s)) return {false%(old)s}; \
 # %(line)d "%(path)s" 3
 %(loop)s
 return {true%(new)s}; }(); \
-if (emulator_found.done) { emulator_turn = 2; %(results)s} }"""
+if (emulator_found.emulator_done) { emulator_turn = 2; %(results)s} }"""
 
 
 class NotQuick(Exception):
@@ -62,7 +63,7 @@ def quick_loops(program, path, edits):
 def _of_function(program, function, path, edits):
     found = []
     try:
-        if program.has_directive(function) or function.parameters is None:
+        if program.has_directive(function) or function.parameters is None or is_odd(function):
             return []
         analysis = Analysis(program, function)
         for statement in analysis.block.walk():
@@ -76,6 +77,14 @@ def _of_function(program, function, path, edits):
     return found
 
 
+def is_odd(function):
+    """Whether a function may be called by the compiler, or declares `auto [a, b]`."""
+    if {"constexpr", "consteval"} & set(function.words):
+        return True
+    words = [function.tokens.text(i) for i in range(function.brace, function.end)]
+    return re.search(r"\bauto( &)*( const)? \[", " ".join(words)) is not None
+
+
 class Loop:
     """One loop, and its copy."""
 
@@ -83,6 +92,9 @@ class Loop:
         self.analysis, self.loop, self.path, self.others = analysis, statement, path, edits
         self.tokens, self.text, self.owner = analysis.tokens, analysis.text, analysis.owner
         self.reads = []  # (pointer, index as text), no pair twice
+        program, function = analysis.program, analysis.function
+        self.whole_constants = program.whole_constants | function.template_names() | {"warpSize"}
+        self.divides = False  # whether what is read may divide by any number
 
     def edits(self):
         """The edits that add the copy."""
@@ -109,14 +121,12 @@ class Loop:
 
     def parts(self, line, path, text):
         """What fills COPY."""
-        changed = [(v.name, "v%d" % i) for i, v in enumerate(self.changed)]
+        changed = [(v.name, "emulator_v%d" % i) for i, v in enumerate(self.changed)]
         filled = {
             "fields": "".join("decltype(%s) %s; " % pair for pair in changed),
-            "captures": "".join(", emulator_%s = %s" % (at, name) for name, at in changed),
-            "old": "".join(", emulator_" + at for _, at in changed),
-            "locals": "".join(
-                "decltype({0}) {0} = emulator_{1}; ".format(*pair) for pair in changed
-            ),
+            "captures": "".join(", %s = %s" % (at, name) for name, at in changed),
+            "old": "".join(", " + at for _, at in changed),
+            "locals": "".join("decltype({0}) {0} = {1}; ".format(*pair) for pair in changed),
             "new": "".join(", " + name for name, _ in changed),
             "results": "".join("%s = emulator_found.%s; " % pair for pair in changed),
         }
@@ -150,14 +160,20 @@ class Loop:
         for statement in self.loop.inner.walk():
             self.require(statement.kind in ("block", "if", "expression", "declaration", "empty"))
             self.inside += getattr(statement, "variables", [])
+            if statement.kind == "if":  # if (int n = ...)
+                word = text(statement.condition[0])
+                self.require(word not in TYPE_WORDS and word not in ("auto", "const"))
         self.changed = [
             v for v in self.analysis.variables
             if v not in self.inside and any(self.is_here(i) for i in self.analysis.changes[v])
         ]  # fmt: skip
-        self.first = self.whole(counter.initial)
+        self.first = self.whole(counter.initial, True)
         begin, end = self.loop.condition
         self.require(self.owner.get(begin) is counter and text(begin + 1) in ("<", "<="))
-        self.bound = "%s%s" % (self.whole((begin + 2, end)), " + 1ll" * (text(begin + 1) == "<="))
+        self.bound = "%s%s" % (
+            self.whole((begin + 2, end), True),
+            " + 1ll" * (text(begin + 1) == "<="),
+        )
         self.read_step(*self.loop.step)
         steps = range(self.loop.step[0], self.loop.step[1] + 1)
         self.require(all(i in steps for i in self.analysis.changes[counter]))
@@ -175,9 +191,12 @@ class Loop:
     def is_here(self, i):
         return self.loop.first <= i <= self.loop.last
 
-    def whole(self, part):
-        """The text of a whole number that is the same at each turn."""
+    def whole(self, part, divides=False):
+        """The text of a whole number that is the same at each turn. One that the loop works out in
+        any case may divide."""
+        self.divides = divides
         text, degree = self.linear(part)
+        self.divides = False
         self.require(degree == 0)
         return text
 
@@ -201,11 +220,19 @@ class Loop:
             found = [self.linear(factor) for factor in factors]
             degree = sum(degree for _, degree in found)
             self.require(degree == 0 or (degree == 1 and set(signs) == {"*"}))
+            for sign, (begin, end) in zip(signs, factors[1:]):
+                self.require(sign == "*" or self.divides or self.is_not_zero(begin, end))
             text = found[0][0]
             for sign, (factor, _) in zip(signs, found[1:]):
                 text += " %s %s" % (sign, factor)
             return "(%s)" % text, degree
         return self.factor(first, last)
+
+    def is_not_zero(self, first, last):
+        """Whether a range is a number that one may divide by."""
+        text = self.text(first)
+        number = re.fullmatch(r"[1-9]\d*[uUlL]*", text) or self.is_plain_macro(text, r"[1-9]\d*")
+        return first == last and bool(number)
 
     def factor(self, first, last):
         """A name, a number, a cast, or an expression in brackets."""
@@ -238,8 +265,8 @@ class Loop:
         """A name or a number."""
         token = self.tokens.all[i]
         if i not in self.owner:
-            known = token.text in self.analysis.constants or self.is_plain_macro(token.text)
-            self.require(known or re.fullmatch(r"(0[xX])?[\da-fA-F]+[uUlL]*", token.text))
+            known = token.text in self.whole_constants or self.is_plain_macro(token.text)
+            self.require(known or WHOLE.fullmatch(token.text))
             return token.text, 0
         variable = self.owner[i]
         if variable is self.counter:
@@ -254,11 +281,11 @@ class Loop:
         text, degree = self.linear(variable.initial)
         return "static_cast<%s>(%s)" % (variable.type, text), degree
 
-    def is_plain_macro(self, name):
-        """Whether a macro stands for a number."""
+    def is_plain_macro(self, name, number=r"\d+"):
+        """Whether a macro stands for a whole number."""
         found = self.analysis.program.macros.get(name, [])
         return bool(found) and all(
-            first == last and re.fullmatch(r"\d+[uUlL]*", tokens.text(first))
+            first == last and re.fullmatch(number + "[uUlL]*", tokens.text(first))
             for tokens, first, last in found
         )
 
@@ -269,6 +296,8 @@ class Loop:
         for variable in self.inside + self.changed:
             self.require(NUMBER.fullmatch(variable.type) and not variable.dimensions)
             self.require(not {"static", "volatile", "__shared__"} & set(variable.specifiers))
+            is_const = {"const", "constexpr"} & set(variable.specifiers)
+            self.require(not (is_const and variable in self.changed))
             self.require(variable not in self.analysis.pinned and not variable.is_reference)
         source = self.tokens.source
         start = self.tokens.all[self.loop.first - 1].end
@@ -284,38 +313,76 @@ class Loop:
             elif token.text in ("*", "&") and not self.analysis.is_operand_before(i):
                 before = self.text(i - 1) == "&" and self.analysis.adjacent(i - 1)
                 self.require(token.text == "&" and before)
+            elif token.text == "&":
+                self.require(self.text(i + 1) not in (">", ")"))  # a cast to a reference
+            elif token.text == "(":
+                self.opening(i)
+            elif token.text == ")":
+                before = self.text(self.tokens.match_backward(i) - 1)
+                self.require(before in ("if", "for") or not self.is_changed_behind(i))
             elif token.text == "[":
                 self.require(i - 1 in self.owner and self.owner[i - 1].stars == "*")
 
     def word(self, i):
-        word = self.text(i)
-        if self.text(i - 1) == ".":
+        word, before = self.text(i), self.text(i - 1)
+        if before == ".":
             self.require(self.text(i - 2) in INDICES)
             return
         known = word in TYPE_WORDS or word in PURE or word in self.analysis.constants
         known = known or word in ("if", "else", "const", "auto", "static_cast", *INDICES)
-        known = known or any(v.name == word for v in self.inside) or self.is_plain_macro(word)
+        known = known or self.is_plain_macro(word)
+        if any(v.name == word for v in self.inside):  # where it is declared, and not before
+            first = before in TYPE_WORDS or before in ("auto", "const")
+            known = first or (before == "," and self.text(i + 1) in ("=", ";"))
         self.require(known and word not in self.analysis.program.functions)
+
+    def opening(self, i):
+        """A ( of the loop: no call but of a function of mathematics, or of a type."""
+        before = self.tokens.all[i - 1]
+        self.require(not self.is_doubled(i - 2))  # ++(x)
+        if before.kind == "word":
+            known = before.text in PURE or before.text in TYPE_WORDS
+            known = known or before.text in ("if", "for", "else")
+            self.require(known and i - 1 not in self.owner)
+        elif before.text == ")":  # (float)(x), if (x) (y)
+            first = self.tokens.match_backward(i - 1)
+            words = [self.text(k) for k in range(first + 1, i - 1)]
+            self.require(words and all(word in TYPE_WORDS for word in words))
+        elif before.text == ">":
+            angle = self.tokens.template_backward(i - 1)
+            self.require(angle is None or self.text(angle - 1) == "static_cast")
+        else:
+            self.require(before.text != "]" and before.kind == "sign")
+
+    def is_doubled(self, i):
+        """Whether ++ or -- stands at an index."""
+        sign = self.text(i)
+        return sign in ("+", "-") and self.text(i + 1) == sign and self.analysis.adjacent(i)
+
+    def is_changed_behind(self, i):
+        """Whether what ends with a bracket is assigned, or counted up or down."""
+        sign, following = self.text(i + 1), self.text(i + 2)
+        touch = self.analysis.adjacent(i + 1)
+        if sign == "=":
+            return not (following == "=" and touch)
+        if sign and sign in "+-*/%&|^" and following == "=" and touch:
+            return True
+        shifted = sign == "<<=" or (sign == ">" and following == ">=" and touch)
+        return shifted or self.is_doubled(i + 1)
 
     def variable(self, i, variable):
         """A use of a variable: a number, or a read through a pointer."""
         self.require("volatile" not in variable.specifiers)
         if NUMBER.fullmatch(variable.type) and not variable.dimensions:
             self.require(not variable.is_shared and not variable.is_reference)
+            self.require(self.text(i + 1) != "(")
             return
         self.require(variable.stars == "*" and not variable.dimensions and not variable.is_shared)
         self.require(variable not in self.changed and variable not in self.inside)
         self.require(self.text(i + 1) == "[")
-        doubled = self.text(i - 1) in ("+", "-") and self.text(i - 2) == self.text(i - 1)
-        self.require(not (doubled and self.analysis.adjacent(i - 2)))
         close = self.tokens.match_forward(i + 1)
-        sign, following = self.text(close + 1), self.text(close + 2)
-        touch = self.analysis.adjacent(close + 1)
-        self.require(sign not in ("[", ".", "->", "(", "<<="))
-        self.require(not (sign in ("+", "-") and following == sign and touch))
-        self.require(not (sign == "=" and not (following == "=" and touch)))
-        self.require(not (sign and sign in "+-*/%&|^" and following == "=" and touch))
-        self.require(not (sign == ">" and following == ">=" and touch))
+        self.require(not self.is_doubled(i - 2) and not self.is_changed_behind(close))
+        self.require(self.text(close + 1) not in ("[", ".", "->", "("))
         read = (variable.name, self.linear((i + 2, close - 1))[0])
         if read not in self.reads:
             self.reads.append(read)

@@ -274,14 +274,16 @@ class Run(Lanes):
         return found if self.is_falling() else []
 
     def ordered(self, before, compared):
-        """Whether the integers of the conditions are consecutive in the row."""
+        """Whether the integers of the conditions are consecutive in the row, and none is below 0:
+        beside an unsigned one it would be the greatest."""
         if not compared:
             return "const bool emulator_is_ordered = true; "
         own = [g for g in self.guards if not isinstance(g, tuple)]
         values = ", ".join("static_cast<long long>(%s)" % v.name for v in compared)
         needed = [v for v in before + own if v in compared or v in self.needed_by(compared)]
         checks = " && ".join(
-            "emulator_last.at[%d] - emulator_first.at[%d] == blockDim.x - 1ll" % (i, i)
+            "emulator_first.at[{0}] >= 0 && "
+            "emulator_last.at[{0}] - emulator_first.at[{0}] == blockDim.x - 1ll".format(i)
             for i in range(len(compared))
         )
         return (

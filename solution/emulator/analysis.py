@@ -268,7 +268,7 @@ class Analysis:
                 return False
             for word in words:
                 if re.match(r"\.?\d", word) and not re.fullmatch(
-                    r"(0[xX])?[\da-fA-F]+[uUlL]*", word
+                    r"(0[xX][\da-fA-F]+|\d+)[uUlL]*", word
                 ):
                     return False
                 if re.match(r"float|double|half", word) or word in PURE:

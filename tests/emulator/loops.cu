@@ -55,6 +55,13 @@ __global__ void wide_index(const float* in, float* out, size_t n) {
 }
 SHOW(wide_index, 40, 100, in, out, 3999)
 
+// Beside an unsigned limit, the index below 0 of the first thread is the greatest.
+__global__ void below_zero(const float* in, float* out, unsigned int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x - 1;
+  if (i < n) out[i + 1] = in[i + 1] * 2;
+}
+SHOW(below_zero, 17, 96, in, out, 1601)
+
 __global__ void strides(const float* in, float* out, int n) {
   for (int i = IDX; i < n; i += gridDim.x * blockDim.x) {
     if (in[i] < 0) continue;

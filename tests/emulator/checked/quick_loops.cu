@@ -57,6 +57,16 @@ __global__ void ways(const float* A, const float* B, float* C, unsigned step) {
       count += 1;
     }
   }
+  for (int k = 0; k < K; ++k)
+    if (A[k] > 0) sum += A[k];
+  float emulator = 0, v0 = 0;
+  int done = 0;
+  for (int k = 0; k < K; ++k)
+    if (A[k] > 0.1f)
+      v0 += A[k] / 3;
+    else if (A[k] < 0)
+      emulator += A[k], done++;
+  sum += emulator + v0 + done;
   // Not linear: it begins again at 64.
   for (int k = 0; k < K; ++k) sum += A[static_cast<uint8_t>(k * 4)];
   C[i] = sum + most + count;

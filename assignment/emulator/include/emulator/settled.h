@@ -7,6 +7,8 @@
 
 #ifdef EMULATOR_CHECKED
 
+#include <type_traits>
+
 extern "C" {
 /*!
  * \brief Whether nothing has to be said of the reads of all turns of a loop, 4 bytes each.
@@ -19,9 +21,14 @@ bool emulator_is_settled(const void* const* reads, long long turns);
 namespace emulator {
 
 /*! \brief How many turns `for (k = first; k < bound; k += step)` takes; 0 if that is not clear. */
-inline long long turns_of(long long first, long long bound, long long step) {
-  if (first < 0 || bound <= first || step <= 0) return 0;
-  return (bound - first - 1) / step + 1;
+template <typename First, typename Bound, typename Step>
+long long turns_of(First first, Bound bound, Step step) {
+  if (!std::is_integral<First>() || !std::is_integral<Bound>() || !std::is_integral<Step>())
+    return 0;
+  const long long begin = static_cast<long long>(first), end = static_cast<long long>(bound);
+  const long long each = static_cast<long long>(step);
+  if (begin < 0 || end <= begin || each <= 0) return 0;
+  return (end - begin - 1) / each + 1;
 }
 
 }  // namespace emulator
