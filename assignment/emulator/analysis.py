@@ -57,14 +57,19 @@ class Analysis:
         is_pointer = "*" in variable.stars or (variable.is_parameter and variable.dimensions)
         while self.text(j) == "." or (self.text(j) == "[" and not is_pointer):
             j = j + 2 if self.text(j) == "." else self.tokens.match_forward(j) + 1
-        sign, following = self.text(j), self.text(j + 1)
-        if sign in ("+", "-") and following == sign and self.adjacent(j):
+        return self.is_changed_behind(j)
+
+    def is_changed_behind(self, i):
+        """Whether what ends before a token is assigned, or counted up or down."""
+        sign, following = self.text(i), self.text(i + 1)
+        touch = self.adjacent(i)
+        if sign in ("+", "-") and following == sign and touch:
             return True
         if sign == "=":
-            return following != "=" or not self.adjacent(j)
-        if sign and sign in "+-*/%&|^" and following == "=" and self.adjacent(j):
+            return following != "=" or not touch
+        if sign and sign in "+-*/%&|^" and following == "=" and touch:
             return True
-        return sign == "<<=" or (sign == ">" and following == ">=" and self.adjacent(j))
+        return sign == "<<=" or (sign == ">" and following == ">=" and touch)
 
     def is_operand_before(self, i):
         """Whether a value ends before a token, so that & or * there has two operands."""

@@ -319,7 +319,7 @@ class Loop:
                 self.opening(i)
             elif token.text == ")":
                 before = self.text(self.tokens.match_backward(i) - 1)
-                self.require(before in ("if", "for") or not self.is_changed_behind(i))
+                self.require(before in ("if", "for") or not self.analysis.is_changed_behind(i + 1))
             elif token.text == "[":
                 self.require(i - 1 in self.owner and self.owner[i - 1].stars == "*")
 
@@ -359,17 +359,6 @@ class Loop:
         sign = self.text(i)
         return sign in ("+", "-") and self.text(i + 1) == sign and self.analysis.adjacent(i)
 
-    def is_changed_behind(self, i):
-        """Whether what ends with a bracket is assigned, or counted up or down."""
-        sign, following = self.text(i + 1), self.text(i + 2)
-        touch = self.analysis.adjacent(i + 1)
-        if sign == "=":
-            return not (following == "=" and touch)
-        if sign and sign in "+-*/%&|^" and following == "=" and touch:
-            return True
-        shifted = sign == "<<=" or (sign == ">" and following == ">=" and touch)
-        return shifted or self.is_doubled(i + 1)
-
     def variable(self, i, variable):
         """A use of a variable: a number, or a read through a pointer."""
         self.require("volatile" not in variable.specifiers)
@@ -381,7 +370,7 @@ class Loop:
         self.require(variable not in self.changed and variable not in self.inside)
         self.require(self.text(i + 1) == "[")
         close = self.tokens.match_forward(i + 1)
-        self.require(not self.is_doubled(i - 2) and not self.is_changed_behind(close))
+        self.require(not self.is_doubled(i - 2) and not self.analysis.is_changed_behind(close + 1))
         self.require(self.text(close + 1) not in ("[", ".", "->", "("))
         read = (variable.name, self.linear((i + 2, close - 1))[0])
         if read not in self.reads:
