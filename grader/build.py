@@ -24,9 +24,11 @@ CHECKED_LIBRARY = "build/checked/lib/libc_runtime_api.so"
 _NO_SOURCE = frozenset({"build", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 
 
-def make_command(device: str, checked: bool = False) -> list[str]:
-    """The command that builds the tree in the current folder; `checked` needs "emulated"."""
+def make_command(device: str, checked: bool = False, fast: bool = True) -> list[str]:
+    """The command that builds the tree in the current folder; `checked`, or kernels that are not
+    `fast` but run thread by thread, need "emulated"."""
     command = ["make", f"-j{processors()}", f"DEVICE={device}", f"PYTHON={sys.executable}"]
+    command += [] if fast else ["LOOPS=0"]
     return [*command, "CHECKED=1"] if checked else command
 
 

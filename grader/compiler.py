@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 _ERRORS = (
-    # g++ and clang, and the emulated GPU's rewriter
+    # g++ and clang, and the emulated GPU's emucc
     re.compile(r"^(?P<file>[^\s:()]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.+)$"),
     # nvcc
     re.compile(r"^(?P<file>[^\s:()]+)\((?P<line>\d+)\): (?:catastrophic )?error: (?P<text>.+)$"),
@@ -27,9 +27,11 @@ _WHY_UNDEFINED = (
 )
 _CONTEXT_BEFORE, _CONTEXT_AFTER = 30, 12  # lines around an error that may say where it comes from
 _EXCERPT, _EXCERPT_BEFORE, _LONGEST = 12, 4, 300
-_COMMAND = re.compile(r" -c | -shared |^\s+-M|rewrite\.py|^make|^built |^(?:\S*g\+\+|nvcc) ")
+_COMMAND = re.compile(r" -c | -shared |^\s+-M|emucc\.py|^make|^built |^(?:\S*g\+\+|nvcc) ")
 _SOURCE = re.compile(r" -c (?P<file>\S+)")
 _LINKS = re.compile(r"\s-shared\s")
+# Where the emulated GPU's headers lay when they were precompiled, or lie now.
+_OUTSIDE = re.compile(r"(?<![^\s'\"‘(<])/[^\s:'\"]*/(?=emulator/(?:include|src)/)")
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def first_error(output: str, own: Collection[str] = ()) -> CompileError | None:
         own: the student's files. An error in another file is told at the line of these that
             leads there, if the compiler names one.
     """
-    lines = output.splitlines()
+    lines = in_tree(output).splitlines()
     for number, raw in enumerate(lines):
         for pattern in _ERRORS:
             match = pattern.match(raw.strip())
@@ -94,6 +96,12 @@ def _mentions(text: str) -> Iterator[tuple[str, int]]:
             yield os.path.normpath(match["file"]), int(match["line"])
 
 
+def in_tree(output: str) -> str:
+    """The output with files of the emulated GPU named as they lie in a tree, wherever that is: a
+    submission's own is gone when its report is read, and the kit's is nobody's business."""
+    return _OUTSIDE.sub("", output)
+
+
 def link_error(output: str) -> CompileError | None:
     """What a linker, or the loader of a library, misses or has twice, as a sentence."""
     if match := _UNDEFINED.search(output):
@@ -107,8 +115,8 @@ def link_error(output: str) -> CompileError | None:
 
 def excerpt(output: str) -> list[str]:
     """The lines of make's output that are about the first error, without the commands."""
-    lines = [line for line in output.splitlines() if line.strip() and not _COMMAND.search(line)]
-    lines = [line.rstrip()[:_LONGEST] for line in lines]
+    lines = [line for line in in_tree(output).splitlines() if line.strip()]
+    lines = [line.rstrip()[:_LONGEST] for line in lines if not _COMMAND.search(line)]
     first = next((i for i, line in enumerate(lines) if _is_error(line)), len(lines))
     start = max(0, min(first - _EXCERPT_BEFORE, len(lines) - _EXCERPT))
     return lines[start : start + _EXCERPT]
@@ -139,8 +147,7 @@ def last_step(output: str) -> str:
     """What make began last: "compiling src/gpu_op.cu", "linking", or "" if nothing."""
     for line in reversed(output.splitlines()):
         if match := _SOURCE.search(line):
-            name = os.path.basename(match["file"])
-            return f"compiling {name.removesuffix('.cc') if name.endswith('.cu.cc') else name}"
+            return f"compiling {os.path.basename(match['file'])}"
         if _LINKS.search(line):
             return "linking"
     return ""

@@ -26,6 +26,7 @@ from grader.checks.context import Session
 from grader.findings import Malformed, read_entries, read_file, read_resolved
 from grader.isolation import View
 from grader.remote import ChildDied, ChildError, Remote, StudentError
+from grader.rerun import fresh_copy, outcome, settings_of
 from grader.rubric import Rubric
 from grader.sandbox import Limits
 from grader.scratch import Scratch, scratch_folder
@@ -184,12 +185,9 @@ class Diagnosis:
         """Runs a check, and returns what it raised."""
         started = time.monotonic()
         try:
-            self._checks[again.check](again)
-        except (Failure, ChildError) as error:
-            return error
+            return outcome(self._checks[again.check], again)
         finally:
             self._left -= time.monotonic() - started
-        return None
 
     def _compared(self, context: Context, error: Exception) -> str:
         """A hint from running the check once more with the same inputs, and with whole tiles."""
@@ -211,15 +209,15 @@ class Diagnosis:
 
     def _plainly(self, context: Context, **changes: Any) -> Failure | ChildError | None:
         """What the check raises, run again in a fresh tree."""
-        with _copy(context.tree) as copy:
-            values = {**_values(context), "tree": copy, "seconds": self._seconds(), **changes}
+        with fresh_copy(context.tree) as copy:
+            values = {**settings_of(context), "tree": copy, "seconds": self._seconds(), **changes}
             return self._rerun(Context(**values))
 
     # The emulated GPU: the checked build.
 
     def _checked(self, context: Context) -> tuple[list[dict[str, Any]], str]:
         tree = self._checked_tree()
-        with _copy(tree) as copy, tempfile.TemporaryFile() as file:
+        with fresh_copy(tree) as copy, tempfile.TemporaryFile() as file:
             # The file has no name that the child could replace, and outlives the child.
             os.fchmod(file.fileno(), 0o666)
             env = {"DLSYS_CHECKED": "1", "EMULATOR_FINDINGS": f"/dev/fd/{file.fileno()}"}
@@ -309,7 +307,7 @@ class Diagnosis:
 
     def _under(self, context: Context, command: tuple[str, ...], seconds: float) -> str:
         """Everything that is printed when the check runs behind a command."""
-        with _copy(context.tree) as copy:
+        with fresh_copy(context.tree) as copy:
             values = _watched(context, copy, seconds)
             folders = {Path(command[0]).parent, Path(command[0]).resolve().parent}
             seen = (*context.view.readable, *sorted(folders))
@@ -320,24 +318,9 @@ class Diagnosis:
         return "\n".join(again.printed).replace(str(copy), str(context.tree))
 
 
-@contextlib.contextmanager
-def _copy(tree: Path) -> Iterator[Path]:
-    """A fresh copy of a built tree, without its objects."""
-    with scratch_folder() as folder:
-        copy = folder / "tree"
-        shutil.copytree(tree, copy, ignore=shutil.ignore_patterns("obj", "__pycache__"))
-        yield copy
-
-
-def _values(context: Context) -> dict[str, Any]:
-    """What makes a context like another, with facts of its own."""
-    names = [f.name for f in dataclasses.fields(Context) if f.name != "facts"]
-    return {name: getattr(context, name) for name in names}
-
-
 def _watched(context: Context, tree: Path, seconds: float) -> dict[str, Any]:
     """The same for a run under a tool."""
-    values = _values(context)
+    values = settings_of(context)
     del values["wrap"]
     rubric = _smaller(context.rubric)
     return {**values, "tree": tree, "seconds": seconds, "watched": True, "rubric": rubric}

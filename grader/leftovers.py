@@ -31,7 +31,8 @@ _FOLDERS = {
 }  # fmt: skip
 _FILES = {
     **dict.fromkeys(("*.pyc", "*.pyo"), "compiled Python"),
-    **dict.fromkeys(("*.so", "*.o", "*.a", "*.dylib", "*.dll", "*.ptx", "*.cubin"), "was built"),
+    **dict.fromkeys(("*.so", "*.o", "*.a", "*.gch", "*.dylib", "*.dll", "*.ptx", "*.cubin"),
+                    "was built"),
     **dict.fromkeys(("*.orig", "*.rej", "*.bak", "*~", ".*.sw?", "*.save"),
                     "an editor's or a merge's copy of an earlier state"),
 }  # fmt: skip

@@ -22,7 +22,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _COPIED = (
     "Makefile", "configure.py", "requirements.txt", "pytest.ini", "submit.py", "emulator/**/*",
     "python/dlsys/__init__.py", "python/dlsys/_base.py", "python/dlsys/ndarray.py",
-    "src/*.h", "src/*.cc", "tests/__init__.py",
+    "src/*.h", "src/*.cc", "tests/__init__.py", "tests/conftest.py",
+    "tests/second_opinion.py",
 )  # fmt: skip
 #: Template -> the file that it becomes.
 _NEW = {

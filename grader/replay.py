@@ -57,7 +57,9 @@ def replay(
     Args:
         report: the JSON of a run.
         check: name of a check in it.
-        output: folder for the built tree (`tree`), CHECK.npz and CHECK.py.
+        output: folder for the built tree (`tree`), CHECK.npz and CHECK.py. Where the two forms of
+            the emulated GPU disagree, CHECK.npz has the outputs of both, `fast` and
+            `thread_by_thread`.
         submission: where the submission lies now; as in the report if None.
         data: folder of MNIST, as for the run.
         course: whose submission it is; the kit's own assignment if None.
@@ -128,7 +130,8 @@ def _write(context: Context | None, folder: Path) -> Path | None:
         return None
     call = context.call()
     folder.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(folder / f"{context.check}.npz", **call.contents())  # type: ignore[arg-type]
+    arrays = {**call.contents(), **context.outputs}
+    np.savez_compressed(folder / f"{context.check}.npz", **arrays)  # type: ignore[arg-type]
     script = folder / f"{context.check}.py"
     script.write_text(call.script(context.check))
     return script

@@ -82,6 +82,23 @@ class FindingsBudget:
 
 
 @dataclass(frozen=True)
+class OpinionBudget:
+    """Seconds that may be spent on second opinions, on the emulated GPU.
+
+    Attributes:
+        build: for the build without the fast form of kernels.
+        seconds: for one run of a failed check.
+        hung: the same for one that did not end in its time.
+        total: for all runs of a submission.
+    """
+
+    build: float = 120.0
+    seconds: float = 120.0
+    hung: float = 20.0
+    total: float = 240.0
+
+
+@dataclass(frozen=True)
 class Rubric:
     """A whole rubric.
 
@@ -95,6 +112,7 @@ class Rubric:
         rows: the checks in the order in which they run.
         mnist: how MNIST is trained, as it stands in the file.
         findings: how long failures of kernels may be explained.
+        second_opinion: how long the emulated GPU may be asked twice before a fail.
         own_checks: names the contents of a course's own files of checks; "" without any.
     """
 
@@ -108,6 +126,7 @@ class Rubric:
     rows: tuple[Row, ...]
     mnist: dict[str, Any] = field(default_factory=dict)
     findings: FindingsBudget = field(default_factory=FindingsBudget)
+    second_opinion: OpinionBudget = field(default_factory=OpinionBudget)
     own_checks: str = ""
 
     @property
@@ -215,8 +234,13 @@ def _parse(path: Path, raw: dict[str, Any]) -> Rubric:
         tasks=tasks,
         rows=rows,
         mnist=raw.get("mnist", {}),
-        findings=FindingsBudget(**{k: float(v) for k, v in raw.get("findings", {}).items()}),
+        findings=FindingsBudget(**_seconds(raw, "findings")),
+        second_opinion=OpinionBudget(**_seconds(raw, "second_opinion")),
     )
+
+
+def _seconds(raw: dict[str, Any], table: str) -> dict[str, float]:
+    return {name: float(value) for name, value in raw.get(table, {}).items()}
 
 
 def _row(entry: dict[str, Any]) -> Row:

@@ -16,6 +16,7 @@ from grader.checks import OFF_DEVICE, Check, Context, Failure, Flag, NotHere, ch
 from grader.course import Course, kit_course
 from grader.diagnosis import Diagnosis
 from grader.lanes import BESIDE, DEVICE, Lanes, Worker, plan
+from grader.opinion import NoOpinion, SecondOpinion
 from grader.pristine import check_device, child_environment, prebuilt, reference
 from grader.remote import ChildError, ChildTimeout
 from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
@@ -27,11 +28,13 @@ from grader.stored import unfinished
 from grader.submission import Submission, SubmissionError, load_submission
 from grader.verdicts import (
     build_failure,
+    builds_plainly,
     is_hole,
     result_of,
     sentence,
     skip,
     with_findings,
+    with_opinion,
     with_sentence,
 )
 from grader.wording import explain, tail
@@ -151,6 +154,10 @@ class _Grading:
             self._pristine,
             checks,
         )
+        self._second = SecondOpinion(
+            submission.taken, options.rubric, lambda: self._kit, self._view, checks
+        )
+        self._disputed: set[str] = set()  # checks whose result differs between the GPU's forms
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> _Grading:
@@ -160,6 +167,7 @@ class _Grading:
         self._kept = self._take_up_unfinished()
         with self._report.timed("laying out the submission"), contextlib.ExitStack() as stack:
             stack.enter_context(self._diagnosis)
+            stack.enter_context(self._second)
             self._tree = stack.enter_context(_workspace(self._options.keep))
             self._lay_out(self._tree, self._submission.taken)
             self._sources = Snapshot(self._tree, sources_only=True)
@@ -210,7 +218,8 @@ class _Grading:
             return self._build(row)
         if row.name in self._kept:
             return self._kept[row.name]
-        passed = lanes.passed(row.requires)
+        # What the emulated GPU contradicts itself about keeps nothing from being tried.
+        passed = lanes.passed(row.requires) | self._disputed
         missing = [name for name in row.requires if name not in passed]
         if missing and is_hole(row.task, self._sources, self._options.rubric):
             return result_of(row, FAIL, message=f"task {row.task} is not written yet")
@@ -239,13 +248,27 @@ class _Grading:
         """Compiles the submission. What fails is the student's if the pristine tree compiles."""
         started = time.monotonic()
         done = self._make(self._tree, row)
+        built = Snapshot(self._tree)
         if done.rc == 0:
             result = result_of(row, PASS, facts={"backend": build.backend_of(self._tree)})
         else:
             result = self._build_error(row) or build_failure(row, done, self._submission.taken)
-        self._built = Snapshot(self._tree)
+            if result.status == FAIL and self._backend == "emulated":
+                result, built = self._built_plainly(row, result, built)
+        self._built = built
         result.seconds = round(time.monotonic() - started, 3)
         return result
+
+    def _built_plainly(self, row: Row, failed: Result, broken: Snapshot) -> tuple[Result, Snapshot]:
+        """An error of the kit's, if the submission compiles without the emulated GPU's fast form;
+        it is graded so then."""
+        try:
+            with self._report.timed("second opinions"):
+                built = self._second.built()
+        except NoOpinion:
+            return failed, broken
+        self._disputed.add(row.name)
+        return builds_plainly(failed), built
 
     def _make(self, tree: Path, row: Row) -> sandbox.Completed:
         command = build.make_command(self._options.device)
@@ -282,7 +305,7 @@ class _Grading:
                 self._checks[row.name](context)
             except Exception as raised:  # the grader's own fault must not end the other checks
                 error = raised
-            result = self._judge(row, context, error)
+            result = self._judge(row, context, error, snapshot)
         result.seconds = round(time.monotonic() - started, 3)
         return result, error
 
@@ -301,8 +324,10 @@ class _Grading:
             reference=lambda: reference(self._options.device, self._options.course.solution),
         )
 
-    def _judge(self, row: Row, context: Context, error: Exception | None) -> Result:
-        """The result of a check that raised `error`, or nothing."""
+    def _judge(
+        self, row: Row, context: Context, error: Exception | None, snapshot: Snapshot
+    ) -> Result:
+        """The result of a check that raised `error`, or nothing, in a copy of the snapshot."""
         if error is None:
             result = result_of(row, PASS, facts=context.facts)
             result.score = round(row.points * context.share, 2)
@@ -312,13 +337,27 @@ class _Grading:
         if isinstance(error, Flag):
             return result_of(row, ERROR, message=str(error), facts=context.facts)
         if not isinstance(error, (Failure, ChildError)):
-            message = f"{type(error).__name__}: {error}"
-            lines = "".join(traceback.format_exception(error)).splitlines()
-            return result_of(row, ERROR, message=message, details=lines)
+            return _own_fault(row, error)
         result = result_of(row, FAIL, **explain(error), facts=context.facts)
         result.facts |= getattr(error, "facts", {})
+        try:
+            with self._report.timed("second opinions"):
+                opinion = self._second.about(context, error, snapshot)
+        except Exception as fault:  # whose fault the failure is, is not known then
+            return _own_fault(row, fault)
         with self._report.timed("explaining failures"):
-            return with_findings(result, self._diagnosis.explain(context, error))
+            result = with_findings(result, self._diagnosis.explain(context, error))
+        result = with_opinion(result, opinion)
+        if result.status == ERROR:
+            self._disputed.add(row.name)
+        return result
+
+
+def _own_fault(row: Row, error: Exception) -> Result:
+    """The result where the grader itself failed."""
+    lines = "".join(traceback.format_exception(error)).splitlines()
+    message = f"{type(error).__name__}: {error}"
+    return result_of(row, ERROR, message=message, details=lines)
 
 
 def _finish(report: Report, options: Options, started: float) -> Report:

@@ -8,13 +8,29 @@ from typing import Any
 
 from grader import sandbox
 from grader.checks import CHECKS, Check
-from grader.compiler import excerpt, first_error, last_step
+from grader.compiler import excerpt, first_error, in_tree, last_step
 from grader.diagnosis import Explanation
 from grader.findings import place_of, quote
-from grader.results import FAIL, PASS, SKIPPED, Result
+from grader.opinion import Opinion, explains
+from grader.results import ERROR, FAIL, PASS, SKIPPED, Result
 from grader.rubric import Row, Rubric, RubricError
 from grader.snapshot import Snapshot
 from grader.wording import tail
+
+#: How the message of an error begins where the emulated GPU contradicts itself.
+FORMS_DISAGREE = (
+    "the two forms of the emulated GPU disagree: in the fast form this check fails, and run thread "
+    "by thread it passes"
+)
+#: The same for a build.
+DOES_NOT_BUILD = (
+    "the two forms of the emulated GPU disagree: the fast form of the kernels does not compile, "
+    "and the plain one does, with which the checks are made"
+)
+_LOOK = (
+    "a person must look: this is a bug of the kit, or code that looks which form it is in. "
+    "`grader replay` makes it again and keeps both outputs; please report it with the kernel"
+)
 
 
 def sentence(name: str, checks: Mapping[str, Check] = CHECKS) -> str:
@@ -61,16 +77,36 @@ def build_failure(row: Row, done: sandbox.Completed, taken: Mapping[str, bytes])
     if done.reason == "timeout":
         step = last_step(done.output)
         message = f"the build did not end within {row.seconds:g} s" + (f": {step}" * bool(step))
-        return result_of(row, FAIL, message=message, details=tail(done.output))
+        return result_of(row, FAIL, message=message, details=tail(in_tree(done.output)))
     error = first_error(done.output, taken)
     message = str(error) if error else f"make failed ({done.signal or done.reason}, {done.rc})"
-    details = excerpt(done.output) if error else tail(done.output)
+    details = excerpt(done.output) if error else tail(in_tree(done.output))
     if error and error.file in taken:
         marked = quote(taken, error.file, error.line, around=0)
         # g++ and clang quote the line themselves, nvcc does not.
         known = any(line.partition("| ")[2] in "\n".join(details) for line in marked)
         details = details if known else [*details, *marked]
     return result_of(row, FAIL, message=message, details=details)
+
+
+def builds_plainly(failed: Result) -> Result:
+    """The result of a build that fails in the emulated GPU's fast form alone."""
+    message = f"{DOES_NOT_BUILD}; the fast form: {failed.message}"
+    return replace(failed, status=ERROR, message=message, hint=_LOOK)
+
+
+def with_opinion(result: Result, opinion: Opinion) -> Result:
+    """A failed result after a second opinion: an error of the kit's, if the forms of the emulated
+    GPU disagree, and the checked build knows no reason that is the student's."""
+    if opinion.facts:
+        result.facts["second_opinion"] = opinion.facts
+    if opinion.hint:
+        result.hint = "; ".join(filter(None, (result.hint, opinion.hint)))
+    if not opinion.differs or explains(result.findings):
+        return result
+    message = f"{FORMS_DISAGREE}; the fast form: {result.message}"
+    details = [*opinion.details, *result.details]
+    return replace(result, status=ERROR, message=message, details=details, hint=_LOOK)
 
 
 def with_findings(result: Result, explanation: Explanation) -> Result:

@@ -14,6 +14,7 @@ import ctypes
 import glob
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -133,9 +134,14 @@ def check_flags(cxx):
         return ""
     # Else clang leaves out a read that a write to the same address follows, and ends the process
     # at an index past the end; and g++ leaves out the copies that it makes of calls.
+    # Accesses of what is volatile call functions of their own (clang 11, GCC 11 and later).
     if b"clang" in version.stdout:
-        return "-mllvm -tsan-instrument-read-before-write=1 -fno-sanitize=local-bounds"
-    return "-fno-builtin-memcpy -fno-builtin-memset"
+        flags = "-mllvm -tsan-instrument-read-before-write=1 -fno-sanitize=local-bounds"
+        return flags + " -mllvm -tsan-distinguish-volatile=1"
+    major = re.search(rb"\) (\d+)\.", version.stdout)
+    knows_volatile = major is not None and int(major.group(1)) >= 11
+    flags = "-fno-builtin-memcpy -fno-builtin-memset"
+    return flags + (" --param=tsan-distinguish-volatile=1" if knows_volatile else "")
 
 
 def kernel_flags(cxx):
@@ -151,7 +157,7 @@ def kernel_flags(cxx):
     except (OSError, subprocess.TimeoutExpired):
         return "-O3"
     macros = {line.split()[1] for line in done.stdout.splitlines() if line.count(" ") >= 1}
-    flags = "-O3"
+    flags = "-O3 -Wno-pass-failed"  # nvcc does not say which loops it could not unroll, either
     # GCC takes long for -O3, which has it sum up in memory (-floop-unroll-and-jam), and for -O2;
     # these passes of theirs are what makes kernels fast (the second: expf over several threads,
     # the third: tiles in shared memory).
@@ -159,6 +165,20 @@ def kernel_flags(cxx):
         flags = "-O1 -ftree-vectorize -fexpensive-optimizations -ftree-vrp"
         flags += " -fvect-cost-model=dynamic -fpeel-loops"
     return flags + (" -mavx2" if "__x86_64__" in macros and has_avx2() else "")
+
+
+def flags_of_kernels(cxx, checked=False):
+    """All that CUDA sources are compiled with for the emulated GPU, as a list of words."""
+    if not checked:
+        return [*kernel_flags(cxx).split(), "-ffp-contract=off", "-fopenmp-simd",
+                "-Wno-unknown-pragmas"]  # fmt: skip
+    # The compiler calls a function at each access. These functions are the emulator's own, in
+    # emulator/src/checked, so nothing is linked with -fsanitize.
+    return [
+        "-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=thread", "-fsanitize=bounds,alignment",
+        "-ffp-contract=off", "-Wno-unknown-pragmas", "-DEMULATOR_CHECKED",
+        *check_flags(cxx).split(),
+    ]  # fmt: skip
 
 
 def has_avx2():
@@ -222,8 +242,8 @@ def configure(device):
         variables.update(cuda_variables(nvcc, architecture or "all-major"))
     else:
         variables["BACKEND"] = "emulated"
-        variables["CHECK_FLAGS"] = check_flags(variables["CXX"])
         variables.update(emulated_variables())
+        # In the configuration, so that kernels are built again for another CPU.
         variables["KERNEL_FLAGS"] = kernel_flags(variables["CXX"])
     return variables
 

@@ -11,8 +11,8 @@ What cannot be seen so:
   - the order in which an arm64 CPU lets others see its writes: qemu runs on this CPU, which may
     keep a stricter one.
   - pages of 16 or 64 KB: qemu-user has those of the machine that it runs on.
-  - protection keys: qemu has none. Kernels run with device memory open to the host, or with
-    EMULATOR_PROTECT, as on any CPU without keys.
+  - protection keys: qemu has none. Device memory is closed to the host by the system, as on any
+    CPU without keys.
 
 Where a forked child starts CPU threads, qemu 7.2 may end it with an assertion of its own
 (plugins/core.c). That is no error of the emulator; with the BLAS linked it has not happened.

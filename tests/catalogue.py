@@ -11,7 +11,7 @@ from pathlib import Path
 
 from grader import isolation
 from grader.results import FAIL, Report
-from grader.rubric import FindingsBudget, Rubric
+from grader.rubric import FindingsBudget, OpinionBudget, Rubric
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -40,6 +40,8 @@ class Mutant:
         device: "cuda" or "emulated", where only one of them shows it: those in the folder cuda
             are for a real GPU.
         missed: why the check passes all the same; "" where it fails, as it should.
+        opinion: whether tests ask the emulated GPU twice before the fail; the table always does.
+        status: what the check must be: "fail", or "error" where a person must look.
     """
 
     name: str
@@ -52,6 +54,8 @@ class Mutant:
     seconds: float | None = None
     device: str = ""
     missed: str = ""
+    opinion: bool = False
+    status: str = FAIL
 
     @property
     def only(self) -> tuple[str, ...]:
@@ -60,9 +64,10 @@ class Mutant:
         edits_python = any(name.endswith(".py") for name, _, _ in self.edits)
         return ("topological_order", self.check) if edits_python else (self.check,)
 
-    def rubric(self, rubric: Rubric) -> Rubric:
+    def rubric(self, rubric: Rubric, opinion: bool = True) -> Rubric:
         """`rubric` with this submission's limit of time on the check, and no time for explaining
-        failures: that takes a build of its own, and other tests see to it."""
+        failures, nor for a second opinion unless it is wanted: these take builds of their own, and
+        other tests see to them."""
         rows = [
             dataclasses.replace(row, seconds=self.seconds)
             if self.seconds is not None and row.name == self.check
@@ -70,12 +75,13 @@ class Mutant:
             for row in rubric.rows
         ]
         none = FindingsBudget(build=0, seconds=0, total=0)
-        return dataclasses.replace(rubric, rows=tuple(rows), findings=none)
+        second = rubric.second_opinion if opinion else OpinionBudget(build=0, seconds=0, total=0)
+        return dataclasses.replace(rubric, rows=tuple(rows), findings=none, second_opinion=second)
 
     def verdict(self, report: Report) -> str:
         """What is wrong with a report on it; "" if it was caught with the right words."""
         result = next(r for r in report.results if r.check == self.check)
-        if result.status != FAIL:
+        if result.status != self.status or result.score:
             return f"{self.check} is {result.status}: {result.message}"
         said = "\n".join([result.message, result.hint, *result.details])
         lacking = [words for words in self.says if not any(w in said for w in words.split(" | "))]

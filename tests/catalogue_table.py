@@ -36,7 +36,8 @@ INTRODUCTION = """# What the grader catches
 {mistakes} honest mistakes and {attacks} tricks, each a small edit of the solution in
 `tests/submissions/`, with the check that must fail and the words that its report must contain.
 
-**caught**: the check fails, in these words. **missed**: it passes. *isolated only*: what only a
+**caught**: the check fails, in these words, or is left open for a person, without points.
+**missed**: it passes. *isolated only*: what only a
 sandbox can catch, graded on a machine without one.
 
 """

@@ -15,6 +15,7 @@ import rewrite
 from cuda_tokens import Tokens
 from parameter_names import name_parameters
 from places import Place, Places
+from thread_ends import show_ends
 from vector_copies import show_copies
 
 KERNEL = """\
@@ -56,6 +57,14 @@ extern "C" long inlined() {
   asm volatile("");
   return in_header() + 0;
 }
+static inline __attribute__((always_inline)) long own() {
+  asm volatile("");
+  return in_header() + 0;
+}
+extern "C" long nested() {
+  asm volatile("");
+  return own() + 0;
+}
 """
 
 
@@ -76,6 +85,14 @@ def test_an_address_becomes_a_line(tmp_path, cxx, dwarf):
     student = str(tmp_path / "student.cu")
     for function, line in ((library.plain, 101), (library.inlined, 107)):
         assert places.find({"module": path, "place": function()}) == Place(student, line)
+    site = {"module": path, "place": library.nested()}
+    assert places.frames(site) == [Place(student, 111), Place(student, 115)]
+    call = {"module": path, "place": library.plain()}
+    assert places.frames(site, [call])[2:] == [Place(student, 101)]
+    assert places.frames({"file": "a.cu", "line": 3, **site}) == [
+        Place("a.cu", 3),
+        Place(student, 115),
+    ]
     assert places.find({"module": path, "place": -1}) is None
     assert places.find({"module": path, "place": 1}) is None
 
@@ -111,8 +128,9 @@ def names(source):
 
 def test_parameter_names_stand_behind_the_kernel():
     behind = ' static const ::emulator::ParameterNames emulator_parameters_1("add", "n,a,out");'
-    assert rewrite.rewrite(KERNEL, "add.cu", named="").endswith(KERNEL[:-1] + behind + "\n")
-    assert rewrite.rewrite(KERNEL, "add.cu").endswith(KERNEL)
+    checked, _ = rewrite.rewrite(KERNEL, "add.cu", rewrite.CHECKED)
+    assert checked.endswith("::emulator_kernel_ends();}" + behind + "\n")
+    assert behind not in rewrite.rewrite(KERNEL, "add.cu", rewrite.LOOPS)[0]
 
 
 @pytest.mark.parametrize(
@@ -141,23 +159,11 @@ def test_only_kernels_of_namespaces_are_named():
     extern "C" { __global__ void two(int y) {} }
     __global__ void declared(int z);
     struct S { static __global__ void member(int z) {} };
-    #define K(name) __global__ void name(int z) {}
-    K(of_macro)
     __device__ int no_kernel(int z) { return z; }
     __global__ void __launch_bounds__(256) three(int y) {}
     """
     said = [line.partition("emulator_parameters_")[2] for line in names(source)]
     assert said == ['1("one", "x");', '2("two", "y");', '3("three", "y");']
-
-
-def test_headers_are_told_apart(tmp_path):
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src/a.cu").write_text('#include "b.cuh"\n__global__ void a(int n) {}\n')
-    (tmp_path / "src/b.cuh").write_text("__global__ void b(int m) {}\n")
-    command = [sys.executable, rewrite.__file__, "--checked", "src/a.cu", "-o", "out/a.cc"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    assert 'emulator_parameters_1("a", "n");' in (tmp_path / "out/a.cc").read_text()
-    assert 'emulator_parameters_src_b_cuh_1("b", "m");' in (tmp_path / "out/b.cuh").read_text()
 
 
 def shown(source):
@@ -175,7 +181,6 @@ def shown(source):
         ("float4 v = {1, 2, 3, 4};", "float4 v = {1, 2, 3, 4};"),
         ("void f(float4 v = zero);", "void f(float4 v = zero);"),
         ("const float4& v = in4[i];", "const float4& v = in4[i];"),
-        ("#define LOAD float4 v = a[0]\nLOAD;", "#define LOAD float4 v = a[0]\nLOAD;"),
         ("*reinterpret_cast<float4*>(p) = v;", "«*reinterpret_cast<float4*>(p)) = v;"),
         ("f(reinterpret_cast<float4*>(p)[i]);", "f(«reinterpret_cast<float4*>(p)[i]));"),
         ("if (b) *reinterpret_cast<int2*>(p) = v;", "if (b) «*reinterpret_cast<int2*>(p)) = v;"),
@@ -186,6 +191,22 @@ def shown(source):
 )
 def test_copied_vectors_go_through_a_reference(source, seen):
     assert shown(source) == seen
+
+
+def test_the_ends_of_a_kernel_are_shown():
+    source = """
+    __global__ void k(int n) { if (n) return; if (n > 1) { return; } n = f([]() { return 1; }); }
+    __global__ void last() { g(); return; }
+    __device__ void no_kernel(int n) { if (n) return; }
+    __global__ void declared(int n);
+    """
+    edited = rewrite.apply_edits(source, show_ends(Tokens(source)))
+    plain = edited.replace(" ::emulator_kernel_returns()", "«").replace(
+        "::emulator_kernel_ends()", "»"
+    )
+    assert "if (n) return«; if (n > 1) { return«; } n = f([]() { return 1; }); »;}" in plain
+    assert "last() { g(); return »; »;}" in plain
+    assert "no_kernel(int n) { if (n) return; }" in plain
 
 
 def test_the_library_is_that_of_the_checked_build(tmp_path):

@@ -11,10 +11,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent / "suite"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "solution" / "emulator"))
 
+import candidates
 import check_kernels
 import manifest
 import report
-from finding_words import WORDS
+from finding_words import CANDIDATES, WORDS
+from places import Place
 
 SOURCE = """\
 #include <cuda_runtime.h>
@@ -27,6 +29,7 @@ __global__ void add(int n, const float *a, float *out) {
 
 void run(int n, float *a, float *out) {
   add<<<4, 256>>>(n, a, out);
+  cudaFree(a);
 }
 """
 KINDS = manifest.KINDS + manifest.ADVICE
@@ -35,9 +38,11 @@ HOST_KINDS = (
     "device pointer on host",
     "copy past the end",
     "copy in the wrong direction",
+    "unwritten result",
     "double free",
     "leak",
     "cublas handle leaked",
+    "call error unread",
 )
 
 
@@ -74,7 +79,9 @@ def finding(kind="out-of-bounds write global", **values):
     }
     if kind in HOST_KINDS:
         entry.update(launch=None, grid=None, block=None, block_index=None, thread_index=None)
-    if "race" in kind or "barrier" in kind or kind == "unsynchronised access":
+    if kind == "call error unread":
+        entry.update(at=site(11), detail="cudaFree: invalid argument")
+    if "race" in kind or "barrier" in kind or kind in ("unsynchronised access", "unwritten result"):
         entry["other"] = other(6)
     return {**entry, **values}
 
@@ -114,6 +121,7 @@ def text(*entries, **options):
 
 def test_every_kind_has_words_and_no_other():
     assert set(WORDS) == set(KINDS)
+    assert not set(CANDIDATES) & set(WORDS) and set(CANDIDATES.values()) <= {*WORDS, None}
     for words in WORDS.values():
         assert words.cause.endswith(".") and words.hint.endswith((".", "?"))
 
@@ -121,10 +129,10 @@ def test_every_kind_has_words_and_no_other():
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_makes_a_whole_report(folder, kind):
     said = text(finding(kind))
-    words = WORDS[kind]
-    assert f"1. {words.title}: add.cu:5\n" in said
+    words, of_call = WORDS[kind], kind == "call error unread"
+    assert f"1. {words.title}: add.cu:{11 if of_call else 5}\n" in said
     assert words.cause in said and f"hint: {words.hint}" in said
-    assert "> " + "   5 |   out[i] = a[i] + 1;" in said
+    assert ">   11 |   cudaFree(a);" in said or ">    5 |   out[i] = a[i] + 1;" in said
     assert "and 4,095 more threads or times" in said
     assert ("kernel add" in said) == (kind not in HOST_KINDS)
     assert "None" not in said and not re.search(r"{[a-z]", said)
@@ -137,6 +145,8 @@ def test_every_kind_does_with_nothing_known(folder, kind):
         bare |= {"at": site(5), "other": {"at": site(6)}}
     if kind == "different barriers":
         bare |= {"other": {"at": site(6)}}
+    if kind == "call error unread":  # dropped without its line
+        bare |= {"at": site(11), "detail": "cudaFree"}
     said = text(bare)
     assert WORDS[kind].title in said and "None" not in said
     assert "or times" not in said
@@ -181,6 +191,22 @@ def test_the_thread_that_passed_a_barrier_is_followed(folder):
     assert "block (0, 0, 0), thread (1, 0, 0) went on to add.cu:6" in said
     said = text(finding("barrier not reached", other=None, detail="no thread can go on"))
     assert "that other threads of its block never reach (no thread can go on)." in said
+
+
+def test_the_calls_that_led_to_a_line_are_told(folder):
+    said = text(finding(calls=[site(5), site(10)], launch=site(12)))
+    assert "called at add.cu:5" not in said  # calls are places in the program's code
+    (found,) = read(finding(launch=site(12)))
+    found.calls = [Place("add.cu", 4), Place("add.cu", 6)]
+    said = report.render([found])
+    assert "\n   called at add.cu:4\n   called at add.cu:6 in kernel add\n" in said
+
+
+def test_a_result_that_nobody_wrote_names_the_copy_and_the_read(folder):
+    said = text(finding("unwritten result", memory=memory(name=None, offset=3600)))
+    assert "1. Result that no kernel wrote: add.cu:5\n" in said
+    assert "the host reads byte 3600 of a buffer of 4,000 bytes in global memory" in said
+    assert "the host reads it at add.cu:6" in said
 
 
 def test_cublas_is_no_kernel(folder):
@@ -249,6 +275,14 @@ def test_advice_stands_behind_the_findings_and_does_not_count(folder):
     assert text() == "Nothing wrong was found.\n"
 
 
+def test_a_program_that_was_stopped_is_never_without_fault(folder):
+    ended = "./a was ended by signal 9 (SIGKILL)"
+    unknown = "what would have come after that is unknown"
+    assert text(ended=ended) == f"No finding, but {ended}: {unknown}.\n"
+    assert f"1 leak; {ended}, and {unknown}\n" in text(finding("leak"), ended=ended)
+    assert "Nothing wrong" not in text(finding("advice: low occupancy"), ended=ended)
+
+
 def test_many_findings_are_folded(folder):
     entries = [finding(at=site(line)) for line in range(1, 31)]
     said = text(*entries)
@@ -263,6 +297,33 @@ def test_many_findings_are_folded(folder):
 def test_findings_of_one_line_are_merged(folder):
     found = read(finding(count=2, order=5, size=8), finding(count=3, order=4))
     assert [(one.count, one.size) for one in found] == [(5, 4)]
+
+
+def test_what_was_found_since_is_added_and_the_first_thread_named(folder):
+    later = finding(count=30, block_index=[1, 0, 0], thread_index=[40, 0, 0])
+    (found,) = read(finding(count=1), later, finding(count=2, block_index=[2, 0, 0]))
+    assert (found.count, found.block_index, found.thread_index) == (33, (1, 0, 0), (40, 0, 0))
+
+
+def test_what_was_taken_back_is_no_finding(folder):
+    kind = "launch error unread"
+    assert read(finding(kind, count=1), finding(kind, count=-1)) == []
+    lines = [finding(kind, count=count) for count in (1, -1, 1, 1, -1)]
+    assert [found.count for found in read(*lines)] == [1]
+
+
+def test_errors_of_two_calls_of_a_line_are_two(folder):
+    kind = "call error unread"
+    Path("add.cu").write_text("\n" * 10 + "{ cudaFree(a); cudaMemset(a, 0, 4); }")
+    other = finding(kind, detail="cudaMemset: invalid argument")
+    assert len(read(finding(kind), other, finding(kind))) == 2
+
+
+@pytest.mark.parametrize("line", ["check(cudaFree(a));", "error = cudaFree(a);", "// cudaFree(a);"])
+def test_an_error_that_was_perhaps_looked_at_is_dropped(folder, line):
+    Path("add.cu").write_text("\n" * 10 + line)
+    assert read(finding("call error unread")) == []
+    assert read(finding("call error unread", at=site(11, "gone.cu"))) == []
 
 
 @pytest.mark.parametrize(
@@ -293,6 +354,50 @@ def test_a_thread_that_ended_before_the_barrier_is_dropped(folder):
     assert len(read(finding(kind, other=other(6)))) == 1
     for harmless in (other(5), other(4), other(9, at=site(9, "b.cu")), other(1, at=None)):
         assert read(finding(kind, other=harmless)) == []
+
+
+def test_a_thread_at_the_last_brace_went_round_the_barrier(folder):
+    (found,) = read(finding("barrier passed by", other=other(5)))
+    assert found.kind == "barrier not reached"
+
+
+def test_a_read_before_an_atomic_is_a_race_unless_an_atomic_follows_somewhere(folder):
+    (found,) = read(finding("plain read shared", other=other(6)))
+    assert found.kind == "race shared"
+    assert read(finding("plain read shared", other=other(6)), finding("atomic behind a read")) == []
+    elsewhere = finding("atomic behind a read", at=site(4))
+    assert len(read(finding("plain read global", other=other(6)), elsewhere)) == 1
+
+
+SHUFFLE = "other = __shfl_down_sync(mask, f(value), step);"
+
+
+@pytest.mark.parametrize(
+    "used, is_discarded",
+    [
+        ("if (lane + step < lanes) value += other;", True),
+        ("if (lane + step < (lanes)) value += other;", True),
+        ("value += lane + step < lanes ? other : 0;", True),
+        ("value += other;", False),
+        ("if (other > value) value = other;", False),
+        ("if (f(value) < f(other)) value = other;", False),
+        ("value = value > other ? value : other;", False),
+    ],
+)
+def test_a_shuffled_value_may_be_discarded(folder, used, is_discarded):
+    candidates.read_source.cache_clear()
+    for between in ("\n", " "):
+        Path("warp.cu").write_text(f"{{\n  int {SHUFFLE}{between}{used}\n}}\n")
+        candidates.read_source.cache_clear()
+        found = read(finding("shuffle from an absent lane", at=site(2, "warp.cu")))
+        assert (found == []) == is_discarded
+
+
+def test_a_shuffled_value_in_an_expression_is_used(folder):
+    for statement in ("value += " + SHUFFLE[8:], f"value = max(value, {SHUFFLE[8:-1]});"):
+        Path("warp.cu").write_text(statement + " if (lane + 1 < lanes) value += other;")
+        candidates.read_source.cache_clear()
+        assert len(read(finding("shuffle from an absent lane", at=site(1, "warp.cu")))) == 1
 
 
 def test_findings_come_in_the_order_they_happened(folder):

@@ -7,7 +7,7 @@ from grader.compiler import excerpt, first_error, last_step, readable
 OWN = ("src/gpu_op.cu",)
 
 GCC_TEMPLATE = """\
-g++ -std=c++17 -O2 -c build/obj/emulated/gpu_op.cu.cc -o build/obj/emulated/gpu_op.cu.o
+g++ -std=c++17 -O2 -c src/gpu_op.cc -o build/obj/emulated/gpu_op.o
 In file included from /usr/include/c++/12/algorithm:61,
                  from src/gpu_op.cu:3:
 /usr/include/c++/12/bits/stl_algo.h:4820:18:   required from ‘void std::sort(_RAIter, _RAIter)’
@@ -25,6 +25,20 @@ NVCC_TEMPLATE = """\
 /usr/local/cuda/include/crt/a.h(30): error: no operator "<" matches these operands
           detected during instantiation of "void sort(T)" at line 504 of src/gpu_op.cu
 1 error detected in the compilation of "src/gpu_op.cu".
+"""
+EMUCC = (
+    'python3 emulator/emucc.py -ccbin "g++" -Wall --prelude build/obj/emulated/prelude.h -Isrc '
+    "-MMD -MP --keep -c src/gpu_op.cu -o build/obj/emulated/gpu_op.cu.o\n"
+)
+GCC_LAUNCH = f"""\
+python3 emulator/emucc.py -ccbin "g++" -Wall --prelude build/obj/emulated/prelude.h --precompile
+{EMUCC}\
+src/gpu_op.cu: In instantiation of ‘f()::<lambda(auto:1 ...)> [with auto:1 = {{int}}]’:
+PLACE/emulator/launch.h:110:75:   required from ‘void f()’
+src/gpu_op.cu:19:274:   required from here
+src/gpu_op.cu:19:94: error: no matching function for call to ‘bad3(int&)’
+compilation terminated due to -Wfatal-errors.
+make: *** [Makefile:92: build/obj/emulated/gpu_op.cu.o] Error 1
 """
 UNDEFINED = """\
 g++ -shared -o build/lib/libc_runtime_api.so.new build/obj/emulated/gpu_op.cu.o
@@ -90,8 +104,20 @@ def test_an_excerpt_leaves_out_commands_and_keeps_the_first_error():
     assert max(map(len, excerpt("a.cc:1:1: error: " + "x" * 9999))) == 300
 
 
+def test_no_path_of_the_graders_machine_is_shown():
+    output = GCC_LAUNCH.replace("PLACE", "/home/me/.cache/new-x1/emulator/include")
+    error = first_error(output, OWN)
+    assert str(error) == "src/gpu_op.cu:19: no matching function for call to ‘bad3(int&)’"
+    shown = excerpt(output)
+    assert "emulator/include/emulator/launch.h:110:75:   required from ‘void f()’" in shown
+    assert not any("/home" in line for line in shown)
+    assert not any("emucc.py" in line for line in shown)
+    inside = output.replace("src/gpu_op.cu:19:94:", "/home/x1/emulator/include/a.h:1:2:")
+    assert str(first_error(inside, OWN)).endswith("(in emulator/include/a.h:1)")
+
+
 def test_the_last_step_of_make_is_named():
-    compiling = "g++ -O2 -c src/a.cc -o a.o\ng++ -c build/obj/emulated/gpu_op.cu.cc -o b.o\nnote\n"
+    compiling = "g++ -O2 -c src/a.cc -o a.o\n" + EMUCC + "note\n"
     assert last_step(compiling) == "compiling gpu_op.cu"
     assert last_step(compiling + "g++ -shared -o lib.so a.o\n") == "linking"
     assert last_step("") == ""

@@ -247,7 +247,7 @@ def test_a_link_error_fails_the_build_in_words(tmp_path):
 
 
 def test_a_build_that_does_not_end_says_what_was_compiled():
-    printed = "g++ -O2 -c build/obj/emulated/gpu_op.cu.cc -o build/obj/emulated/gpu_op.cu.o\n"
+    printed = "python3 emulator/emucc.py -Isrc -MMD --keep -c src/gpu_op.cu -o gpu_op.cu.o\n"
     ended = sandbox.Completed(None, "SIGKILL", "timeout", printed, 300.0)
     result = verdicts.build_failure(RUBRIC.rows[0], ended, {})
     assert result.message == "the build did not end within 300 s: compiling gpu_op.cu"

@@ -74,6 +74,7 @@ def test_a_fresh_release_and_its_archive_are_clean(source, target):
         (".pytest_cache/v", ".pytest_cache lies in it: a cache"),
         ("build/lib/x.so", "build lies in it: what was built"),
         ("src/x.so", "src/x.so lies in it: was built"),
+        ("src/prelude.h.gch", "src/prelude.h.gch lies in it: was built"),
         ("gpu_op.o", "gpu_op.o lies in it: was built"),
         ("op.pyc", "op.pyc lies in it: compiled Python"),
         ("op.py.orig", "op.py.orig lies in it: an editor's or a merge's copy"),

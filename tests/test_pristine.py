@@ -2,9 +2,13 @@
 
 import os
 import re
+import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
+
+import pytest
 
 from grader import build, pristine
 
@@ -73,5 +77,23 @@ def test_the_kit_is_not_built_again_for_a_submission_from_a_newer_clone(tmp_path
     command = [*build.make_command("emulated"), "--dry-run"]
     steps = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True).stdout
     compiled = set(re.findall(r"\S+\.(?:cc|cu)\b", steps))
-    assert {Path(name).name for name in compiled} <= {"gpu_op.cu", "gpu_op.cu.cc"}
-    assert compiled
+    assert {Path(name).name for name in compiled} == {"gpu_op.cu"}
+    assert "--precompile" not in steps  # the emulated GPU's headers
+
+
+@pytest.mark.parametrize("cxx", ["g++", "clang++"])
+def test_headers_that_were_precompiled_serve_in_a_copy_of_the_tree(tmp_path, cxx):
+    """The built tree is gone, or lies elsewhere, when a submission is compiled in a copy."""
+    if not shutil.which(cxx):
+        pytest.skip(f"no {cxx} here")
+    emulator = build.KIT / "solution" / "emulator"
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/a.cu").write_text("__global__ void k(float* p) { p[threadIdx.x] = 1; }\n")
+    words = [sys.executable, emulator / "emucc.py", "-ccbin", cxx, "--prelude", "out/prelude.h"]
+    subprocess.run([*words, "--precompile"], cwd=tmp_path / "tree", check=True)
+    assert (tmp_path / "tree/out/prelude.h.gch").stat().st_size > 1 << 20
+    (tmp_path / "tree").rename(tmp_path / "copy")
+    done = subprocess.run(
+        [*words, "-c", "a.cu", "-o", "a.o"], cwd=tmp_path / "copy", capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -11,8 +11,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "suite"))
 
 import checked
 import rewrite
-from cuda_tokens import Tokens
-from program import Program
 
 SOURCE = Path(__file__).resolve().parent / "emulator" / "checked" / "quick_loops.cu"
 
@@ -20,7 +18,7 @@ SOURCE = Path(__file__).resolve().parent / "emulator" / "checked" / "quick_loops
 # --- which loops ---------------------------------------------------------------------------------
 
 KERNEL = """\
-#define TILE 16
+enum { TILE = 16 };
 static const int kTile = 16;
 __device__ float own(float x) { return x; }
 __device__ float table[100];
@@ -44,7 +42,7 @@ __global__ void kernel(int n, int m, const float* a, const int* at, float* out, 
 def copies(loop):
     """How many loops of a kernel get a copy, and the rewritten source."""
     source = KERNEL % loop
-    text = rewrite.rewrite(source, "k.cu", Program({"k.cu": Tokens(source)}), "")
+    text, _ = rewrite.rewrite(source, "k.cu", rewrite.CHECKED)
     return text.count("emulator_is_settled(emulator_read[0]"), text
 
 
@@ -139,8 +137,6 @@ def test_a_loop_that_only_reads_gets_a_copy(loop):
         "for (int k = 0; k < n; ++k) sum += atomicAdd(out, a[k]);",
         "for (int k = 0; k < n; ++k) { const float* b = &sum; sum += a[k] + *b; }",
         "for (int k = 0; k < n; ++k) printf(\"%%f\", a[k]);",
-        "#define LOOP for (int k = 0; k < n; ++k) sum += a[k];\n  LOOP",
-        "for (int k = 0; k < n; ++k)\n#if 1\n    sum += a[k];\n#endif\n",
     ],
 )  # fmt: skip
 def test_any_other_loop_stays_alone(loop):
@@ -152,11 +148,11 @@ def test_any_other_loop_stays_alone(loop):
 def test_lines_and_columns_stay(tmp_path):
     loop = "if (n > 3)   for (int k = 0; k < n; ++k) {\n      sum += a[k]; }  int last = undefined;"
     source = KERNEL % loop
-    text = rewrite.rewrite(source, "k.cu", Program({"k.cu": Tokens(source)}), "")
+    text, _ = rewrite.rewrite(source, "k.cu", rewrite.CHECKED)
     at = {}
     number, name = 0, ""
     for line in text.split("\n"):
-        if line.startswith(("# ", "#line ")):
+        if line.startswith("# "):
             number, name = int(line.split()[1]) - 1, line.split()[-1]
         else:
             number += 1
@@ -177,12 +173,8 @@ def kit(tmp_path_factory):
     """The checked build, and quick_loops.cu in it and, as `plain`, without a copy of any loop."""
     kit = checked.CheckedKit(tmp_path_factory.mktemp("quick"))
     kit.build_library()
-    for name, mode in (("quick", ["--checked"]), ("plain", ["--no-loops"])):
-        rewritten, compiled = kit.folder / f"{name}.cu.cc", kit.folder / f"{name}.cu.o"
-        rewriter = checked.emulated.emulator_kit.EMULATOR / "rewrite.py"
-        done = kit.call(sys.executable, rewriter, *mode, SOURCE, "-o", rewritten)
-        assert done.returncode == 0, done.stderr
-        kit.compile(rewritten, compiled, *kit.kernel_flags)
+    for name, mode in (("quick", rewrite.CHECKED), ("plain", rewrite.THREADS)):
+        compiled = kit.compile_kernels(SOURCE, name, mode=mode)
         wrap = "-Wl,--wrap=emulator_is_settled"
         rpath = f"-Wl,-rpath,{kit.folder}"
         program = kit.folder / name

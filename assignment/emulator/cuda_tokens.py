@@ -1,13 +1,21 @@
-"""Cuts CUDA C++ into tokens, and moves about in them. rewrite.py builds on it."""
+"""Cuts preprocessed CUDA C++ into tokens, and moves about in them. rewrite.py builds on it.
 
+The preprocessor has run (preprocess.py), so there are no macros and no conditions any more, and a
+header's text stands where it was included. Its line markers, `# 12 "src/a.cu" 2`, say where each
+line comes from. What comes from the system's headers has no tokens.
+"""
+
+import bisect
+import os
 import re
 from collections import namedtuple
 
-# directive: None in plain code, else the number of the #define that the token is in.
-# kind: word, number, text (a string or character), sign, or branch (#if and its like).
-Token = namedtuple("Token", "kind text start end directive")
+# kind: word, number, text (a string or character), or sign.
+Token = namedtuple("Token", "kind text start end")
 # Replaces source[start:end].
 Edit = namedtuple("Edit", "start end text")
+# A line of a file: where a marker's text begins, and what it says of that place.
+Place = namedtuple("Place", "start file line")
 
 COMMENT = r"//(?:\\\r?\n|[^\n])*|/\*[\s\S]*?(?:\*/|\Z)"
 STRING = r'(?:u8|[uUL])?"(?:\\[\s\S]|[^"\\\n])*"'
@@ -18,28 +26,41 @@ TOKEN = re.compile(
     r"|(?P<text>%s|(?:u8|[uUL])?'(?:\\[\s\S]|[^'\\\n])*')"
     r"|(?P<number>\.?\d(?:[eEpP][+-]|'?[\w.])*)"
     r"|(?P<word>[^\W\d]\w*)"
-    # Never >>, since two of them may close templates.
-    r"|(?P<sign><<<|<<=|<<|<=|->\*?|::|>=|[^\s\w])" % (COMMENT, STRING)
+    # Never >>, since two of them may close templates. `<< <` is a launch, too.
+    r"|(?P<sign><<\s*<(?!<?=)|<<=|<<|<=|->\*?|::|>=|[^\s\w])" % (COMMENT, STRING)
 )
 # A directive runs to the end of its line, or further by a backslash or a comment.
 DIRECTIVE = re.compile(r"#(?:\\\r?\n|%s|%s|[^\n])*" % (STRING, COMMENT))
-DIRECTIVE_NAME = re.compile(r"#(?:[^\S\n]|\\\r?\n)*(\w*)")
-# A line of an inactive region that may end it.
-CONDITIONAL = re.compile(r"^[^\S\n]*#[^\S\n]*(if|ifdef|ifndef|else|elif|endif)\b", re.MULTILINE)
-BRANCHES = ("if", "ifdef", "ifndef", "else", "elif", "endif")
+MARKER = re.compile(
+    r'^#[^\S\n]*(?:line)?[^\S\n]*(\d+) "((?:[^"\\\n]|\\.)*)"((?: \d)*)[^\S\n]*$', re.M
+)
+# Flags of a marker: a header begins, one has ended, and the text is the system's.
+ENTERS, RETURNS, SYSTEM = "1", "2", "3"
 
+INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include", "")
 
 OPENING = {"(": ")", "[": "]", "{": "}"}
 CLOSING = {close: opening for opening, close in OPENING.items()}
 
 
-class Tokenizer:
-    """Cuts a source into tokens, without comments, directives other than #define, and #if 0."""
+def unquoted(name):
+    """A file's name as it is, from a line marker's."""
+    return re.sub(r"\\(.)", r"\1", name)
 
-    def __init__(self, source):
+
+def quoted(name):
+    """A file's name as a line marker has it."""
+    return '"%s"' % name.replace("\\", "\\\\").replace('"', '\\"')
+
+
+class Tokenizer:
+    """Cuts a source into tokens, without comments, directives and the headers of the system."""
+
+    def __init__(self, source, path):
         self.source = source
         self.tokens = []
-        self.directives = 0
+        self.places = [Place(0, path, 1)]
+        self.headers = [False]  # whether the files that are open are the system's
 
     def run(self):
         """All tokens."""
@@ -52,103 +73,100 @@ class Tokenizer:
             if match is None:  # a lone quote, say; the compiler will complain
                 position += 1
                 continue
-            self.add(match, None)
+            self.add(match)
             if match.lastgroup != "skip":
                 line_start = match.lastgroup == "newline"
             position = match.end()
         return self.tokens
 
-    def add(self, match, directive):
+    def add(self, match):
         """Adds a match unless it is white space or a comment."""
-        kind = match.lastgroup
+        kind, text = match.lastgroup, match.group()
         if match.group("raw"):
             kind = "text"
+        if kind == "sign" and re.fullmatch(r"<<\s*<", text):
+            text = "<<<"
         if kind not in ("skip", "newline"):
-            token = Token(kind, match.group(), match.start(), match.end(), directive)
-            self.tokens.append(token)
+            self.tokens.append(Token(kind, text, match.start(), match.end()))
 
     def directive(self, start):
         """Reads the directive at a position; returns where to go on."""
-        end = DIRECTIVE.match(self.source, start).end()
-        match = DIRECTIVE_NAME.match(self.source, start)
-        name, position = match.group(1), match.end()
-        if name in BRANCHES:
-            self.tokens.append(Token("branch", name, start, end, None))
-            condition = re.sub(COMMENT, "", self.source[position:end]).strip()
-            return self.skip_inactive(end) if name == "if" and condition == "0" else end
-        if name == "define":
-            self.directives += 1
-            while position < end:
-                match = TOKEN.match(self.source, position, end)
-                if match is not None:
-                    self.add(match, self.directives)
-                position = match.end() if match else position + 1
-        return end
+        marker = MARKER.match(self.source, start)
+        if marker is None:
+            return DIRECTIVE.match(self.source, start).end()
+        while self.enter(marker):
+            marker = MARKER.search(self.source, marker.end())
+            if marker is None:
+                return len(self.source)
+        return marker.end()
 
-    def skip_inactive(self, position):
-        """The position of the directive that ends an `#if 0` region."""
-        depth = 0
-        for match in CONDITIONAL.finditer(self.source, position):
-            name = match.group(1)
-            if depth == 0 and name in ("else", "elif", "endif"):
-                return match.start() + match.group().index("#")
-            depth += {"endif": -1, "else": 0, "elif": 0}.get(name, 1)
-        return len(self.source)
+    def enter(self, marker):
+        """Notes where a marker leads; returns whether that is one of the system's headers.
 
-
-def tokenize(source):
-    """The tokens of a source."""
-    return Tokenizer(source).run()
+        What the system's macros become in the program's own files has the system's flag, too.
+        """
+        line, file = int(marker.group(1)), unquoted(marker.group(2))
+        flags = marker.group(3).split()
+        if ENTERS in flags:
+            is_own = os.path.abspath(file).startswith(INCLUDE)
+            self.headers.append(SYSTEM in flags or is_own or self.headers[-1])
+        elif RETURNS in flags and len(self.headers) > 1:
+            self.headers.pop()
+        self.places.append(Place(marker.end() + 1, file, line))
+        return self.headers[-1]
 
 
 class Tokens:
     """The tokens of one source, with the searches that the passes need."""
 
-    def __init__(self, source):
-        self.source = source
-        self.all = [token for token in tokenize(source) if token.kind != "branch"]
+    def __init__(self, source, path="a.cu"):
+        self.source, self.path = source, path
+        tokenizer = Tokenizer(source, path)
+        self.all = tokenizer.run()
+        self.places = tokenizer.places
+        self.starts = [place.start for place in self.places]
+        self.partners, self.around = self.pair_brackets()
+
+    def pair_brackets(self):
+        """Indices of brackets by those of their partners, and of the { around each token."""
+        partners, opened, braces, around = {}, [], [], []
+        for i, token in enumerate(self.all):
+            is_sign = token.kind == "sign"
+            if is_sign and token.text in CLOSING and opened:
+                if self.all[opened[-1]].text != CLOSING[token.text]:  # a bracket is missing
+                    opened = [k for k in opened if self.all[k].text == "{"]
+                if opened and self.all[opened[-1]].text == CLOSING[token.text]:
+                    partners[i] = opened.pop()
+                    partners[partners[i]] = i
+                    if token.text == "}":
+                        braces.pop()
+            around.append(braces[-1] if braces else None)
+            if is_sign and token.text in OPENING:
+                opened.append(i)
+                if token.text == "{":
+                    braces.append(i)
+        return partners, around
 
     def text(self, index):
         """Text of a token, or "" outside of the source."""
         return self.all[index].text if 0 <= index < len(self.all) else ""
 
-    def is_defined(self, index):
-        """Whether a token is the name that a #define defines."""
-        directive = self.all[index].directive
-        return directive is not None and not self.together(index - 1, index)
+    def place(self, position):
+        """The file and the line of a position."""
+        place = self.places[bisect.bisect_right(self.starts, position) - 1]
+        return place.file, place.line + self.source.count("\n", place.start, position)
 
-    def together(self, first, second):
-        """Whether two tokens are in the same directive, or both in plain code."""
-        if not (0 <= first < len(self.all) and 0 <= second < len(self.all)):
-            return False
-        return self.all[first].directive == self.all[second].directive
+    def adjacent(self, index):
+        """Whether a token touches the next one."""
+        return index + 1 < len(self.all) and self.all[index].end == self.all[index + 1].start
 
     def match_forward(self, index):
         """Index of the bracket that closes the one at `index`, or None."""
-        open_brackets = []
-        for i in range(index, len(self.all)):
-            if not self.together(index, i):
-                if self.all[index].directive is not None:
-                    return None
-                continue  # a #define in the midst of an expression
-            text = self.text(i)
-            if text in OPENING:
-                open_brackets.append(text)
-            elif text in CLOSING and open_brackets.pop() != CLOSING[text]:
-                return None
-            if not open_brackets:
-                return i
-        return None
+        return self.partners.get(index) if self.text(index) in OPENING else None
 
     def match_backward(self, index):
         """Index of the bracket that the one at `index` closes, or None."""
-        depth = 0
-        for i in range(index, -1, -1):
-            if self.together(index, i):
-                depth += (self.text(i) in CLOSING) - (self.text(i) in OPENING)
-                if depth == 0:
-                    return i
-        return None
+        return self.partners.get(index) if self.text(index) in CLOSING else None
 
     def template_backward(self, index):
         """Index of the `<` that the `>` at `index` closes, or None."""
@@ -173,10 +191,26 @@ class SourceError(Exception):
 
     def __init__(self, position, message):
         super().__init__(message)
-        self.position = position
+        self.position, self.place = position, None  # or its file and line
 
 
 def blank(tokens, first, last):
     """An edit that leaves spaces, so that columns stay."""
     start, end = tokens.all[first].start, tokens.all[last].end
     return Edit(start, end, re.sub(r"[^\n]", " ", tokens.source[start:end]))
+
+
+def apply_edits(source, edits):
+    """The source with all edits made."""
+    parts, position = [], 0
+    for edit in sorted(edits):
+        parts += [source[position : edit.start], edit.text]
+        position = edit.end
+    return "".join(parts) + source[position:]
+
+
+def without_prelude(source, path):
+    """The text of a file itself; the headers that options of the compiler include stand before."""
+    found = [m.end() + 1 for m in MARKER.finditer(source)
+             if m.group(1) == "1" and unquoted(m.group(2)) == path]  # fmt: skip
+    return source[found[-1] :] if found else source

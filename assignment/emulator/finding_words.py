@@ -30,6 +30,14 @@ _MISALIGNED = (
     "of 16, a float2 of 8."
 )
 
+# What turns out to be one of the kinds below, or nothing, once its lines are known.
+CANDIDATES = {
+    "barrier passed by": "barrier not reached",
+    "plain read global": "race global",
+    "plain read shared": "race shared",
+    "atomic behind a read": None,
+}
+
 WORDS = {
     "out-of-bounds read global": Words("Read outside of a buffer in global memory", _PAST, _GUARD),
     "out-of-bounds write global": Words(
@@ -96,12 +104,27 @@ WORDS = {
         "call the function before the branch, or compute the mask with `__ballot_sync` where all "
         "lanes still are; also look at the last warp of the block.",
     ),
+    "shuffle from an absent lane": Words(
+        "Value shuffled from a lane that is not there",
+        "The mask of the shuffle names a lane that has returned, has left the loop, or that the "
+        "block is too small for; what its value is then is undefined, and a sum of it wrong.",
+        "let all 32 lanes come to the shuffle, with 0 (or what changes nothing) where there is no "
+        "element: put the shuffle behind the `if` and the loop, not into them, and round the "
+        "block up to a multiple of 32.",
+    ),
     "uninitialised read global": Words(
         "Read of global memory that nobody wrote",
         "`cudaMalloc` leaves memory as it was; either the copy or kernel that should fill this "
         "part did not reach it, or an accumulator was never set to zero.",
         "look at who should write this element: the size of the copy is in bytes, the last block "
         "may be missing, and `+=` needs a first value (`cudaMemset`).",
+    ),
+    "unwritten result": Words(
+        "Result that no kernel wrote",
+        "The copy brings elements to the host that no kernel, copy or `cudaMemset` ever wrote, and "
+        "the host goes on with them; often the grid is too small, or a guard leaves out the end.",
+        "count threads and elements: (n + block - 1) / block blocks are needed, not n / block; or "
+        "copy only what was written.",
     ),
     "uninitialised read shared": Words(
         "Read of shared memory that nobody wrote",
@@ -166,6 +189,26 @@ WORDS = {
         "`cudaGetLastError()` says so.",
         "call `cudaGetLastError()` behind the launch and pass on what it returns; then look "
         "at the grid, the block (at most 1,024 threads) and the shared memory of this launch.",
+    ),
+    "call error unread": Words(
+        "Error of a call that nobody read",
+        "The call failed, so what it was to do was not done, and the program went on: neither was "
+        "the value that it returns looked at, nor did `cudaGetLastError()` ask for it.",
+        "look at the value of every call, by a macro that stops the program with the line and "
+        "`cudaGetErrorString(error)`.",
+    ),
+    "assertion failed": Words(
+        "Assertion failed",
+        "The program itself says that this must not happen; in a kernel it ends the launch, and "
+        "every call after it fails.",
+        "look at the values that the condition compares, in the thread named above.",
+    ),
+    "stack overflow": Words(
+        "Stack of a thread overflowed",
+        "A thread of a kernel has a small stack, for its local arrays and for functions that call "
+        "each other.",
+        "look for a recursion without an end, and for large local arrays: those belong into "
+        "shared or global memory.",
     ),
     "unsynchronised access": Words(
         "Access while work on it is still under way",

@@ -7,8 +7,8 @@ a stretch is cut at its uniform loops, so that some neighbouring threads take ea
 loop together (see lanes.py).
 """
 
-from analysis import ANY, FIXED, INTEGER, Analysis
-from functions import BARRIER
+from analysis import ANY, FIXED, Analysis
+from functions import BARRIER, is_built_in
 from lanes import has_return, is_return, leaves_loop
 from rows import Run
 from statements import TYPE_WORDS
@@ -28,10 +28,24 @@ class Kernel:
         self.tokens, self.text = function.tokens, function.tokens.text
         self.runs = []  # lists of statements between barriers
         self.stored = []  # variables that live across a barrier
+        self.kept = set()  # those that live across a loop
         self.levels = set()  # statements whose parts are cut
+        self.steps, self.head_steps = [], []  # assignments for the whole block
         self.level_statements = []  # the others beside them
+        self.numerators = {}  # of variables: ranges that must grow by 1 for it to be alike
         self.leaves_early = False
         self.has_lanes = False
+        names = program.number_names(function)
+        # An object may hold the address of any variable, and its functions may take references.
+        self.has_objects = not all(
+            is_built_in(v, names) for v in self.analysis.variables if not v.is_shared
+        ) or program.takes_unknown(function)
+        own = [v for v in self.analysis.variables if not v.is_parameter]
+        self.has_locals_of_classes = not all(is_built_in(v, program.aliases.keys()) for v in own)
+        # Whether there is a variable that may hold the address of another one.
+        self.has_holders = self.has_locals_of_classes or any(
+            v.stars.count("*") > v.is_parameter for v in self.analysis.variables
+        )
 
     def write(self):
         """The body as text."""
@@ -49,13 +63,55 @@ class Kernel:
         left = "bool* const emulator_left = ::emulator::take_locals<bool>(emulator_block); "
         left += "::std::memset(emulator_left, 0, blockDim.x * blockDim.y * blockDim.z); "
         text = self.sequence(body)
-        return "EMULATOR_BLOCK; %s%s return {};" % (left if self.leaves_early else "", text)
+        return "EMULATOR_BLOCK; %s%s return {};" % (
+            left if self.leaves_early else "",
+            self.given(text),
+        )
+
+    # What the compiler is made to confirm
+
+    def given(self, text):
+        """Text in which parameters that keep their values are constants, and what it believes."""
+        kept = [p for p in self.function.parameters if self.analysis.is_fixed(p)]
+        claims = "".join(claim + " " for claim in self.analysis.claims)
+        return self.constant(kept, claims + text)
+
+    def constant(self, variables, text):
+        """Text in which variables are constants, so that it cannot change them."""
+        if not variables:
+            return "{ %s }" % text
+        before = "".join(
+            "const decltype({0}) emulator_as_{0} = {0}; ".format(v.name) for v in variables
+        )
+        again = "".join(
+            "decltype(emulator_as_{0}) {0} = emulator_as_{0}; (void){0}; {1}".format(
+                v.name, self.claim(v)
+            )
+            for v in variables
+        )
+        return "{ %s{ %s%s } }" % (before, again, text)
+
+    def claim(self, variable):
+        """What is believed of a constant's type."""
+        if variable in self.analysis.integers:
+            return "EMULATOR_INTEGER(%s) " % variable.name
+        is_object = not is_built_in(variable, self.program.number_names(self.function))
+        if variable.is_parameter and is_object:
+            return "EMULATOR_IS_AGGREGATE(%s) " % variable.name
+        return "EMULATOR_NUMBER(%s) " % variable.name
+
+    def moving(self, statements):
+        """The uniform variables that statements name, and that are assigned elsewhere."""
+        names = self.analysis.names(statements[0].first, statements[-1].last)
+        found = {s.variable for s in self.steps + self.head_steps} & names & self.analysis.uniform
+        return sorted(found, key=lambda v: v.name)
 
     def types(self):
         """The types of the variables that are copied as bytes."""
-        return sorted(
-            {v.type for v in self.stored if v.type not in TYPE_WORDS and "*" not in v.stars}
-        )
+        own = self.kept.union(self.stored)
+        unknown = [v for v in own if not set(v.type.split()) <= TYPE_WORDS and "*" not in v.stars]
+        types = sorted({v.type for v in unknown})
+        return types if self.has_objects else ["::emulator::Moved<%s>" % name for name in types]
 
     # What is cut
 
@@ -108,8 +164,7 @@ class Kernel:
         """A list of statements as runs, and statements that run once for the whole block."""
         run = []
         for statement in statements:
-            text = self.whole(statement)
-            if text is None:
+            if not self.is_whole(statement):
                 run.append(statement)
                 continue
             if run:
@@ -155,28 +210,25 @@ class Kernel:
 
     # What is uniform
 
-    def is_step(self, statement):
-        """The variable that a statement at a cut level changes, or None."""
+    def step_of(self, statement):
+        """The assignment that a statement at a cut level is, and nothing more; or None."""
         if statement.kind != "expression":
             return None
-        changed = [v for v in self.analysis.variables for i in self.analysis.changes[v]
-                   if statement.first <= i <= statement.last]  # fmt: skip
-        return changed[0] if len(changed) == 1 else None
+        found = self.analysis.steps((statement.first, statement.last - 1))
+        return found[0] if found is not None and len(found) == 1 else None
 
-    def steps(self):
-        """Ranges of the expressions that change a variable for the whole block."""
-        found = {}
-        for statement in self.level_statements if self.has_barrier else []:
-            variable = self.is_step(statement)
-            if variable is not None:
-                found[statement.first, statement.last - 1] = variable
+    def steps_of_head(self, statement):
+        """The assignments in the third part of a loop's head; None if there is anything else."""
+        return [] if is_empty(statement.step) else self.analysis.steps(statement.step)
+
+    def find_steps(self):
+        """Collects the assignments that are made for the whole block, in heads and elsewhere."""
+        statements = self.level_statements if self.has_barrier else []
+        self.steps = [step for step in map(self.step_of, statements) if step is not None]
+        self.head_steps = []
         for statement in self.levels:
-            if statement.kind == "for" and statement.step[0] <= statement.step[1]:
-                for variable in self.analysis.variables:
-                    if any(statement.step[0] <= i <= statement.step[1]
-                           for i in self.analysis.changes[variable]):  # fmt: skip
-                        found[statement.step] = variable
-        return found
+            if statement.kind == "for":
+                self.head_steps += self.steps_of_head(statement) or []
 
     def declared(self):
         """Variables that are declared at a cut level, or in the head of a cut loop."""
@@ -185,58 +237,54 @@ class Kernel:
 
     def find_uniform(self):
         """Finds the uniform variables: all, less those that depend on one that is not."""
-        analysis, steps = self.analysis, self.steps()
+        analysis = self.analysis
+        self.find_steps()
         candidates = set(self.function.parameters) | set(self.declared())
-        analysis.uniform = {v for v in candidates if self.may_be_uniform(v, steps)}
+        analysis.uniform = {v for v in candidates if self.may_be_uniform(v)}
         before = None
         while before != len(analysis.uniform):
             before = len(analysis.uniform)
             for variable in list(analysis.uniform):
-                if not self.stays_uniform(variable, steps):
+                if not self.stays_uniform(variable):
                     analysis.uniform.discard(variable)
 
-    def may_be_uniform(self, variable, steps):
-        if variable in self.analysis.pinned or variable.is_reference or variable.is_shared:
+    def steps_to(self, variable):
+        return [step for step in self.steps + self.head_steps if step.variable is variable]
+
+    def may_be_uniform(self, variable):
+        analysis = self.analysis
+        if variable in analysis.pinned or variable.is_reference or variable.is_shared:
             return False
         if (variable.dimensions and not variable.is_parameter) or "volatile" in variable.specifiers:
             return False
-        inside = [v for part, v in steps.items() for i in self.analysis.changes[variable]
-                  if part[0] <= i <= part[1]]  # fmt: skip
-        return len(inside) == len(self.analysis.changes[variable])
+        names = self.program.number_names(self.function)
+        if not variable.is_parameter and not is_built_in(variable, names):
+            return False
+        steps = self.steps_to(variable)
+        return all(any(s.first <= i <= s.last for s in steps) for i in analysis.changes[variable])
 
-    def stays_uniform(self, variable, steps):
-        if not variable.is_parameter:
-            if variable.initial is None and not self.analysis.changes[variable]:
-                return False
-            if variable.initial is not None and not self.analysis.is_uniform(variable.initial):
-                return False
-        return all(self.is_uniform_step(part, v) for part, v in steps.items() if v is variable)
-
-    def is_uniform_step(self, part, variable):
-        """Whether `i += n` or its like is uniform."""
+    def stays_uniform(self, variable):
         analysis = self.analysis
-        changed = set(analysis.changes[variable])
-        for i in range(part[0], part[1] + 1):
-            if i in changed or (self.text(i) == "=" and not analysis.is_comparison(i)):
-                continue
-            if not analysis.is_allowed(i, analysis.uniform, False):
+        if not variable.is_parameter:
+            if variable.initial is None and not analysis.changes[variable]:
                 return False
-        signs = [i for i in range(*part) if self.text(i) == "=" and not analysis.is_comparison(i)]
-        return len(signs) <= 1
+            if variable.initial is not None and not analysis.is_uniform(variable.initial):
+                return False
+        return all(s.value is None or analysis.is_uniform(s.value) for s in self.steps_to(variable))
 
     def check_uniform(self):
         for statement in self.levels:
             condition = getattr(statement, "condition", None)
             if condition is None:
                 continue
-            is_empty = condition[0] > condition[1]
-            if not is_empty and not self.analysis.is_uniform(condition):
+            if not is_empty(condition) and not self.analysis.is_uniform(condition):
                 raise Refusal("the condition around a barrier may differ among threads")
             if statement.kind == "for":
                 self.check_head(statement)
         for parameter in self.function.parameters:
-            if parameter not in self.analysis.uniform and self.analysis.changes[parameter]:
-                raise Refusal("a parameter is assigned")
+            # Each stretch between barriers would begin with the value that it was given.
+            if parameter not in self.analysis.uniform and not self.analysis.is_fixed(parameter):
+                raise Refusal("a parameter may change")
 
     def check_head(self, statement):
         initial, variables = statement.initial, getattr(statement.initial, "variables", [])
@@ -244,10 +292,8 @@ class Kernel:
             raise Refusal("a loop around a barrier may differ among threads")
         if initial.kind not in ("empty", "declaration"):
             raise Refusal("a loop around a barrier with a variable from outside")
-        changed = [v for v in self.analysis.variables
-                   for i in self.analysis.changes[v]
-                   if statement.step[0] <= i <= statement.step[1]]  # fmt: skip
-        if any(v not in self.analysis.uniform for v in changed):
+        steps = self.steps_of_head(statement)
+        if steps is None or any(step.variable not in self.analysis.uniform for step in steps):
             raise Refusal("a loop around a barrier may differ among threads")
 
     # What may be computed again, and what must be kept
@@ -258,10 +304,8 @@ class Kernel:
         heads = {
             v for s in self.levels if s.kind == "for" for v in getattr(s.initial, "variables", [])
         }
-        stepped = {v for part, v in self.steps().items() if (part not in
-                   [s.step for s in self.levels if s.kind == "for"])}  # fmt: skip
-        steady = analysis.uniform - (moving - heads) - stepped
-        self.steady = steady
+        stepped = {step.variable for step in self.steps}
+        self.steady = analysis.uniform - (moving - heads) - stepped
         for variable in self.declared():
             if not self.has_barrier or variable not in analysis.uniform:
                 self.try_plain(variable)
@@ -275,8 +319,10 @@ class Kernel:
         if not is_plain or {"auto", "volatile"} & set(variable.specifiers) or variable.is_shadowed:
             return
         self.analysis.plain.add(variable)
+        before = len(analysis.numerators)
         kind = self.analysis.kind(variable.initial)
-        if kind != FIXED and not INTEGER.fullmatch(variable.type):
+        self.numerators[variable] = analysis.numerators[before:]
+        if kind != FIXED and not self.program.is_integer(variable):
             kind = ANY
         self.analysis.kinds[variable] = kind
 
@@ -297,7 +343,7 @@ class Kernel:
             if variable.is_shared:
                 continue
             home = self.home_of(variable)
-            if {self.run_of(i) for i in variable.uses} <= {home}:
+            if {self.run_of(i) for i in variable.uses} <= {home} and not self.escapes(variable):
                 continue
             reason = self.storage_problem(variable)
             if reason:
@@ -306,6 +352,33 @@ class Kernel:
         for run in self.runs:
             if not self.is_final(run) and any(has_return(s) for s in run):
                 self.leaves_early = True
+
+    def escapes(self, variable):
+        """Whether an address of a variable may be used where the variable is not named."""
+        return self.has_holders and (
+            variable in self.analysis.pinned
+            or any(self.hands_on(variable, i) for i in variable.uses)
+        )
+
+    def hands_on(self, variable, i):
+        """Whether an array is named for its address, or an object may take one."""
+        behind = i + 1
+        if variable.dimensions:
+            while self.text(behind) == "[":
+                behind = self.tokens.match_forward(behind) + 1
+            first, last = variable.dimensions
+            depth = 0
+            while first <= last:
+                first, depth = self.tokens.match_forward(first) + 1, depth - 1
+            first = i + 1
+            while first < behind:
+                first, depth = self.tokens.match_forward(first) + 1, depth + 1
+            if depth < 0:
+                return True
+        if not self.has_locals_of_classes:
+            return False
+        is_argument = self.text(i - 1) in ("(", ",", "{") and self.text(behind) in (")", ",", "}")
+        return is_argument or (self.text(behind) == "." and self.text(behind + 2) == "(")
 
     def home_of(self, variable):
         """Number of the run that declares a variable."""
@@ -321,48 +394,70 @@ class Kernel:
 
     def sequence(self, statements):
         """The text of a list of statements at a cut level."""
-        pieces = self.cut(statements)
         return " ".join(
-            self.storage(piece) + Run(self, piece).write()
+            self.storage(piece)
+            + self.constant(self.moving(piece), Run(self, piece).write())
+            + self.leave(piece)
             if isinstance(piece, list)
             else self.whole(piece)
-            for piece in pieces
+            for piece in self.cut(statements)
+        )
+
+    def leave(self, run):
+        """Leaves where a run leaves no thread: what follows might not end, or divide by 0."""
+        if self.is_final(run) or not any(has_return(statement) for statement in run):
+            return ""
+        return (
+            " if (::std::memchr(emulator_left, 0, "
+            "blockDim.x * blockDim.y * blockDim.z) == nullptr) "
+            "return {};"
         )
 
     def storage(self, run):
         """Declares the arrays for what a run declares and others use."""
         found = [v for s in run if s.kind == "declaration" for v in s.variables if v in self.stored]
+        # Nothing else leads to what no address is taken of.
+        restrict = "" if any(self.by_reference(v) for v in self.stored) else "__restrict "
         return "".join(
-            "typedef %s emulator_type_%s%s; emulator_type_%s* __restrict const emulator_all_%s = "
+            "typedef %s emulator_type_%s%s; emulator_type_%s* %sconst emulator_all_%s = "
             "::emulator::take_locals<emulator_type_%s>(emulator_block); "
-            % (v.type, v.name, self.dimensions(v), v.name, v.name, v.name)
+            % (v.type, v.name, self.dimensions(v), v.name, restrict, v.name, v.name)
             for v in found
         )
 
     def dimensions(self, variable):
         return self.code(*variable.dimensions) if variable.dimensions else ""
 
-    def whole(self, statement):
-        """The text of a statement that runs once for the whole block, or None."""
+    def is_whole(self, statement):
+        """Whether a statement runs once for the whole block."""
         if not self.has_barrier:
-            return None
+            return False
         if statement.kind == "declaration":
-            if statement.variables[0].is_shared:
-                return self.code(statement.first, statement.last)
-            if all(v in self.analysis.uniform for v in statement.variables):
-                return "".join(self.declaration(v) for v in statement.variables)
-            return None
-        if statement.kind == "empty":
-            return ""
-        variable = self.is_step(statement)
-        if variable is not None and variable in self.analysis.uniform:
-            return self.code(statement.first, statement.last)
-        if statement.kind == "if" and is_return(statement.then) and statement.otherwise is None:
-            if self.analysis.is_uniform(statement.condition):
-                return "if (%s) return {};" % self.code(*statement.condition)
-        if not self.splits(statement):
-            return None
-        return ";" if self.is_barrier(statement) else self.around(statement)
+            uniform = all(v in self.analysis.uniform for v in statement.variables)
+            return statement.variables[0].is_shared or uniform
+        step = self.step_of(statement)
+        if statement.kind == "empty" or (step and step.variable in self.analysis.uniform):
+            return True
+        return self.leaves_whole(statement) or self.splits(statement)
+
+    def leaves_whole(self, statement):
+        """Whether a statement is `if (c) return;` that all threads of a block do alike."""
+        return (
+            statement.kind == "if" and is_return(statement.then) and statement.otherwise is None
+            and self.analysis.is_uniform(statement.condition)
+        )  # fmt: skip
+
+    def whole(self, statement):
+        """The text of a statement that runs once for the whole block."""
+        if statement.kind == "declaration" and not statement.variables[0].is_shared:
+            return "".join(self.declaration(v) for v in statement.variables)
+        if self.leaves_whole(statement):
+            return "if (%s) return {};" % self.code(*statement.condition)
+        if self.is_barrier(statement):
+            return ";"
+        if self.splits(statement):
+            return self.around(statement)
+        return self.code(statement.first, statement.last)
 
     def around(self, statement):
         """The text of a loop, an if or a block with a barrier in it."""
@@ -379,21 +474,39 @@ class Kernel:
         return "%s { %s }" % (head, inner[0])
 
     def declaration(self, variable):
-        """A declaration of one variable."""
-        text = " ".join(variable.specifiers) + " " + variable.stars + variable.name
+        """A declaration of one variable; constant, if that is what it is believed to be."""
+        analysis, words = self.analysis, variable.specifiers
+        is_plain = variable in analysis.plain or variable in analysis.uniform
+        is_constant = is_plain and not analysis.changes[variable]
+        is_said = {"const", "constexpr"} & set(words) and not variable.stars
+        const = "const " if is_constant and not is_said else ""
+        text = "%s %s %s%s" % (" ".join(words), variable.stars, const, variable.name)
         text += self.dimensions(variable)
         if variable.initial is not None:
             value = self.code(*variable.initial)
             text += {"=": " = %s", "(": "(%s)", "{": "{%s}"}[variable.style] % value
-        return text + "; "
+        return text + "; " + (self.claim(variable) if is_constant else "")
+
+    def by_reference(self, variable):
+        """Whether a variable is used where it lies, and never copied from there and back.
+
+        Its address may be known elsewhere; or it is an object, whose own functions may change it.
+        """
+        if variable.dimensions is not None or variable in self.analysis.pinned:
+            return True
+        return self.has_objects
+
+
+def is_empty(part):
+    """Whether a range has no tokens."""
+    return part[0] > part[1]
 
 
 def storage_problem(program, function, variable):
     """Why there cannot be an array of a variable, or None."""
     words = [word for word in variable.type.replace("*", " ").split() if word != "const"]
-    known = TYPE_WORDS | function.template_names()
-    structs = {tokens.text(i + 1) for tokens in program.sources.values() for i, token in
-               enumerate(tokens.all) if token.text == "struct"}  # fmt: skip
+    known = TYPE_WORDS | function.template_names() | program.aliases.keys()
+    structs = {program.tokens.text(i + 1) for i in program.places.get("struct", ())}
     if "volatile" in variable.specifiers or variable.is_reference or variable.is_shadowed:
         return "`%s` lives across a barrier, or a loop" % variable.name
     if not all(word in known | structs for word in words) or not words:

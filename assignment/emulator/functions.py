@@ -4,11 +4,22 @@ import re
 
 from cuda_tokens import OPENING
 from shared_variables import opens_namespace
-from statements import TYPE_WORDS, Parser, Variable, resolve
+from statements import QUALIFIERS, TYPE_WORDS, VECTORS, Parser, Variable, resolve
 
 INDICES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 CASTS = ("static_cast", "reinterpret_cast", "const_cast")
-OPERATORS = ("sizeof", "alignof", "decltype", "if", "for", "while", "switch", "return")
+OPERATORS = (
+    "sizeof",
+    "alignof",
+    "decltype",
+    "if",
+    "for",
+    "while",
+    "switch",
+    "return",
+    "else",
+    "do",
+)
 
 
 def _names(*lists):
@@ -30,7 +41,8 @@ PURE = (
         "__fdiv_rn __frcp_rn __fsqrt_rn __frsqrt_rn __fmaf_rn __dadd_rn __dmul_rn __fma_rn "
         "__saturatef __int_as_float __float_as_int __uint_as_float __float_as_uint __popc __clz "
         "__ffs __brev __mul24 __umul24 __float2int_rn __float2int_rz __int2float_rn __popcll "
-        "__clzll __ffsll"
+        "__clzll __ffsll __builtin_inf __builtin_inff __builtin_huge_val __builtin_huge_valf "
+        "__builtin_nan __builtin_nanf __builtin_isnan __builtin_isinf"
     )
     | frozenset("make_" + word for word in TYPE_WORDS if re.fullmatch(r"[a-z]+[1-4]", word))
 )
@@ -47,8 +59,11 @@ ORDERED = _names(
 # With one of these in it, a function is run thread by thread.
 REFUSED = _names(
     "asm __asm__ goto static thread_local struct class union try throw operator new delete this "
-    "assert __syncwarp __activemask __LINE__ co_await _Pragma __builtin_unreachable constexpr_if"
+    "assert __syncwarp __activemask co_await _Pragma __builtin_unreachable decltype template",
+    # Other spellings of operators.
+    "and and_eq bitand bitor compl not not_eq or or_eq xor xor_eq",
 )
+DIGRAPHS = ("<:", ":>", "<%", "%>", "%:")
 BARRIER = "__syncthreads"
 ATTRIBUTES = ("__launch_bounds__", "__attribute__", "__align__", "alignas", "__maxnreg__")
 # They take a kernel's address, and find the one that returns nothing among its overloads.
@@ -63,7 +78,7 @@ class Function:
 
     def __init__(self, tokens, first, name, brace):
         self.tokens, self.first, self.name_index, self.brace = tokens, first, name, brace
-        self.name = tokens.text(name)
+        self.name = name_of(tokens, name)
         self.open = name + 1
         self.close = tokens.match_forward(self.open)
         self.end = tokens.match_forward(brace) if brace is not None else None
@@ -110,21 +125,48 @@ class Function:
 
     def template_names(self):
         """Names of the template's parameters."""
-        texts = [self.tokens.text(i) for i in range(self.first, self.name_index)]
-        if texts[:1] != ["template"]:
-            return set()
+        return {self.tokens.text(i) for i in self.template_indices()} - TYPE_WORDS
+
+    def type_names(self):
+        """Names of the template's parameters that are types."""
+        text = self.tokens.text
+        return {text(i) for i in self.template_indices() if text(i - 1) in ("typename", "class")}
+
+    def template_indices(self):
+        if self.tokens.text(self.first) != "template":
+            return []
         close = Parser(self.tokens).template_forward(self.first + 1)
         inside = range(self.first + 2, close or self.first + 2)
-        return {
-            self.tokens.text(i) for i in inside if self.tokens.text(i + 1) in (",", ">", "=")
-        } - TYPE_WORDS
+        return [i for i in inside if self.tokens.text(i + 1) in (",", ">", "=")]
+
+
+def takes_values(function):
+    """Whether all parameters of a function are numbers, or pointers to them, by value.
+
+    Then it makes no difference to overloads whether an argument is constant.
+    """
+    known = TYPE_WORDS | {"const"}
+    return function.parameters is not None and all(
+        not parameter.is_reference and set(parameter.specifiers) <= known
+        for parameter in function.parameters
+    )
+
+
+def is_built_in(variable, names=frozenset()):
+    """Whether a variable is a number or a pointer, as far as its words say.
+
+    So are those of a template's types, whose `names` these are: the compiler knows.
+    """
+    words = set(variable.specifiers) - QUALIFIERS - names
+    known = words <= TYPE_WORDS | {"auto"} and not words & VECTORS
+    return ("*" in variable.stars or known) and not variable.is_reference
 
 
 def declaration_start(tokens, i):
     """Index of the first token of the declaration that a token is in."""
     while i > 0:
         before = tokens.text(i - 1)
-        if before in (";", "{", "}", ":") or tokens.all[i - 1].directive is not None:
+        if before in (";", "{", "}", ":"):
             break
         if before == ">":
             i = tokens.template_backward(i - 1) or i - 1
@@ -136,6 +178,16 @@ def declaration_start(tokens, i):
         else:
             i -= 1
     return i
+
+
+def name_of(tokens, index):
+    """A function's name; `operator int` is no other function's, and no type's."""
+    first = index
+    while first > 0 and tokens.all[first - 1].kind == "word" and tokens.text(first) != "operator":
+        first -= 1
+    if tokens.text(first) != "operator":
+        return tokens.text(index)
+    return " ".join(tokens.text(i) for i in range(first, index + 1)) + " of an object"
 
 
 def find_function(tokens, index):
@@ -164,7 +216,7 @@ def find_functions(tokens):
     """All functions marked __global__ or __device__, also those without a body."""
     found, known = [], set()
     for i, token in enumerate(tokens.all):
-        if token.text not in ("__global__", "__device__") or token.directive is not None:
+        if token.text not in ("__global__", "__device__"):
             continue
         function = find_function(tokens, i)
         if function is not None and function.name_index not in known:
@@ -180,14 +232,6 @@ def call_name(tokens, i):
         i = i if opening is None else opening
     before = tokens.all[i - 1] if i > 0 else None
     return i - 1 if before is not None and before.kind == "word" else None
-
-
-def declares(tokens, i):
-    """Whether the function or global around a token has a variable of the token's name."""
-    first, last = next(((a, b) for a, b in segments(tokens) if a <= i <= b), (i, i))
-    return any(
-        tokens.text(k) == tokens.text(i) and _is_declared(tokens, k) for k in range(first, last)
-    )
 
 
 def segments(tokens):
@@ -206,12 +250,3 @@ def segments(tokens):
             yield start, i
             start = i + 1
         i += 1
-
-
-def _is_declared(tokens, k):
-    before, text = tokens.all[k - 1], tokens.text(k - 1)
-    if tokens.text(k + 1) == "=" and tokens.text(k + 2) != "=":
-        return True
-    if text in ("*", "&"):
-        return tokens.all[k - 2].kind == "word" or tokens.text(k - 2) == ">"
-    return text == ">" or (before.kind == "word" and text not in ("return", "else", "do", "case"))

@@ -4,6 +4,7 @@ A run is a list of statements without a barrier.
 """
 
 from analysis import CONSECUTIVE
+from functions import is_built_in
 
 
 class Lanes:
@@ -82,9 +83,7 @@ class Lanes:
         allowed |= {v for group in self.loops.values() for v in group}
         if part[0] > part[1]:
             return True
-        return not analysis.varies(part) and all(
-            analysis.is_allowed(i, allowed, True) for i in range(part[0], part[1] + 1)
-        )
+        return not analysis.varies(part) and analysis.is_pure(part, allowed, True)
 
     def find_loops(self, statements):
         """Finds the uniform loops in a list of statements, outer ones first."""
@@ -117,14 +116,12 @@ class Lanes:
 
     def is_step(self, statement, variables):
         """Whether the third part of a loop's head changes its own variables alone."""
-        for i in range(statement.step[0], statement.step[1] + 1):
-            owner = self.analysis.owner.get(i)
-            if owner is not None and self.analysis.is_changed(owner, i):
-                if owner not in variables:
-                    return False
-            elif self.kernel.text(i) != "=" and not self.is_fixed((i, i), variables):
-                return False
-        return True
+        steps = self.kernel.steps_of_head(statement)
+        return steps is not None and all(
+            step.variable in variables
+            and (step.value is None or self.is_fixed(step.value, variables))
+            for step in steps
+        )
 
     def keep(self, body):
         """Finds what lives across a loop's start or end; False if it cannot be kept."""
@@ -140,13 +137,16 @@ class Lanes:
             for variable in declared(piece):
                 if variable in self.analysis.plain or variable in self.kernel.stored:
                     continue
-                if any(not (piece[0].first <= i <= piece[-1].last) for i in variable.uses):
+                outside = any(not (piece[0].first <= i <= piece[-1].last) for i in variable.uses)
+                if outside or self.kernel.escapes(variable):
                     if self.kernel.storage_problem(variable):
                         return False
                     self.kept.append(variable)
         # What lives across barriers is near at hand meanwhile.
         names = self.analysis.names(*self.span(body)) | set(declared(body))
-        self.moved = [v for v in self.kernel.stored if v in names and not self.by_reference(v)]
+        by_reference = self.kernel.by_reference
+        self.moved = [v for v in self.kernel.stored if v in names and not by_reference(v)]
+        self.kernel.kept |= set(self.kept)
         self.kept += self.moved
         return True
 
@@ -190,14 +190,12 @@ class Lanes:
     def span(self, statements):
         return statements[0].first, statements[-1].last
 
-    def by_reference(self, variable):
-        return variable.dimensions is not None or variable in self.analysis.pinned
-
     def find_ahead(self, body):
         """Finds `p[i]` behind ? or : that may be read whether or not it is chosen.
 
-        Only where all of the row's lie in an allocation, which emulator_alike asks. A choice
-        between two values that are both there is what a compiler can vectorise.
+        Only where all of the row's lie in an allocation, which emulator_alike asks, and where the
+        thread has written nothing before. A choice between two values that are both there is what
+        a compiler can vectorise.
         """
         owner, text = self.analysis.owner, self.kernel.text
         consecutive = {v for v in self.compared if self.analysis.kinds[v] == CONSECUTIVE}
@@ -208,7 +206,52 @@ class Lanes:
             if array in self.kernel.function.parameters and array.stars == "*":
                 if [text(i + 1), text(i + 3)] == ["[", "]"] and owner.get(i + 2) in consecutive:
                     if self.analysis.is_fixed(array) and "volatile" not in array.specifiers:
-                        self.ahead.append(i)
+                        if not self.has_written(body, i):
+                            self.ahead.append(i)
+
+    def has_written(self, body, i):
+        """Whether memory may be written in a body before the value of a token is read."""
+        for statement in body:
+            if not self.is_quiet(statement):
+                return True
+            is_own = statement.first <= i <= statement.last
+            writes = [k for k in range(statement.first, statement.last + 1)
+                      if self.analysis.is_memory(k) and self.analysis.may_write(k)]  # fmt: skip
+            # `out[j] = c ? p[i] : 0` writes last.
+            if is_own and statement.kind == "expression":
+                return any(k != statement.first for k in writes) or any(
+                    self.kernel.text(k) == "(" and self.kernel.text(k - 1) in self.functions()
+                    for k in range(statement.first, statement.last)
+                )
+            if is_own or writes:
+                return bool(writes) or statement.kind != "declaration"
+            if statement.kind == "expression":
+                first = self.analysis.owner.get(statement.first)
+                if first is None or not is_number(first):
+                    return True
+        return True
+
+    def is_quiet(self, statement):
+        """Whether a statement changes one thing at most, and calls nothing of the program's."""
+        analysis, text = self.analysis, self.kernel.text
+        if statement.kind not in ("declaration", "expression", "empty"):
+            return False
+        changes = 0
+        begins = {v.initial[0] - 1 for v in analysis.variables if v.initial is not None}
+        for k in range(statement.first, statement.last + 1):
+            changes += text(k) == "=" and not (analysis.is_comparison(k) or k in begins)
+            doubled = text(k) in ("+", "-") and text(k + 1) == text(k)
+            changes += 2 * (doubled and self.kernel.tokens.adjacent(k))
+            changes += text(k) in ("<<=", ">>=") or (text(k) == ">" and text(k + 1) == ">=")
+            variable = analysis.owner.get(k)
+            is_object = variable is not None and not is_number(variable) and text(k + 1) != "."
+            if text(k) in self.functions() or (is_object and "*" not in variable.stars):
+                return False
+        variables = getattr(statement, "variables", ())
+        return changes <= 1 and all(is_number(v) or "*" in v.stars for v in variables)
+
+    def functions(self):
+        return self.kernel.program.functions
 
     def find_choices(self, body):
         """Finds ifs with a condition like `i < n`, and nothing but expressions inside."""
@@ -229,6 +272,11 @@ class Lanes:
             self.analysis.is_falling(condition, not wanted)
             for condition, wanted in (g for g in self.guards if isinstance(g, tuple))
         )
+
+
+def is_number(variable):
+    """Whether a variable's words are a number's."""
+    return is_built_in(variable) and not variable.stars and variable.dimensions is None
 
 
 def is_return(statement):

@@ -4,23 +4,18 @@ from cuda_tokens import OPENING, Edit, blank
 
 STATIC_SHARED_BYTES = 48 * 1024
 
-# What may stand before __shared__ in a declaration.
-SPECIFIERS = ("extern", "static", "volatile", "const", "__device__")
+# What has brackets in a declaration before its name.
+ATTRIBUTES = ("__align__", "alignas", "__attribute__")
 
 
 def is_file_scope(tokens, index):
     """Whether a token is in no braces but those of namespaces and extern "C"."""
-    depth = 0
-    for i in range(index - 1, -1, -1):
-        if not tokens.together(i, index) or tokens.all[index].directive is not None:
-            continue
-        if tokens.text(i) == "}":
-            depth += 1
-        elif tokens.text(i) == "{":
-            if depth == 0 and not opens_namespace(tokens, i):
-                return False
-            depth = max(0, depth - 1)
-    return tokens.all[index].directive is None
+    brace = tokens.around[index]
+    while brace is not None:
+        if not opens_namespace(tokens, brace):
+            return False
+        brace = tokens.around[brace]
+    return True
 
 
 def opens_namespace(tokens, brace):
@@ -38,14 +33,19 @@ def opens_namespace(tokens, brace):
 def find_declaration(tokens, index):
     """First and last index of the declaration around a `__shared__`; last is its `;`."""
     first = last = index
-    while tokens.text(first - 1) in SPECIFIERS:
-        first -= 1
-    while tokens.together(last, index) and tokens.text(last) != ";":
+    while tokens.text(first - 1) not in ("", ";", "{", "}", ":"):
+        before = first - 1
+        if tokens.text(before) == ")":  # alignas(16) __shared__ ...
+            before = (tokens.match_backward(before) or 0) - 1
+            if tokens.text(before) not in ATTRIBUTES:
+                break
+        first = before
+    while tokens.text(last) not in ("", ";"):
         last = tokens.match_forward(last) if tokens.text(last) in OPENING else last
         if last is None:
             return first, None
         last += 1
-    return first, last if tokens.together(last, index) else None
+    return first, last if tokens.text(last) else None
 
 
 def find_declarators(tokens, first, last):
@@ -74,7 +74,7 @@ def specifier_edits(tokens, first, last):
     edits, i = [], first
     while i < last:
         end = i
-        if tokens.text(i) in ("__align__", "alignas", "__attribute__"):
+        if tokens.text(i) in ATTRIBUTES:
             end = tokens.match_forward(i + 1)
         elif tokens.text(i) not in ("extern", "static", "__device__", "__shared__"):
             i += 1
@@ -102,7 +102,7 @@ def shared_edits(tokens, index):
         reference = "(&%s)" if tokens.text(name + 1) == "[" else "&%s"
         edits.append(Edit(token.start, token.end, reference % token.text))
         edits.append(Edit(end, end, value if is_dynamic else value % token.text))
-    if not is_dynamic and tokens.all[index].directive is None:
+    if not is_dynamic:
         edits.append(size_check(tokens, [name for name, _ in declarators], last))
     return edits
 
@@ -120,6 +120,6 @@ def rewrite_shared(tokens):
     """The edits for all shared variables of a source."""
     edits = []
     for i, token in enumerate(tokens.all):
-        if token.text == "__shared__" and not tokens.is_defined(i):
+        if token.text == "__shared__":
             edits += shared_edits(tokens, i)
     return edits

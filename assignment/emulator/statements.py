@@ -16,6 +16,8 @@ TYPE_WORDS = frozenset(
     )
     for size in "1234"
 )
+# Those of them that have members.
+VECTORS = frozenset(word for word in TYPE_WORDS if word[-1] in "1234")
 QUALIFIERS = frozenset(
     "const constexpr volatile register extern static __shared__ __align__ alignas typename struct "
     "__restrict__ __restrict".split()
@@ -130,7 +132,20 @@ class Parser:
         variables = self.declaration(i, last)
         if variables:
             return Statement("declaration", i, last, variables=variables)
+        if self.may_declare(i):
+            return self.other(i, end)
         return Statement("expression", i, last)
+
+    def may_declare(self, i):
+        """Whether a statement that is not understood may declare what hides another name:
+        `auto [a, b] = pair;`, `int(x) = 3;`, `Pair<int, 2> x = pair<int, 2>();`."""
+        words, behind = self.specifiers(i)
+        if any(word in TYPE_WORDS or word in QUALIFIERS or word == "auto" for word in words):
+            return True
+        if words and self.tokens.all[behind].kind == "word":
+            return True
+        in_brackets = self.text(behind) == "(" and self.text(behind + 2) == ")"
+        return bool(words) and in_brackets and self.text(behind + 3) in ("=", "{", "[", "(")
 
     def other(self, i, end):
         """The rest of a sequence, not understood."""

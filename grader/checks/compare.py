@@ -27,6 +27,7 @@ class Failure(Exception):
         hint: what to look for, if the pattern is known.
         result: tells apart one wrong result from another, "" if there is none.
         facts: more for the report: under "mismatch" where the output is wrong.
+        call, output: what was called, and what came of it, where the output is wrong.
     """
 
     def __init__(
@@ -41,6 +42,8 @@ class Failure(Exception):
         self.hint = hint
         self.result = result
         self.facts = facts or {}
+        self.call = ""
+        self.output: Array | None = None
 
 
 def sum_bound(terms: int, magnitude: Any, rounding: float = ROUND) -> Any:
@@ -79,7 +82,9 @@ def verify(got: Any, expected: Any, bound: Any, call: str) -> None:
     if wrong.any():
         message, hint = _describe(got, expected, wrong, call), pattern(got, expected, wrong, call)
         facts = {"mismatch": mismatch(wrong)} if wrong.ndim else {}
-        raise Failure(message, hint, hashlib.sha256(got.tobytes()).hexdigest(), facts)
+        failure = Failure(message, hint, hashlib.sha256(got.tobytes()).hexdigest(), facts)
+        failure.call, failure.output = call, got
+        raise failure
 
 
 def _describe(got: Array, expected: Array, wrong: Array, call: str) -> str:

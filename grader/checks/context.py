@@ -135,6 +135,9 @@ class Context:
         wrap, fds: of every child, see `Remote`.
         reference: a folder with the reference, built, for as long as it is entered.
         share: of the points that passing is worth; a check may lower it.
+        awaited: the text of the call whose output is kept, if it is not "".
+        outputs: that output, under "thread_by_thread"; where the forms of the emulated GPU
+            disagree, that under "fast" too.
     """
 
     tree: Path
@@ -155,6 +158,8 @@ class Context:
     fds: tuple[int, ...] = ()
     reference: Callable[[], contextlib.AbstractContextManager[Path]] | None = None
     share: float = 1.0
+    awaited: str = ""
+    outputs: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         digest = hashlib.sha256(f"{self.seed}/{self.check}".encode()).digest()
@@ -168,6 +173,11 @@ class Context:
                 "what their process tells of itself can't be believed",
                 "kernels and launchers need nothing of the system",
             )
+
+    def keep(self, call: str, output: Array) -> None:
+        """Is told what came of a call."""
+        if call == self.awaited:
+            self.outputs.setdefault("thread_by_thread", output)
 
     @property
     def thorough(self) -> bool:

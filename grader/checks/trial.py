@@ -180,6 +180,7 @@ class _Trial:
         with self.session.remote.doing(self.text):
             first, code, memory, *inputs = self._carry_out(number, content)
         got = self.output.inside(first, self.text)
+        self.ctx.keep(self.text, got)
         try:
             verify(got, expected, bound, self.text)
         except Failure as failure:

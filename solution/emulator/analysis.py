@@ -6,14 +6,19 @@ threadIdx, but no memory: then it may be computed again wherever it is needed.
 """
 
 import re
+from collections import namedtuple
 
-from functions import BARRIER, CASTS, INDICES, PURE, call_name
-from statements import TYPE_WORDS, Parser
+from functions import BARRIER, CASTS, INDICES, PURE, call_name, is_built_in, takes_values
+from statements import TYPE_WORDS, VECTORS, Parser
 
-CONSTANTS = frozenset(
-    "true false warpSize INFINITY NAN nullptr NULL sizeof const unsigned FLT_MAX FLT_MIN "
-    "FLT_EPSILON DBL_MAX INT_MAX INT_MIN UINT_MAX CUDART_INF_F".split()
+CONSTANTS = frozenset("true false nullptr warpSize".split())
+# Names of types in casts, and what stands between them.
+NUMBER = re.compile(
+    r"(0[xX][\da-fA-F']+|[\d'.]+([eE][+-]?\d+)?)[uUlLfF]*|\.\d+([eE][+-]?\d+)?[fFlL]?"
 )
+WHOLE = re.compile(r"(0[xX][\da-fA-F']+|[\d']+)[uUlL]*")
+# Signs of an expression that changes nothing, given that no two of them make `++` or `+=`.
+HARMLESS = frozenset("( ) + - * / % < > <= >= ! ~ & | ^ ? : , . << =".split())
 INTEGER = re.compile(
     r"(unsigned |signed |std :: |long |short )*(int|unsigned|long|short|size_t|ptrdiff_t|"
     r"u?int(8|16|32|64)_t|uint)"
@@ -21,6 +26,10 @@ INTEGER = re.compile(
 # How an integer changes from a thread to its neighbour in x: not, by 1, not (if the first and
 # the last of some threads agree), or in any way.
 FIXED, CONSECUTIVE, ALIKE, ANY = "fixed", "consecutive", "alike", "any"
+
+
+# An assignment of tokens first .. last; value is the range of what is assigned, None for ++.
+Step = namedtuple("Step", "first last variable value")
 
 
 class Analysis:
@@ -34,35 +43,70 @@ class Analysis:
         for statement in self.block.walk():
             self.variables += getattr(statement, "variables", [])
         self.owner = {i: variable for variable in self.variables for i in variable.uses}
+        self.local_names = {variable.name for variable in self.variables}
         self.constants = function.template_names() | program.constants | CONSTANTS
         self.changes = {v: [i for i in v.uses if self.is_changed(v, i)] for v in self.variables}
         self.pinned = {v for v in self.variables if any(self.is_pinned(i) for i in v.uses)}
         self.uniform = set()  # variables; fission.py fills it
         self.plain = set()
         self.kinds = {}
+        self.integers = set()  # variables that are believed to be integers
+        self.numerators = []  # ranges that must grow by 1 for a quotient to be alike
+        self.claims = {}  # what is believed of names from outside, for emulator/proofs.h
 
     # Uses of variables
 
-    def adjacent(self, i):
-        """Whether a token touches the next one."""
-        return (
-            i + 1 < len(self.tokens.all) and self.tokens.all[i].end == self.tokens.all[i + 1].start
-        )
-
     def is_changed(self, variable, i):
-        """Whether a variable is assigned where it is named."""
-        before, j = self.text(i - 1), i + 1
-        if before in ("+", "-") and self.text(i - 2) == before and self.adjacent(i - 2):
-            return True
+        """Whether a variable is assigned where it is named.
+
+        A guess: what is believed to stay the same is `const` in a second version.
+        """
+        first, j, program = i, i + 1, self.program
         is_pointer = "*" in variable.stars or (variable.is_parameter and variable.dimensions)
-        while self.text(j) == "." or (self.text(j) == "[" and not is_pointer):
-            j = j + 2 if self.text(j) == "." else self.tokens.match_forward(j) + 1
+        is_object = not is_pointer and not variable.is_reference
+        is_object = is_object and not is_built_in(variable, program.number_names(self.function))
+        while True:
+            if self.text(j) == "." and self.tokens.all[j + 1].kind == "word":
+                j += 2
+                if self.text(j) == "(":
+                    return True  # a member function
+            elif self.text(j) == "[" and is_object and variable.is_parameter and j > i + 1:
+                return False  # matrix.elements[k]
+            elif self.text(j) == "[" and not is_pointer:
+                j = self.tokens.match_forward(j) + 1
+            elif (
+                self.text(first - 1) == "(" and self.text(j) == ")" and not self.is_call(first - 1)
+            ):
+                first, j = first - 1, j + 1
+            else:
+                break
+        before = self.text(first - 1)
+        if (
+            before in ("+", "-")
+            and self.text(first - 2) == before
+            and self.tokens.adjacent(first - 2)
+        ):
+            return True
+        if is_object and j == i + 1:
+            return not self.is_copied(first, j)
         return self.is_changed_behind(j)
+
+    def is_call(self, i):
+        """Whether the ( at an index may be a call's, or a condition's."""
+        before = self.tokens.all[i - 1]
+        return (before.kind == "word" and before.text != "return") or before.text in (")", "]", ">")
+
+    def is_copied(self, first, behind):
+        """Whether an object is an argument, or what a variable begins with."""
+        before, after = self.text(first - 1), self.text(behind)
+        if before in ("(", ",") and after in (",", ")"):
+            return True
+        return (before in ("=", "return") and after in (";", ",")) or before == "sizeof"
 
     def is_changed_behind(self, i):
         """Whether what ends before a token is assigned, or counted up or down."""
         sign, following = self.text(i), self.text(i + 1)
-        touch = self.adjacent(i)
+        touch = self.tokens.adjacent(i)
         if sign in ("+", "-") and following == sign and touch:
             return True
         if sign == "=":
@@ -86,8 +130,11 @@ class Analysis:
 
     def is_pinned(self, i):
         """Whether a variable's address is taken where it is named, in whatever way."""
-        if self.text(i - 1) == "&" and not self.is_operand_before(i - 1):
-            return not (self.text(i - 2) == "&" and self.adjacent(i - 2))
+        variable = self.owner[i]
+        is_pointer = "*" in variable.stars or (variable.is_parameter and variable.dimensions)
+        is_element = is_pointer and self.text(i + 1) in ("[", "->")  # &numbers[i]
+        if self.text(i - 1) == "&" and not self.is_operand_before(i - 1) and not is_element:
+            return not (self.text(i - 2) == "&" and self.tokens.adjacent(i - 2))
         depth, k = 0, i
         while self.text(k) not in (";", "{", "}", ""):
             depth += (self.text(k) == ")") - (self.text(k) == "(")
@@ -119,49 +166,120 @@ class Analysis:
 
     def is_uniform(self, part):
         """Whether the expression in a range is uniform."""
-        return part is not None and all(
-            self.is_allowed(i, self.uniform, False) for i in range(part[0], part[1] + 1)
-        )
+        return part is not None and self.is_pure(part, self.uniform, False)
 
     def is_plain(self, part):
         """Whether the expression in a range is plain."""
-        return part is not None and all(
-            self.is_allowed(i, self.uniform | self.plain, True) for i in range(part[0], part[1] + 1)
-        )
+        return part is not None and self.is_pure(part, self.uniform | self.plain, True)
 
-    def is_allowed(self, i, variables, with_thread):
-        """Whether a token may be in an expression of these variables."""
+    def is_pure(self, part, variables, with_thread):
+        """Whether an expression is made of numbers, changes nothing and reads no memory.
+
+        Its variables must be among `variables`. All of its names are numbers, so its operators are
+        the language's own; what is believed of names is added to `claims`.
+        """
+        claims, i = {}, part[0]
+        while i <= part[1]:
+            behind = self.pure_at(i, variables, with_thread, claims)
+            if behind is None or behind > part[1] + 1:
+                return False
+            i = behind
+        self.claims.update(claims)
+        return True
+
+    def pure_at(self, i, variables, with_thread, claims):
+        """Index behind the name, number or sign at an index; None if it is not pure."""
         token = self.tokens.all[i]
         if i in self.owner:
-            return self.owner[i] in variables and not self.is_changed(self.owner[i], i)
+            return self.pure_variable(i, variables, claims)
+        if token.kind == "number":
+            return i + 1 if NUMBER.fullmatch(token.text) else None
+        if token.kind == "sign":
+            return i + 1 if token.text in HARMLESS and self.is_harmless(i) else None
         if token.kind == "word":
-            return self.is_allowed_word(i, with_thread)
-        if token.text in ("*", "&") and not self.is_operand_before(i):
-            return token.text == "&" and self.text(i - 1) == "&" and self.adjacent(i - 1)
-        return (
-            token.kind == "number"
-            or token.text not in ("[", "->", "{", "?:", "=")
-            or (token.text == "=" and self.is_comparison(i))
-        )
+            return self.pure_word(i, with_thread, claims)
+        return None
+
+    def pure_variable(self, i, variables, claims):
+        """The same for a variable, or a member of a parameter."""
+        variable, behind = self.owner[i], i + 1
+        if variable not in variables or (variable.dimensions and not variable.is_parameter):
+            return None
+        if variable.is_shadowed:  # where it is computed again, its name may be another's
+            return None
+        while self.text(behind) == "." and self.tokens.all[behind + 1].kind == "word":
+            behind += 2
+        if self.text(behind) in ("(", "[", "->", ".", "->*"):
+            return None
+        if behind == i + 1:
+            return None if self.is_changed(variable, i) else behind
+        if not variable.is_parameter or self.is_changed_behind(behind):
+            return None
+        name = "".join(self.text(k) for k in range(i, behind))
+        claims["EMULATOR_IS_MEMBER(%s)" % name] = True
+        return behind
+
+    def is_harmless(self, i):
+        """Whether a sign is no part of ++, --, an assignment, or of what reads memory."""
+        text, following = self.text(i), self.text(i + 1)
+        if text in ("+", "-") and following == text and self.tokens.adjacent(i):
+            return False
+        if text == ">" and following == ">=" and self.tokens.adjacent(i):
+            return False
+        if text == "=":
+            return self.is_comparison(i)
+        if text == "&" and not self.is_operand_before(i):
+            return self.text(i - 1) == "&" and self.tokens.adjacent(i - 1)
+        return text != "*" or self.is_operand_before(i)
 
     def is_comparison(self, i):
-        """Whether an = is part of ==, != (<= and >= are tokens)."""
-        if self.text(i - 1) in ("=", "!") and self.adjacent(i - 1):
+        """Whether an = is part of == or != (<= and >= are tokens)."""
+        if self.text(i - 1) in ("=", "!") and self.tokens.adjacent(i - 1):
             return True
-        return self.text(i + 1) == "=" and self.adjacent(i)
+        return self.text(i + 1) == "=" and self.tokens.adjacent(i)
 
-    def is_allowed_word(self, i, with_thread):
+    def pure_word(self, i, with_thread, claims):
+        """The same as pure_at for a word."""
         word = self.text(i)
-        if self.text(i - 1) in (".", "->"):
-            return self.text(i - 1) == "." and self.text(i + 1) != "("
         if word in INDICES:
-            return with_thread or word != "threadIdx"
-        if word in TYPE_WORDS or word in CASTS or word in self.constants or word in PURE:
-            return True
-        if word in self.program.macros:
-            words = set(self.program.macro_words(word))
-            return with_thread or "threadIdx" not in words
-        return with_thread and self.returned(i) is not None
+            is_index = self.text(i + 1) == "." and self.text(i + 2) in ("x", "y", "z")
+            return i + 3 if is_index and (with_thread or word != "threadIdx") else None
+        if word in ("static_cast", "reinterpret_cast"):
+            return self.pure_type(i + 2, self.skip_cast(i) - 1, claims)
+        if word in TYPE_WORDS:
+            return self.pure_type(i, i, claims)
+        if word in ("const", "sizeof", "unsigned", "signed"):
+            return i + 1
+        if word in self.program.number_names(self.function):
+            claims["EMULATOR_IS_NUMBER(%s)" % word] = True
+            return i + 1
+        if word in self.constants and word not in self.local_names:
+            if word not in CONSTANTS:
+                claims["EMULATOR_IS_CONSTANT(%s)" % word] = True
+            return i + 1
+        if self.is_mathematics(word):
+            return i + 1 if self.text(i + 1) == "(" else None
+        return i + 1 if with_thread and self.returned(i) is not None else None
+
+    def is_mathematics(self, word):
+        """Whether a name is a function's of mathematics, and of none of the program's."""
+        program = self.program
+        return word in PURE and word not in program.functions and word not in program.redefined
+
+    def pure_type(self, first, last, claims):
+        """Index behind the words of a number's type, or of a pointer's, and what ends them."""
+        names = self.program.number_names(self.function)
+        for k in range(first, last + 1):
+            word = self.text(k)
+            if word in names:
+                claims["EMULATOR_IS_NUMBER(%s)" % word] = True
+            elif word not in TYPE_WORDS and word not in ("const", "*"):
+                return None
+        behind = last + 1
+        is_pointer = self.text(last) == "*" or self.text(behind) == "*"
+        if not is_pointer and self.text(last) in VECTORS:
+            return None
+        return behind + 1 if self.text(behind) == ">" and self.text(first - 1) == "<" else behind
 
     def returned(self, i):
         """Analysis and range of what a call at an index returns, if it only computes that."""
@@ -177,7 +295,41 @@ class Analysis:
         inner = Analysis(self.program, function)
         inner.uniform = {v for v in function.parameters if inner.is_fixed(v)}
         part = (body[0].first + 1, body[0].last - 1)
-        return (inner, part) if inner.is_plain(part) else None
+        if not inner.is_plain(part) or function.template_names():
+            return None
+        claims = [claim for claim in inner.claims if claim.startswith("EMULATOR_IS_CONSTANT")]
+        if len(claims) < len(inner.claims) or not takes_values(function):
+            return None
+        self.claims.update(inner.claims)
+        return inner, part
+
+    def steps(self, part):
+        """The assignments in a range with commas between, `++i, j -= n`; None if there is more."""
+        found, begin, i = [], part[0], part[0]
+        while i <= part[1] + 1:
+            if i == part[1] + 1 or self.text(i) == ",":
+                found.append(self.step(begin, i - 1))
+                begin = i + 1
+            elif self.text(i) in ("(", "[", "{"):
+                i = self.tokens.match_forward(i)
+            i += 1
+        return None if None in found else found
+
+    def step(self, first, last):
+        """`++i`, `i--`, `i = n`, `i *= n`, `i <<= n` or their like as a Step, else None."""
+        text, touch = self.text, self.tokens.adjacent
+        for name, sign in ((first + 2, first), (first, first + 1)):
+            doubled = text(sign) in ("+", "-") and text(sign + 1) == text(sign)
+            if last == first + 2 and doubled and touch(sign) and name in self.owner:
+                return Step(first, last, self.owner[name], None)
+        if first not in self.owner:
+            return None
+        signs, value = text(first + 1) + text(first + 2), None
+        if text(first + 1) == "<<=" or (text(first + 1) == "=" and text(first + 2) != "="):
+            value = (first + 2, last)
+        elif signs in ("+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", ">>=") and touch(first + 1):
+            value = (first + 3, last)
+        return Step(first, last, self.owner[first], value) if value else None
 
     # Threads beside each other
 
@@ -203,7 +355,9 @@ class Analysis:
                 return ANY
         if self.text(first + 1) == "(" and last == first + 2 and self.returned(first):
             inner, returned = self.returned(first)
-            return inner.kind(returned)
+            kind = inner.kind(returned)
+            self.claims.update(inner.claims)
+            return ANY if kind == ALIKE else kind  # numerators are compared here alone
         return self.kind_of_sum(part)
 
     def varies(self, part):
@@ -217,9 +371,6 @@ class Analysis:
             if word in self.program.functions and i not in self.owner:
                 returned = self.returned(i)
                 if returned is None or returned[0].varies(returned[1]):
-                    return True
-            if word in self.program.macros:
-                if {"threadIdx"} & set(self.program.macro_words(word)):
                     return True
         return False
 
@@ -238,6 +389,8 @@ class Analysis:
             return ANY
         if self.kind(factors[0]) != CONSECUTIVE:
             return ANY
+        if signs[0] == "/":
+            self.numerators.append(factors[0])
         return {"/": ALIKE, "%": CONSECUTIVE}.get(signs[0], ANY)
 
     def split(self, part, separators):
@@ -264,21 +417,40 @@ class Analysis:
 
     def is_integral(self, part):
         """Whether nothing in an expression has a fraction."""
-        for i in range(part[0], part[1] + 1):
+        variables, i = set(), part[0]
+        while i <= part[1]:
             token = self.tokens.all[i]
-            words = [token.text]
-            if token.text in self.program.macros:
-                words = list(self.program.macro_words(token.text))
-            if i in self.owner and not INTEGER.fullmatch(self.owner[i].type):
-                return False
-            for word in words:
-                if re.match(r"\.?\d", word) and not re.fullmatch(
-                    r"(0[xX][\da-fA-F]+|\d+)[uUlL]*", word
-                ):
+            if i in self.owner:
+                variables.add(self.owner[i])
+                if not self.program.is_integer(self.owner[i]) or self.text(i + 1) == ".":
                     return False
-                if re.match(r"float|double|half", word) or word in PURE:
+            elif token.kind == "number":
+                if not WHOLE.fullmatch(token.text):
                     return False
+            elif token.kind == "word":
+                if token.text in INDICES:
+                    i += 2
+                elif token.text == "static_cast":
+                    close = self.skip_cast(i)
+                    if not INTEGER.fullmatch(" ".join(self.text(k) for k in range(i + 2, close))):
+                        return False
+                    i = close
+                elif not self.is_whole_word(token.text):
+                    return False
+            i += 1
+        self.integers |= variables
         return True
+
+    def is_whole_word(self, word):
+        """Whether a word is an integer's, of its type, or a call's that is known."""
+        values = self.function.template_names() - self.function.type_names()
+        if word in values | self.program.whole_constants:
+            self.claims["EMULATOR_IS_WHOLE(%s)" % word] = True
+            return True
+        if word in ("warpSize", "const", "sizeof"):
+            return True
+        word = self.program.aliases.get(word, word)
+        return bool(INTEGER.fullmatch(word)) or self.program.returns_integer(word)
 
     def is_falling(self, part, rising=False):
         """Whether a condition, once false along x, stays false: `i < n && j < m`.
@@ -299,7 +471,7 @@ class Analysis:
                 i = self.tokens.match_forward(i)
             elif self.text(i) in (other, "?", ","):
                 return None
-            elif self.text(i) == joint and self.text(i + 1) == joint and self.adjacent(i):
+            elif self.text(i) == joint and self.text(i + 1) == joint and self.tokens.adjacent(i):
                 parts.append((begin, i - 1))
                 begin = i = i + 2
                 continue
@@ -332,7 +504,11 @@ class Analysis:
             i += 1
         if len(signs) != 1 or self.text(signs[0]) not in wanted:
             return None
-        return None if self.varies((signs[0] + 1, part[1])) else (part[0], signs[0] - 1)
+        right = (signs[0] + 1, part[1])
+        # `i < n ^ m` is another comparison.
+        if self.varies(right) or self.split(right, "+-")[0] is None:
+            return None
+        return part[0], signs[0] - 1
 
     def bounded(self, part):
         """The integers i that grow by 1 along x in `i < n && j < m`; None for other conditions."""
@@ -381,13 +557,13 @@ class Analysis:
         while self.text(j) in ("[", ".", "->"):
             j = self.tokens.match_forward(j) + 1 if self.text(j) == "[" else j + 2
         before, sign, following = self.text(i - 1), self.text(j), self.text(j + 1)
-        if sign == "=" and not (following == "=" and self.adjacent(j)):
+        if sign == "=" and not (following == "=" and self.tokens.adjacent(j)):
             return True
-        if sign in ("+", "-") and following == sign and self.adjacent(j):
+        if sign in ("+", "-") and following == sign and self.tokens.adjacent(j):
             return True
         if before == "&" or (before in ("+", "-") and self.text(i - 2) == before):
             return True
-        if sign and sign in "+-*/%&|^" and following == "=" and self.adjacent(j):
+        if sign and sign in "+-*/%&|^" and following == "=" and self.tokens.adjacent(j):
             return True
         return sign == "<<=" or (sign == ">" and following == ">=")
 

@@ -49,9 +49,9 @@ def options_of(arguments):
     return options, command
 
 
-def environment(options, findings):
+def environment(options, findings, ends):
     """The environment of the command."""
-    env = dict(os.environ, DLSYS_CHECKED="1", EMULATOR_FINDINGS=findings)
+    env = dict(os.environ, DLSYS_CHECKED="1", EMULATOR_FINDINGS=findings, EMULATOR_ENDS=ends)
     if options.thread:
         env["EMULATOR_THREAD"] = options.thread
     if options.seed is not None:
@@ -60,14 +60,14 @@ def environment(options, findings):
 
 
 def pass_on(child):
-    """Lets Ctrl-C end the child, whose findings are shown all the same."""
+    """Lets Ctrl-C and its like end the child, whose findings are shown all the same."""
 
     def interrupt(number, frame):
-        # A terminal sends its Ctrl-C to the child, too.
-        if number != signal.SIGINT or not sys.stdin.isatty():
+        # A terminal sends its own to the child, too.
+        if number not in (signal.SIGINT, signal.SIGQUIT) or not sys.stdin.isatty():
             child.send_signal(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, interrupt)
 
 
@@ -78,29 +78,57 @@ def run(command, env):
     return child.wait()
 
 
-def ending(command, status):
-    """A sentence about a command that failed."""
+def signal_text(number):
+    """`signal 11 (SIGSEGV)`."""
+    try:
+        return "signal %d (%s)" % (number, signal.Signals(number).name)
+    except ValueError:
+        return "signal %d" % number
+
+
+def stopped(command, status):
+    """What stopped the command before its end, or None: a signal, perhaps to a shell's child."""
     if status < 0:
-        return "%s was ended by signal %d" % (command[0], -status)
-    return "%s ended with exit status %d" % (command[0], status)
+        return "%s was ended by %s" % (command[0], signal_text(-status))
+    if 128 < status <= 128 + max(signal.Signals):
+        return "%s ended with exit status %d, as after %s" % (
+            command[0], status, signal_text(status - 128)
+        )  # fmt: skip
+    return None
+
+
+def lost_process(ends):
+    """What stopped a process that the command started, or None if all came to their ends.
+
+    Each that loads the checked build says in this file that it began, and that it ended.
+    """
+    with open(ends, encoding="utf-8", errors="replace") as file:
+        lines = [line.rstrip("\n").split(" ", 2) for line in file]
+    ended = {number for what, number, _ in lines if what == "ended"}
+    for what, number, name in lines:
+        if what == "began" and number not in ended:
+            return "process %s (%s) was ended by a signal, or by _exit" % (number, name)
+    return None
 
 
 def main(arguments=None):
     """Runs what the command line says."""
     options, command = options_of(sys.argv[1:] if arguments is None else arguments)
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "findings.jsonl")
-        open(path, "w").close()
-        status = run(command, environment(options, path))
+        path, ends = (os.path.join(folder, name) for name in ("findings.jsonl", "ends"))
+        for made in (path, ends):
+            open(made, "w").close()
+        status = run(command, environment(options, path, ends))
         sys.stdout.flush()
         findings, traces = report.load(path)
         print()
-        report.show(findings, traces, options.all)
+        ended = stopped(command, status) or lost_process(ends)
+        report.show(findings, traces, options.all, ended)
     if options.json:
         with open(options.json, "w") as file:
             json.dump(report.as_json(findings), file, indent=1)
-    if status:
-        print(ending(command, status))
+    if status > 0:
+        print("%s ended with exit status %d" % (command[0], status))
     return report.exit_code(findings) or (1 if status else 0)
 
 

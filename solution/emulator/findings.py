@@ -2,14 +2,17 @@
 
 A finding is something that a kernel or the host did wrong. Some are only candidates until the
 lines in question are known, and a compiler may make two instructions of one line of source: both
-are settled here.
+are settled here. A finding is a line of the file as soon as it is made; later lines say how often
+it was made since, and one with a negative count takes it back.
 """
 
 import dataclasses
 import json
 from typing import Optional
 
-from finding_words import WORDS
+from candidates import settled
+from discarded import function_of, is_perhaps_read
+from finding_words import CANDIDATES, WORDS
 from places import Place, Places
 
 DEFAULTS = {
@@ -19,6 +22,7 @@ DEFAULTS = {
     "grid": None,
     "block": None,
     "at": None,
+    "calls": None,
     "block_index": None,
     "thread_index": None,
     "size": 0,
@@ -42,6 +46,7 @@ class Access:
     write: bool
     block_index: Optional[tuple]
     thread_index: Optional[tuple]
+    calls: list = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
@@ -67,6 +72,7 @@ class Finding:
     grid: Optional[tuple]
     block: Optional[tuple]
     at: Optional[Place]
+    calls: list  # the places of the calls that led there, the innermost first; the kernel's last
     block_index: Optional[tuple]
     thread_index: Optional[tuple]
     size: int
@@ -116,7 +122,7 @@ def read_lines(path):
                 raise BrokenInput("%s:%d: this is no JSON" % (path, number)) from None
             if not isinstance(entry, dict):
                 raise BrokenInput("%s:%d: this is no object" % (path, number))
-            if not entry.get("trace") and entry.get("kind") not in WORDS:
+            if not entry.get("trace") and entry.get("kind") not in (*WORDS, *CANDIDATES):
                 raise BrokenInput("%s:%d: unknown kind %r" % (path, number, entry.get("kind")))
             found.append((number, entry))
     return found
@@ -141,12 +147,21 @@ def memory_of(entry, places):
     )
 
 
-def access_of(entry, places):
+def access_of(entry, launch, places):
     """The other access of an entry, or None."""
     if not entry:
         return None
     block, thread = triple(entry.get("block_index")), triple(entry.get("thread_index"))
-    return Access(places.find(entry.get("at")), bool(entry.get("write")), block, thread)
+    at, calls = chain_of(entry, launch, places)
+    return Access(at, bool(entry.get("write")), block, thread, calls)
+
+
+def chain_of(entry, launch, places):
+    """The place of an entry, and those of the calls in the kernel that led there."""
+    frames = places.frames(entry.get("at"), entry.get("calls") or ())
+    while len(frames) > 1 and frames[-1] == launch:
+        frames.pop()  # what the launch was made into calls the kernel
+    return (frames[0] if frames else None), frames[1:]
 
 
 def finding_of(entry, places):
@@ -154,8 +169,9 @@ def finding_of(entry, places):
     values = {name: entry.get(name, default) for name, default in DEFAULTS.items()}
     for name in ("grid", "block", "block_index", "thread_index"):
         values[name] = triple(values[name])
-    values["launch"], values["at"] = places.find(values["launch"]), places.find(values["at"])
-    values["other"] = access_of(values["other"], places)
+    values["launch"] = places.find(values["launch"])
+    values["at"], values["calls"] = chain_of(entry, values["launch"], places)
+    values["other"] = access_of(values["other"], values["launch"], places)
     values["memory"] = memory_of(values["memory"], places)
     site = entry.get("at") or (entry.get("memory") or {}).get("allocated") or {}
     return Finding(kind=entry["kind"], site=tuple(sorted(site.items())), **values)
@@ -182,34 +198,33 @@ def parse(path, wanted, places):
     return found
 
 
-def is_innocent(finding):
-    """Whether a candidate turns out, by its lines, to be none."""
-    if finding.other is None:
-        return False  # no candidate: no thread could go on
-    other = finding.other.at
-    if finding.kind == "different barriers":
-        return other == finding.at  # one barrier, of which the compiler made two
-    if finding.kind == "barrier not reached":
-        # A thread that ended before the barrier is no fault; one that went past it is.
-        at = finding.at
-        return not (at and other and other.file == at.file and other.line > at.line)
-    return False
+def is_earlier(one, other):
+    """Whether the thread of a finding is a better example: of an earlier block, or in it."""
+    if not one.thread_index or not other.thread_index:
+        return False
+    places = [
+        (finding.block_index or ())[::-1] + finding.thread_index[::-1] for finding in (one, other)
+    ]
+    return places[0] < places[1]
 
 
 def merged(findings):
-    """The findings, without repetitions of a line."""
+    """The findings, without repetitions of a line, and without those that were taken back."""
     found = {}
     for finding in sorted(findings, key=lambda finding: finding.order):
         other = finding.other.at if finding.other else None
         lines = finding.at or finding.site, other
         if finding.kind.startswith("race"):
             lines = frozenset(lines)  # whichever of the two came first
-        key = finding.kind, finding.kernel, lines
-        if key in found:
-            found[key].count += finding.count
-        else:
+        key = finding.kind, finding.kernel, lines, function_of(finding)
+        first = found.setdefault(key, finding)
+        if first is finding:
+            continue
+        count = first.count + finding.count
+        if finding.order == first.order and is_earlier(finding, first):
             found[key] = finding
-    return list(found.values())
+        found[key].count = count
+    return [finding for finding in found.values() if finding.count > 0]
 
 
 def read_report(path, places=None):
@@ -220,7 +235,8 @@ def read_report(path, places=None):
         BrokenInput: it has no findings in it, but something else.
     """
     findings = parse(path, finding_of, places or Places())
-    return merged([finding for finding in findings if not is_innocent(finding)])
+    findings = [finding for finding in findings if not is_perhaps_read(finding)]
+    return merged(settled(findings))
 
 
 def read_traces(path, places=None):

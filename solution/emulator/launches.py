@@ -4,35 +4,35 @@ import re
 
 from cuda_tokens import CLOSING, COMMENT, OPENING, Edit, SourceError, blank
 
+# What NULL may become.
+NULLS = ("0", "0L", "__null", "NULL")
 # Words before a parenthesis that make it no call.
 NOT_CALLED = ("if", "while", "for", "switch", "return", "else", "do", "case", "throw", "sizeof")
 
 
 def find_name(tokens, launch):
     """Index of the first token of the expression before the `<<<` at index `launch`, or None."""
-    first = find_operand(tokens, launch - 1, launch)
-    while first is not None and tokens.together(first - 1, launch):
+    first = find_operand(tokens, launch - 1)
+    while first is not None:
         if tokens.text(first - 1) in (".", "->"):
-            first = find_operand(tokens, first - 2, launch)
+            first = find_operand(tokens, first - 2)
         elif tokens.text(first - 1) == "::":
-            outer = tokens.all[first - 2] if tokens.together(first - 2, launch) else None
-            if outer is None or outer.text in NOT_CALLED:
+            outer = tokens.text(first - 2)
+            if outer in NOT_CALLED or not (is_word(tokens, first - 2) or outer == ">"):
                 return first - 1  # the global namespace
-            if outer.kind != "word" and outer.text != ">":
-                return first - 1
-            first = find_operand(tokens, first - 2, launch)
+            first = find_operand(tokens, first - 2)
         else:
             return first
     return first
 
 
-def find_operand(tokens, last, launch):
+def find_operand(tokens, last):
     """Index of the first token of a name, call or parenthesis that ends at `last`, or None.
 
     `name`, `name<arguments>`, `name[i]`, `name(arguments)`, `(expression)`
     """
     i = last
-    while i is not None and tokens.together(i, launch):
+    while i is not None and i >= 0:
         token = tokens.all[i]
         if token.kind == "word":
             return None if token.text in NOT_CALLED else i
@@ -40,7 +40,7 @@ def find_operand(tokens, last, launch):
             i = tokens.template_backward(i)
         elif token.text in (")", "]"):
             i = tokens.match_backward(i)
-            if i is not None and token.text == ")" and not is_callee(tokens, i - 1, launch):
+            if i is not None and token.text == ")" and not is_callee(tokens, i - 1):
                 return i
         else:
             return None
@@ -48,20 +48,23 @@ def find_operand(tokens, last, launch):
     return None
 
 
-def is_callee(tokens, index, launch):
+def is_callee(tokens, index):
     """Whether the token before a parenthesis makes it a call's."""
-    if not tokens.together(index, launch):
-        return False
-    token = tokens.all[index]
     # f(x) or f[i](x); `if (x) (f)` and `template<class T> (f)` are none.
-    return token.text == "]" or (token.kind == "word" and token.text not in NOT_CALLED)
+    text = tokens.text(index)
+    return text == "]" or (is_word(tokens, index) and text not in NOT_CALLED)
+
+
+def is_word(tokens, index):
+    """Whether a token is a name."""
+    return 0 <= index < len(tokens.all) and tokens.all[index].kind == "word"
 
 
 def find_close(tokens, launch):
     """Index of the first `>` of the `>>>` that closes the `<<<` at index `launch`."""
     templates = 0
     i = launch + 1
-    while tokens.together(i, launch):
+    while i < len(tokens.all):
         text = tokens.text(i)
         if text in OPENING:
             i = tokens.match_forward(i)
@@ -82,11 +85,9 @@ def find_close(tokens, launch):
 
 
 def closing_run(tokens, index):
-    """Number of `>` side by side from `index` on."""
+    """Number of `>` one after another from `index` on, as in `>>>` and `>> >`."""
     run = 1
-    while tokens.text(index + run) == ">" and (
-        tokens.all[index + run].start == tokens.all[index].start + run
-    ):
+    while tokens.text(index + run) == ">":
         run += 1
     return run
 
@@ -108,9 +109,15 @@ def launch_edits(tokens, launch):
     block = whole_block(name, parameters, arguments)
     return edits + [
         Edit(begin, begin, opening),
-        Edit(position, position + 3, "(%s); }%s)(" % (arguments, block)),
-        Edit(tokens.all[close].start, tokens.all[close + 2].end, ")"),
+        replaced(tokens, launch, launch, "(%s); }%s)(" % (arguments, block)),
+        replaced(tokens, close, close + 2, ")"),
     ]
+
+
+def replaced(tokens, first, last, text):
+    """An edit that puts a text in the place of tokens, and keeps the lines."""
+    start, end = tokens.all[first].start, tokens.all[last].end
+    return Edit(start, end, text + re.sub(r"[^\n]", "", tokens.source[start:end]))
 
 
 def whole_block(name, parameters, arguments):
@@ -123,9 +130,7 @@ def whole_block(name, parameters, arguments):
 
 
 def find_arguments_end(tokens, launch, index, name):
-    """Index of the `)` of a launch whose arguments begin at `index`, or None in a macro."""
-    if not tokens.together(index, launch) and tokens.all[launch].directive is not None:
-        return None  # a macro that ends in >>>; the arguments stand where it is used
+    """Index of the `)` of a launch whose arguments begin at `index`."""
     position = tokens.all[launch].start
     if tokens.text(index) != "(":
         raise SourceError(position, "launch of `%s`: `(` expected after `>>>`" % name)
@@ -149,15 +154,15 @@ def split_arguments(tokens, first, last):
 
 
 def null_edits(tokens, first, last):
-    """Parameters and arguments of a launch's lambda, and the edits for arguments 0 and NULL.
+    """Parameters and arguments of a launch's lambda, and the edits for arguments 0 and __null.
 
     Only where they stand in the call itself may a pointer be made of them. So they move there,
     from between the parentheses `first` and `last`.
     """
-    listed = split_arguments(tokens, first, last) if last is not None else []
-    nulls = [begin == end and tokens.text(begin) in ("0", "NULL") for begin, end in listed]
+    listed = split_arguments(tokens, first, last)
+    nulls = [begin == end and tokens.text(begin) in NULLS for begin, end in listed]
     # Commas of templates, or a pack: the arguments cannot be counted.
-    text = "" if last is None else tokens.source[tokens.all[first].start : tokens.all[last].end]
+    text = tokens.source[tokens.all[first].start : tokens.all[last].end]
     if not any(nulls) or "<" in text or "..." in text:
         return "auto... emulator_args", "emulator_args...", []
     parameters, arguments, edits = [], [], []
@@ -171,30 +176,6 @@ def null_edits(tokens, first, last):
             arguments.append("emulator_arg_%d" % i)
             parameters.append("auto " + arguments[-1])
     return ", ".join(parameters), ", ".join(arguments), edits
-
-
-def launch_macros(tokens):
-    """Names of the macros that launch."""
-    names, launching = {}, set()
-    for i, token in enumerate(tokens.all):
-        if tokens.is_defined(i):
-            names[token.directive] = token.text
-        elif token.text == "<<<" and token.directive is not None:
-            launching.add(names.get(token.directive))
-    return launching
-
-
-def rewrite_macro_arguments(tokens):
-    """NULL, handed to a macro that launches, becomes nullptr: a template takes it for a number."""
-    edits, macros = [], launch_macros(tokens)
-    for i, token in enumerate(tokens.all):
-        if token.text not in macros or tokens.is_defined(i) or tokens.text(i + 1) != "(":
-            continue
-        last = tokens.match_forward(i + 1)
-        for begin, end in split_arguments(tokens, i + 1, last) if last is not None else []:
-            if begin == end and tokens.text(begin) == "NULL":
-                edits.append(Edit(tokens.all[begin].start, tokens.all[begin].end, "nullptr"))
-    return edits
 
 
 def rewrite_launches(tokens):

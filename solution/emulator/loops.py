@@ -1,23 +1,27 @@
 """Gives kernels a second version that runs a whole block as loops, see include/emulator/loops.h.
 
 The second version is an overload behind the first one, on lines that say the same numbers and
-count as a system header's, so that no warning comes twice. Kernels of which anything is not
-understood have none: their threads run one after another, on fibers where they wait.
+count as a system header's, so that no warning comes twice. What it rests on is said in it so that
+the compiler can refuse it (emulator/proofs.h); emucc.py then leaves it out. Kernels of which
+anything is not understood have none: their threads run one after another, on fibers where they
+wait.
 """
 
 import bisect
 
-from cuda_tokens import Edit
+from cuda_tokens import MARKER, Edit, quoted
 from fission import Kernel, Refusal
 
 LOOPS, CUT, FIBERS = "loops", "loops, cut at barriers", "fibers"
+# The file that a second version seems to stand in, with the number of its function.
+SECOND = "<second version of %d, %s>"
 
 
 class Loops:
-    """Writes the second versions for one file of a program."""
+    """Writes the second versions for a program."""
 
-    def __init__(self, program, edits, path):
-        self.program, self.tokens, self.path = program, program.sources[path], path
+    def __init__(self, program, edits):
+        self.program, self.tokens = program, program.tokens
         self.edits = sorted(edits)
         self.starts = [edit.start for edit in self.edits]
 
@@ -26,17 +30,14 @@ class Loops:
         found = []
         for group in self.program.functions.values():
             for function in group:
-                if function.tokens is self.tokens and function.brace is not None:
+                if function.brace is not None:
                     found += self.second(function)
         return found
 
     def second(self, function):
         """The edit for one function, in a list, or none."""
-        try:
-            problem = self.program.problem(function)
-            problem = problem or self.program.name_problem(function.name)
-        except (IndexError, TypeError, AttributeError, KeyError, ValueError) as error:
-            problem = "it is not understood (%s)" % error
+        problem = self.program.problem(function)
+        problem = problem or self.program.name_problem(function.name)
         if not function.is_kernel:
             if problem is None and self.program.knows_thread(function):
                 return [self.insert(function, self.device_version(function))]
@@ -49,18 +50,20 @@ class Loops:
                 return [self.insert(function, self.kernel_version(function))]
             except Refusal as refusal:
                 problem = str(refusal)
-            except (IndexError, TypeError, AttributeError, KeyError, ValueError) as error:
-                problem = "it is not understood (%s)" % error  # fibers run anything
         self.program.said.append((function.name, FIBERS, problem))
         return []
 
     def insert(self, function, text):
-        end = function.tokens.all[function.end].end
-        source, quoted = self.tokens.source, self.path.replace("\\", "\\\\").replace('"', '\\"')
-        first = source.count("\n", 0, function.tokens.all[function.first].start) + 1
-        last = source.count("\n", 0, end) + 1
-        before = '\n# %d "%s" 3\n' % (first, quoted)
-        return Edit(end, end, '%sextern "C++" { %s }\n# %d "%s"\n' % (before, text, last, quoted))
+        """The edit that puts a second version behind a function."""
+        end = self.tokens.all[function.end].end
+        _, first = self.tokens.place(self.tokens.all[function.first].start)
+        file, last = self.tokens.place(end)
+        name = quoted(SECOND % (self.program.number(function), function.name))
+        text = MARKER.sub(lambda marker: "# %s %s 3" % (marker.group(1), name), text)
+        before = "\n# %d %s 3\n" % (first, name)
+        return Edit(
+            end, end, '%sextern "C++" { %s }\n# %d %s\n' % (before, text, last, quoted(file))
+        )
 
     def code(self, first, last, more=()):
         """The text of tokens first .. last, edited, with the index handed to who needs it."""
@@ -134,6 +137,6 @@ class Loops:
             before, kind, after, head[len(before + void + after) :], body)  # fmt: skip
 
 
-def add_loops(program, edits, path):
-    """The edits for a source of a program, given those of the other passes."""
-    return Loops(program, edits, path).run()
+def add_loops(program, edits):
+    """The edits for a program, given those of the other passes."""
+    return Loops(program, edits).run()

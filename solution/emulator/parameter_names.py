@@ -1,40 +1,30 @@
 """Tells the checked build the names of a kernel's parameters, so that reports can say `out`."""
 
-import re
-
 from cuda_tokens import OPENING, Edit
 from functions import find_functions
 from shared_variables import opens_namespace
 from statements import QUALIFIERS, TYPE_WORDS
 
-NAMES = ' static const ::emulator::ParameterNames emulator_parameters_%s("%s", "%s");'
+NAMES = ' static const ::emulator::ParameterNames emulator_parameters_%d("%s", "%s");'
 
 
-def name_parameters(tokens, prefix=""):
-    """Edits that define an emulator::ParameterNames behind each kernel, on its last line.
-
-    The prefix tells apart the headers of one source.
-    """
+def name_parameters(tokens):
+    """Edits that define an emulator::ParameterNames behind each kernel, on its last line."""
     edits = []
     for function in find_functions(tokens):
         if function.is_kernel and function.end is not None and in_namespace(tokens, function.brace):
             position = tokens.all[function.end].end
             names = ",".join(names_of(tokens, function.open, function.close))
-            text = NAMES % (prefix + str(len(edits) + 1), function.name, names)
+            text = NAMES % (len(edits) + 1, function.name, names)
             edits.append(Edit(position, position, text))
     return edits
-
-
-def prefix_of(path):
-    """A prefix for a header."""
-    return re.sub(r"[^A-Za-z0-9]", "_", path) + "_"
 
 
 def in_namespace(tokens, brace):
     """Whether a function's body stands in namespaces alone, in no class."""
     i = 0
     while i < brace:
-        if tokens.text(i) == "{" and tokens.all[i].directive is None:
+        if tokens.text(i) == "{":
             close = tokens.match_forward(i)
             if close is None or close < brace:
                 i = i if close is None else close

@@ -28,9 +28,23 @@ Inlined = collections.namedtuple("Inlined", "size ranges place")
 ATOS = re.compile(r"\((.+):(\d+)\)\s*$")
 
 
+# Where headers lie that come with a compiler or a system.
+SYSTEM = ("/usr/include/", "/usr/local/include/", "/usr/lib/")
+
+
 def is_emulator_header(path):
     """Whether a file belongs to the emulated GPU, so that no student wrote it."""
     return "/emulator/include/" in path.replace("\\", "/")
+
+
+def is_foreign(place):
+    """Whether no student wrote what stands at a place: it is a header of ours or the system's."""
+    return is_emulator_header(place.file) or place.file.startswith(SYSTEM)
+
+
+def own_frames(frames):
+    """The places among nested calls that a student wrote; all of them if there are none."""
+    return [place for place in frames if not is_foreign(place)] or frames
 
 
 class Module:
@@ -71,25 +85,25 @@ class Module:
         files = self.files.get(number, [])
         return files[index] if 0 <= index < len(files) else ""
 
-    def place(self, address):
-        """The place of an instruction, so many bytes from the start of the module, or None."""
+    def frames(self, address):
+        """The place of an instruction, so many bytes from the start of the module, and behind it
+        where the functions were called that the compiler put there, the innermost first."""
         address += self.base
         i = bisect.bisect_right(self.starts, address) - 1
         if i < 0 or address >= self.rows[i].end or not self.rows[i].line:
-            return None
+            return []
         row = self.rows[i]
-        found = Place(row.file, row.line)
-        return self.call_of(row.unit, address) or found if is_emulator_header(row.file) else found
+        return [Place(row.file, row.line), *self.calls_of(row.unit, address)]
 
-    def call_of(self, number, address):
-        """Where code of the emulator's headers was called, or None."""
+    def calls_of(self, number, address):
+        """The calls of the inlined functions that an instruction belongs to."""
         if number not in self.inlined:
             self.inlined[number] = sorted(self.read_inlined(number))
-        for _, ranges, place in self.inlined[number]:  # the innermost first
-            inside = any(start <= address < end for start, end in ranges)
-            if inside and place.line and not is_emulator_header(place.file):
-                return place
-        return None
+        return [
+            place
+            for _, ranges, place in self.inlined[number]
+            if place.line and any(start <= address < end for start, end in ranges)
+        ]
 
     def read_inlined(self, number):
         """All inlined functions of a unit."""
@@ -183,21 +197,33 @@ class Places:
         self.found = {}
 
     def find(self, site):
-        """The Place of a site of the findings file: {"file", "line"} or {"module", "place"}."""
-        if not site:
-            return None
-        if "file" in site:
-            return Place(site["file"], site["line"])
-        key = site["module"], site["place"]
+        """The Place of a site of the findings: {"file", "line"}, {"module", "place"}, or all."""
+        frames = self.frames(site)
+        return frames[0] if frames else None
+
+    def frames(self, site, calls=()):
+        """The student's places at a site and, behind it, of the calls that led there; the innermost
+        first. `calls` are the sites of calls that were made, the innermost first."""
+        found = own_frames([place for call in (site, *calls) for place in self.look_up(call)])
+        if site and "file" in site:  # which the compiler knows better
+            found = [Place(site["file"], site["line"]), *found[1:]]
+        return found
+
+    def look_up(self, site):
+        """The places of a call, from the address that it returns to."""
+        if not site or "module" not in site:
+            return []
+        key = path, returns_to = site["module"], site["place"]
         if key not in self.found:
-            self.found[key] = self.look_up(*key)
+            self.found[key] = self.read(path, returns_to - 1) if returns_to > 0 else []
         return self.found[key]
 
-    def look_up(self, path, returns_to):
-        """The place of a call, from the address that it returns to."""
-        if returns_to <= 0:
-            return None
+    def read(self, path, address):
+        """The places of an instruction, read from its module."""
         if path not in self.modules:
             self.modules[path] = open_module(path)
         module = self.modules[path]
-        return module.place(returns_to - 1) if module else ask_atos(path, returns_to - 1)
+        if module:
+            return module.frames(address)
+        place = ask_atos(path, address)
+        return [place] if place else []

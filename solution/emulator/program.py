@@ -1,4 +1,4 @@
-"""All sources of a program together: what their functions may be turned into."""
+"""A program: what its functions may be turned into."""
 
 import re
 
@@ -6,6 +6,7 @@ from analysis import INTEGER
 from functions import (
     BARRIER,
     CASTS,
+    DIGRAPHS,
     INDICES,
     LOADS,
     OPERATORS,
@@ -14,61 +15,94 @@ from functions import (
     REFUSED,
     TAKE_KERNELS,
     call_name,
-    declares,
     find_functions,
+    is_built_in,
+    takes_values,
 )
-from launches import launch_macros
 from shared_variables import is_file_scope
-from statements import TYPE_WORDS, Parser
+from statements import TYPE_WORDS, VECTORS, Parser
+
+# Functions for which threads wait.
+WAITS = re.compile(r"__(syncthreads|syncwarp|shfl|ballot|any|all|match|reduce|activemask)\w*")
 
 
 def is_number_constant(variable):
-    """Whether a constant is one value, and no array or address."""
-    return variable.style == "=" and not variable.stars and variable.dimensions is None
+    """Whether a constant is one number, and no array, address or object."""
+    words = set(variable.specifiers) - {"const", "constexpr", "static"}
+    is_one = variable.style == "=" and not variable.stars and variable.dimensions is None
+    return is_one and words <= TYPE_WORDS
 
 
 class Program:
-    """All sources of a program: the file to rewrite, and the local headers it includes.
+    """A source with all that it includes, as tokens.
 
-    `sources` has their tokens by their paths; `said` gets (kernel, how it runs, reason).
+    `said` gets (kernel, how it runs, reason). `refused` has reasons by the numbers of functions
+    whose second version the compiler did not take.
     """
 
-    def __init__(self, sources):
-        self.sources, self.said = sources, []
-        self.functions, self.macros, self.constants = {}, {}, set()
+    def __init__(self, tokens, refused=None):
+        self.tokens, self.refused, self.said = tokens, refused or {}, []
+        self.functions, self.constants = {}, set()
         self.whole_constants = set()  # those that are integers
+        self.aliases = {}  # words of numbers' types, by names of typedefs
         self.specialised = set()  # names that follow `template <>`, and others of their heads
-        for tokens in sources.values():
-            for function in find_functions(tokens):
-                self.functions.setdefault(function.name, []).append(function)
-            self.read_specialised(tokens)
-            self.read_macros(tokens)
-            self.read_constants(tokens)
-        self.hidden_indices = any(
-            self.uses_indices_in_classes(tokens) for tokens in sources.values()
-        )
+        for function in find_functions(tokens):
+            self.functions.setdefault(function.name, []).append(function)
+        self.places = {}  # indices of words
+        for i, token in enumerate(tokens.all):
+            if token.kind == "word":
+                self.places.setdefault(token.text, []).append(i)
+        self.read_specialised(tokens)
+        self.read_aliases(tokens)
+        self.read_constants(tokens)
+        self.redefined = self.read_redefined(tokens)
+        self.hidden_indices = self.uses_indices_in_classes(tokens)
         self.problems = {}
 
     def read_specialised(self, tokens):
-        for i in range(len(tokens.all)):
-            if [tokens.text(i), tokens.text(i + 1), tokens.text(i + 2)] == ["template", "<", ">"]:
+        for i in self.places.get("template", ()):
+            if (tokens.text(i + 1), tokens.text(i + 2)) == ("<", ">"):
                 while tokens.text(i) not in ("", ";", "{"):
                     self.specialised.add(tokens.text(i))
                     i += 1
 
-    def read_macros(self, tokens):
-        """Notes the tokens of each macro; twice defined ones count as both."""
+    def read_aliases(self, tokens):
+        """Notes `typedef float real;` and `using real = float;`. The compiler confirms each use."""
+        self.references = set()  # types that are references
         for i, token in enumerate(tokens.all):
-            if tokens.is_defined(i):
-                last = i
-                while tokens.together(last + 1, i):
-                    last += 1
-                self.macros.setdefault(token.text, []).append((tokens, i + 1, last))
+            if token.text == "typedef":
+                last = Parser(tokens).semicolon(i, len(tokens.all))
+                name, first = (last or i) - 1, i + 1
+            elif token.text == "using" and tokens.text(i + 2) == "=":
+                last, name, first = Parser(tokens).semicolon(i, len(tokens.all)), i + 1, i + 3
+            else:
+                continue
+            end = name if token.text == "typedef" else last or first
+            words = [tokens.text(k) for k in range(first, end)]
+            if words[-1:] == ["&"]:
+                self.references.add(tokens.text(name))
+            if words and set(words) <= TYPE_WORDS - VECTORS:
+                self.aliases[tokens.text(name)] = " ".join(words)
+
+    def is_integer(self, variable):
+        """Whether a variable's words, or what they stand for, are those of an integer."""
+        return INTEGER.fullmatch(self.aliases.get(variable.type, variable.type)) is not None
+
+    def returns_integer(self, name):
+        """Whether all functions of a name say that they return an integer."""
+        group = self.functions.get(name, [])
+        words = [" ".join(w for w in f.words if w in TYPE_WORDS) for f in group]
+        return bool(group) and all(map(INTEGER.fullmatch, words))
+
+    def number_names(self, function):
+        """Names of types that are believed to be numbers' in a function."""
+        return function.type_names() | self.aliases.keys()
 
     def read_constants(self, tokens):
         """Notes `const int n`, `constexpr T n` and enumerators at file scope."""
+        operands = self.read_operands(tokens)
         for i, token in enumerate(tokens.all):
-            if token.text in ("const", "constexpr") and token.directive is None:
+            if token.text in ("const", "constexpr"):
                 last = Parser(tokens).semicolon(i, len(tokens.all))
                 found = [] if last is None else Parser(tokens).declaration(i, last)
                 if found and is_file_scope(tokens, i) and "__shared__" not in found[0].specifiers:
@@ -76,56 +110,70 @@ class Program:
                     self.constants |= {v.name for v in found}
                     self.whole_constants |= {v.name for v in found if INTEGER.fullmatch(v.type)}
             if token.text == "enum":
-                self.read_enumerators(tokens, i)
+                self.read_enumerators(tokens, i, operands)
 
-    def read_enumerators(self, tokens, i):
+    def read_operands(self, tokens):
+        """The words in the heads of operators."""
+        found = set()
+        for i, token in enumerate(tokens.all):
+            while token.text == "operator" and tokens.text(i) not in ("", "{", ";"):
+                found.add(tokens.text(i))
+                i += 1
+        return found
+
+    def read_enumerators(self, tokens, i, operands):
+        first = i
         while tokens.text(i) not in ("", ";", "{", ")"):
             i += 1
         close = tokens.match_forward(i) if tokens.text(i) == "{" else None
+        names = {tokens.text(k) for k in range(first + 1, i)} | {tokens.text((close or i) + 1)}
+        if names & operands - {":", ";", "int", "unsigned", "char", "short"}:
+            return  # what + does is another matter
         for k in range(i, close or i):
             if tokens.text(k) in ("{", ",") and tokens.all[k + 1].kind == "word":
                 self.constants.add(tokens.text(k + 1))
                 self.whole_constants.add(tokens.text(k + 1))
 
+    def read_redefined(self, tokens):
+        """The names of mathematical functions that the program defines itself."""
+        found = set()
+        for i, token in enumerate(tokens.all):
+            if token.text in PURE and tokens.text(i + 1) == "(":
+                close = tokens.match_forward(i + 1)
+                if close is None or tokens.text(close + 1) in ("{", "->", "noexcept", "const"):
+                    found.add(token.text)
+            elif token.text in PURE and tokens.text(i - 1) not in ("::", ".", "->"):
+                if is_file_scope(tokens, i):  # an object that can be called
+                    found.add(token.text)
+        return found
+
+    def telling(self):
+        """Words that say which thread runs, or have it wait; with functions that name one."""
+        told = set(INDICES) | {word.text for word in self.tokens.all if WAITS.match(word.text)}
+        bodies = [
+            (function.name, {function.tokens.text(i) for i in range(function.open, function.end)})
+            for group in self.functions.values()
+            for function in group
+            if function.end is not None and not function.is_kernel
+        ]
+        before = None
+        while before != len(told):
+            before = len(told)
+            told |= {name for name, words in bodies if words & told}
+        return told
+
     def uses_indices_in_classes(self, tokens):
         """Whether a class's own functions, whose calls are hard to see, know which thread runs."""
+        told = self.telling()
         for i, token in enumerate(tokens.all):
+            if tokens.text(i - 1) in ("<", ","):  # template <class T>
+                continue
             if token.text in ("struct", "class", "union", "operator"):
                 brace = i
                 while tokens.text(brace) not in ("", ";", "{", "}"):
                     brace += 1
                 close = tokens.match_forward(brace) if tokens.text(brace) == "{" else None
-                told = INDICES + (BARRIER,)
                 if any(tokens.text(k) in told for k in range(brace, close or brace)):
-                    return True
-        return False
-
-    def macro_words(self, name, seen=()):
-        """All words that a macro may become."""
-        for tokens, first, last in self.macros.get(name, []):
-            for i in range(first, last + 1):
-                word = tokens.text(i)
-                yield word
-                if word in self.macros and word not in seen:
-                    yield from self.macro_words(word, (*seen, name))
-
-    def macro_problem(self, name):
-        """Why a function that uses a macro is run thread by thread, or None."""
-        for word in self.macro_words(name):
-            known = word in TYPE_WORDS or word in PURE or word in INDICES or word in self.macros
-            known = known or word in ("x", "y", "z", "w", "static_cast", "const", "sizeof")
-            known = known or word in self.constants or not re.match(r"[^\W\d]\w*$", word)
-            if not known and not self.is_macro_parameter(name, word):
-                return "the macro %s" % name
-        return None
-
-    def is_macro_parameter(self, name, word):
-        """Whether a word is a parameter of a macro."""
-        for tokens, first, _ in self.macros[name]:
-            behind = tokens.all[first - 1].end
-            if first < len(tokens.all) and tokens.all[first].start == behind:
-                close = tokens.match_forward(first) if tokens.text(first) == "(" else None
-                if close and any(tokens.text(k) == word for k in range(first, close)):
                     return True
         return False
 
@@ -133,8 +181,13 @@ class Program:
         """Why a function cannot be called out of a loop, or None. A barrier is no reason."""
         if function not in self.problems:
             self.problems[function] = "it calls itself"
-            self.problems[function] = self.find_problem(function)
+            refused = self.refused.get(self.number(function))
+            self.problems[function] = refused or self.find_problem(function)
         return self.problems[function]
+
+    def number(self, function):
+        """A number that is a function's own, and stays so from one rewriting to the next."""
+        return function.name_index
 
     def find_problem(self, function):
         if self.hidden_indices:
@@ -146,8 +199,10 @@ class Program:
             for i in range(function.open, function.close)
         ):
             return "a variable number of arguments"
-        if self.has_directive(function):
-            return "a preprocessor's line"
+        if self.calls_by_default(function):
+            return "a default argument that calls something"
+        if self.has_pragma(function):
+            return "a pragma"
         for i in range(function.brace, function.end):
             found = self.token_problem(function, i)
             if found is not None:
@@ -155,25 +210,35 @@ class Program:
         return None
 
     @staticmethod
-    def has_directive(function):
-        """Whether a function's body has a line of the preprocessor, other than `#pragma unroll`."""
+    def calls_by_default(function):
+        """Whether a function has a default argument with a call in it."""
+        tokens, is_default = function.tokens, False
+        for i in range(function.open + 1, function.close):
+            is_default = is_default or tokens.text(i) == "="
+            if is_default and tokens.text(i) == "(" and call_name(tokens, i) is not None:
+                return True
+        return False
+
+    @staticmethod
+    def has_pragma(function):
+        """Whether a function's body has a pragma, other than `#pragma unroll`."""
         start, end = (function.tokens.all[i].start for i in (function.brace, function.end))
         text = function.tokens.source[start:end]
-        directive = r"^[^\S\n]*#[^\S\n]*(?!pragma[^\S\n]+unroll)"
-        return re.search(directive, text, re.MULTILINE) is not None
+        return re.search(r"^[^\S\n]*#[^\S\n]*pragma(?![^\S\n]+(no)?unroll)", text, re.M) is not None
 
     def token_problem(self, function, i):
         tokens, word = function.tokens, function.tokens.text(i)
-        if tokens.all[i].directive is not None:
-            return "a preprocessor's line"
-        if word in REFUSED:
+        if word in REFUSED and tokens.all[i].kind == "word":
             return word
+        if word + tokens.text(i + 1) in DIGRAPHS and tokens.adjacent(i):
+            return "a digraph"
         if word == "[" and tokens.all[i - 1].kind != "word" and tokens.text(i - 1) not in "])>":
             return "a lambda"
-        if word in self.macros:
-            return self.macro_problem(word)
         if word == "(":
             return self.call_problem(function, i)
+        # It may take const away, by which the compiler confirms what stays the same.
+        if (word == "&" and tokens.text(i + 1) in (")", ">")) or word in self.references:
+            return "a cast to a reference"
         if word in self.functions and tokens.text(i - 1) not in (".", "->"):
             if tokens.text(i + 1) not in ("(", "<") and not self.is_variable(function, i):
                 return "the address of %s" % word
@@ -196,22 +261,26 @@ class Program:
         if index is None:
             return None
         name = tokens.text(index)
-        known = PURE | LOADS | ORDERED | TYPE_WORDS
-        if name in known or name in CASTS or name in OPERATORS or name in self.macros:
+        known = (PURE - self.functions.keys()) | LOADS | ORDERED | TYPE_WORDS
+        if name in known or name in CASTS or name in OPERATORS:
             return None
         if name == BARRIER and tokens.text(i + 1) == ")" and tokens.text(i + 2) == ";":
             return None if function.is_kernel else "a barrier in a device function"
+        if name in function.template_names() and tokens.text(i - 2) in (";", "{", "}"):
+            return "a declaration with brackets"  # T(x);
         if name in function.template_names() or self.is_constructed(function, index):
             return None
         called = self.functions.get(name)
         if called is None or name in self.specialised:
             return "it calls %s, which is not known" % name
+        if len(called) > 1 and not all(takes_values(other) for other in called):
+            return "it calls %s, whose overloads may tell constants apart" % name
         for other in called:
             if self.problem(other) is not None:
                 return "it calls %s: %s" % (name, self.problem(other))
             if self.knows_thread(other) and self.name_problem(name) is not None:
                 return "it calls %s: %s" % (name, self.name_problem(name))
-            if other.tokens is tokens and other.end is not None and other.end > function.first:
+            if other.end is not None and other.end > function.first:
                 return "it calls %s, which stands below" % name
         return None
 
@@ -233,11 +302,19 @@ class Program:
         words = [tokens.text(k) for k in range(first + 1, close)]
         return bool(words) and all(word in known for word in words)
 
+    def takes_unknown(self, function):
+        """Whether a function calls one of the program's that may take a reference unseen."""
+        for i in range(function.brace, function.end):
+            for other in self.functions.get(function.tokens.text(i), []):
+                names = self.number_names(other)
+                known = all(p.is_reference or is_built_in(p, names) for p in other.parameters or ())
+                if not known or function.tokens.text(i + 1) == "<":
+                    return True
+        return False
+
     def knows_thread(self, function, seen=()):
         """Whether a function, or what it calls, uses an index."""
         words = {function.tokens.text(i) for i in range(function.brace, function.end)}
-        for name in list(words & set(self.macros)):
-            words |= set(self.macro_words(name))
         if words & set(INDICES):
             return True
         return any(self.name_knows_thread(name, (*seen, function)) for name in words)
@@ -277,11 +354,10 @@ class Program:
                 return "it is a member"
             if function.is_kernel != group[0].is_kernel:
                 return "a kernel and a function of one name"
-        for tokens in self.sources.values():
-            heads = {f.name_index for f in group if f.tokens is tokens}
-            for i, token in enumerate(tokens.all):
-                if token.text == name and i not in heads and not self.is_plain_use(tokens, i):
-                    return "its name is used as a value"
+        heads = {function.name_index for function in group}
+        for i in self.places.get(name, ()):
+            if i not in heads and not self.is_plain_use(self.tokens, i):
+                return "its name is used as a value"
         return None
 
     def is_plain_use(self, tokens, i):
@@ -290,22 +366,16 @@ class Program:
         if behind == "<":
             close = Parser(tokens).template_forward(i + 1)
             behind = tokens.text(close + 1) if close is not None else ""
-        if behind in ("<<<", "(") or before in (".", "->") or tokens.is_defined(i):
+        if behind in ("<<<", "(") or before in (".", "->"):
             return True
-        if tokens.all[i].directive is not None:
-            return False
-        return self.is_taken_argument(tokens, i) or declares(tokens, i)
+        return self.is_taken_argument(tokens, i)
 
     def is_taken_argument(self, tokens, i):
-        """Whether a name is an argument of a macro that launches, or of TAKE_KERNELS."""
+        """Whether a name is an argument of one of TAKE_KERNELS."""
         depth = 0
         while i > 0 and tokens.text(i) not in (";", "{", "}"):
             depth += (tokens.text(i) == ")") - (tokens.text(i) == "(")
             if depth < 0:
-                macros = {
-                    name for source in self.sources.values() for name in launch_macros(source)
-                }
-                name = tokens.text(i - 1)
-                return name in macros or name in TAKE_KERNELS
+                return tokens.text(i - 1) in TAKE_KERNELS
             i -= 1
         return False

@@ -11,15 +11,17 @@ first, as it was, so that errors name its lines and columns:
       else if (all it reads is settled) { its copy; emulator_turn = 2; }
 
 A loop is copied if it counts upwards, changes nothing but local numbers, calls nothing but
-functions of mathematics, and reads through pointers whose index is linear in the counter. What is
-not understood stays alone.
+functions of mathematics, and reads through pointers whose index is linear in the counter. In the
+copy all else is constant, since a lambda has captured it, and what is believed of types is said to
+the compiler (emulator/proofs.h). What is not understood, or refused, stays alone.
 """
 
 import re
 
 from analysis import INTEGER, Analysis
-from cuda_tokens import Edit
-from functions import INDICES, PURE
+from cuda_tokens import MARKER, Edit, quoted
+from functions import INDICES
+from loops import SECOND
 from statements import TYPE_WORDS
 
 WHOLE = re.compile(r"(0[xX][\da-fA-F]+|\d+)[uUlL]*")
@@ -39,8 +41,8 @@ const %(type)s %(name)s = static_cast<%(type)s>(static_cast<long long>(%(first)s
 (emulator_i < 2 ? emulator_i : emulator_turns - 1) * static_cast<long long>(%(step)s)); \
 %(addresses)s} \
 if (!(%(checks)s)) return {false%(old)s}; \
-%(locals)s
-# %(line)d "%(path)s" 3
+%(locals)s%(claims)s
+# %(line)d %(path)s 3
 %(loop)s
 return {true%(new)s}; }(); \
 if (emulator_found.emulator_done) { emulator_turn = 2; %(results)s} }"""
@@ -50,30 +52,26 @@ class NotQuick(Exception):
     """A loop stays as it is."""
 
 
-def quick_loops(program, path, edits):
-    """Edits that add copies of loops to a source of a program; `edits` are the other ones."""
-    tokens, found = program.sources[path], []
+def quick_loops(program, edits):
+    """Edits that add copies of loops to a program; `edits` are the other ones."""
+    found = []
     for group in program.functions.values():
         for function in group:
-            if function.tokens is tokens and function.brace is not None:
-                found += _of_function(program, function, path, edits)
+            if function.brace is not None and program.number(function) not in program.refused:
+                found += _of_function(program, function, edits)
     return found
 
 
-def _of_function(program, function, path, edits):
-    found = []
-    try:
-        if program.has_directive(function) or function.parameters is None or is_odd(function):
-            return []
-        analysis = Analysis(program, function)
-        for statement in analysis.block.walk():
-            if statement.kind == "for":
-                try:
-                    found += Loop(analysis, statement, path, edits).edits()
-                except NotQuick:
-                    continue
-    except (IndexError, TypeError, AttributeError, KeyError, ValueError):
+def _of_function(program, function, edits):
+    if program.has_pragma(function) or function.parameters is None or is_odd(function):
         return []
+    found, analysis = [], Analysis(program, function)
+    for statement in analysis.block.walk():
+        if statement.kind == "for":
+            try:
+                found += Loop(analysis, statement, edits).edits()
+            except NotQuick:
+                continue
     return found
 
 
@@ -88,8 +86,8 @@ def is_odd(function):
 class Loop:
     """One loop, and its copy."""
 
-    def __init__(self, analysis, statement, path, edits):
-        self.analysis, self.loop, self.path, self.others = analysis, statement, path, edits
+    def __init__(self, analysis, statement, edits):
+        self.analysis, self.loop, self.others = analysis, statement, edits
         self.tokens, self.text, self.owner = analysis.tokens, analysis.text, analysis.owner
         self.reads = []  # (pointer, index as text), no pair twice
         program, function = analysis.program, analysis.function
@@ -105,13 +103,16 @@ class Loop:
         self.read_head()
         self.read_body()
         self.require(self.reads)
-        first, last = source.count("\n", 0, start) + 1, source.count("\n", 0, end) + 1
-        path = self.path.replace("\\", "\\\\").replace('"', '\\"')
-        copy = COPY % self.parts(first, path, source[start:end])
-        before = '{\n# %d "%s" 3\n%s\n# %d "%s"\n%s' % (
-            first, path, ADDED, first, path, self.indent(start))  # fmt: skip
-        after = '\n# %d "%s" 3\n%s }\n# %d "%s"\n%s' % (
-            last, path, copy, last, path, self.indent(end))  # fmt: skip
+        file, first = self.tokens.place(start)
+        behind, last = self.tokens.place(end)
+        function = self.analysis.function
+        copied = quoted(SECOND % (self.analysis.program.number(function), function.name))
+        text = MARKER.sub(lambda marker: "# %s %s 3" % (marker.group(1), copied), source[start:end])
+        before = "{\n# %d %s 3\n%s\n# %d %s\n%s" % (
+            first, copied, ADDED, first, quoted(file), self.indent(start))  # fmt: skip
+        after = "\n# %d %s 3\n%s }\n# %d %s\n%s" % (
+            last, copied, COPY % self.parts(first, copied, text), last, quoted(behind),
+            self.indent(end))  # fmt: skip
         return [Edit(start, start, before), Edit(end, end, after)]
 
     def indent(self, position):
@@ -128,6 +129,7 @@ class Loop:
             "old": "".join(", " + at for _, at in changed),
             "locals": "".join("decltype({0}) {0} = {1}; ".format(*pair) for pair in changed),
             "new": "".join(", " + name for name, _ in changed),
+            "claims": self.claims(),
             "results": "".join("%s = emulator_found.%s; " % pair for pair in changed),
         }
         addresses = checks = ""
@@ -141,6 +143,14 @@ class Loop:
             "type": self.counter.type, "name": self.counter.name,
             "line": line, "path": path, "loop": text,
         }  # fmt: skip
+
+    def claims(self):
+        """What is believed: that the loop's names are numbers, so that nothing else is called."""
+        outside = {self.owner[i] for i in range(self.loop.first, self.loop.last + 1)
+                   if i in self.owner} - set(self.inside)  # fmt: skip
+        text = "".join("EMULATOR_NUMBER(%s) " % name for name in sorted(v.name for v in outside))
+        elements = sorted({pointer for pointer, _ in self.reads})
+        return text + "".join("EMULATOR_ELEMENT(%s) " % name for name in elements)
 
     @staticmethod
     def require(condition):
@@ -231,8 +241,7 @@ class Loop:
     def is_not_zero(self, first, last):
         """Whether a range is a number that one may divide by."""
         text = self.text(first)
-        number = re.fullmatch(r"[1-9]\d*[uUlL]*", text) or self.is_plain_macro(text, r"[1-9]\d*")
-        return first == last and bool(number)
+        return first == last and bool(re.fullmatch(r"[1-9]\d*[uUlL]*", text))
 
     def factor(self, first, last):
         """A name, a number, a cast, or an expression in brackets."""
@@ -265,8 +274,7 @@ class Loop:
         """A name or a number."""
         token = self.tokens.all[i]
         if i not in self.owner:
-            known = token.text in self.whole_constants or self.is_plain_macro(token.text)
-            self.require(known or WHOLE.fullmatch(token.text))
+            self.require(token.text in self.whole_constants or WHOLE.fullmatch(token.text))
             return token.text, 0
         variable = self.owner[i]
         if variable is self.counter:
@@ -280,14 +288,6 @@ class Loop:
         self.require(not self.analysis.changes[variable] and variable.initial is not None)
         text, degree = self.linear(variable.initial)
         return "static_cast<%s>(%s)" % (variable.type, text), degree
-
-    def is_plain_macro(self, name, number=r"\d+"):
-        """Whether a macro stands for a whole number."""
-        found = self.analysis.program.macros.get(name, [])
-        return bool(found) and all(
-            first == last and re.fullmatch(number + "[uUlL]*", tokens.text(first))
-            for tokens, first, last in found
-        )
 
     # The body
 
@@ -311,7 +311,7 @@ class Loop:
             elif token.kind == "text" or token.text in ("->", "::", "->*", "~"):
                 raise NotQuick
             elif token.text in ("*", "&") and not self.analysis.is_operand_before(i):
-                before = self.text(i - 1) == "&" and self.analysis.adjacent(i - 1)
+                before = self.text(i - 1) == "&" and self.tokens.adjacent(i - 1)
                 self.require(token.text == "&" and before)
             elif token.text == "&":
                 self.require(self.text(i + 1) not in (">", ")"))  # a cast to a reference
@@ -328,9 +328,9 @@ class Loop:
         if before == ".":
             self.require(self.text(i - 2) in INDICES)
             return
-        known = word in TYPE_WORDS or word in PURE or word in self.analysis.constants
+        known = word in TYPE_WORDS or self.analysis.is_mathematics(word)
+        known = known or word in self.analysis.constants
         known = known or word in ("if", "else", "const", "auto", "static_cast", *INDICES)
-        known = known or self.is_plain_macro(word)
         if any(v.name == word for v in self.inside):  # where it is declared, and not before
             first = before in TYPE_WORDS or before in ("auto", "const")
             known = first or (before == "," and self.text(i + 1) in ("=", ";"))
@@ -341,7 +341,7 @@ class Loop:
         before = self.tokens.all[i - 1]
         self.require(not self.is_doubled(i - 2))  # ++(x)
         if before.kind == "word":
-            known = before.text in PURE or before.text in TYPE_WORDS
+            known = self.analysis.is_mathematics(before.text) or before.text in TYPE_WORDS
             known = known or before.text in ("if", "for", "else")
             self.require(known and i - 1 not in self.owner)
         elif before.text == ")":  # (float)(x), if (x) (y)
@@ -357,7 +357,7 @@ class Loop:
     def is_doubled(self, i):
         """Whether ++ or -- stands at an index."""
         sign = self.text(i)
-        return sign in ("+", "-") and self.text(i + 1) == sign and self.analysis.adjacent(i)
+        return sign in ("+", "-") and self.text(i + 1) == sign and self.tokens.adjacent(i)
 
     def variable(self, i, variable):
         """A use of a variable: a number, or a read through a pointer."""

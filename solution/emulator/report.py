@@ -55,18 +55,21 @@ def folded(findings, start, show_all, sources):
     return text + ("\n%d more; hint: --all shows them\n" % left if left else "")
 
 
-def summary(findings):
-    """One line: how many of which kind."""
+def summary(findings, ended=None):
+    """One line: how many of which kind; `ended` says what stopped the program, if anything did."""
     wrong = [finding for finding in findings if not finding.is_advice]
+    if not wrong and ended:
+        return "No finding, but %s: what would have come after that is unknown.\n" % ended
     if not wrong:
         return "Nothing wrong was found%s.\n" % (", but there is advice" if findings else "")
     counts = collections.Counter(finding.kind for finding in wrong)
     kinds = ", ".join("%d %s" % (count, kind) for kind, count in counts.items())
     plural = "" if len(wrong) == 1 else "s"
-    return "%d finding%s: %s\n" % (len(wrong), plural, kinds)
+    stopped = "; %s, and what would have come after that is unknown" % ended if ended else ""
+    return "%d finding%s: %s%s\n" % (len(wrong), plural, kinds, stopped)
 
 
-def render(findings, show_all=False):
+def render(findings, show_all=False, ended=None):
     """The whole report as text."""
     sources = Sources()
     wrong = [finding for finding in findings if not finding.is_advice]
@@ -75,7 +78,7 @@ def render(findings, show_all=False):
     if advice:
         heading = "Advice: correct, but a GPU could be faster\n\n"
         parts.append(heading + folded(advice, len(wrong) + 1, show_all, sources))
-    return "\n".join(parts + [summary(findings)])
+    return "\n".join(parts + [summary(findings, ended)])
 
 
 def as_json(findings):
@@ -145,11 +148,11 @@ def load(path):
         raise SystemExit(BROKEN) from None
 
 
-def show(findings, traces, show_all=False):
+def show(findings, traces, show_all=False, ended=None):
     """Prints traces, then the report."""
     for trace in traces:
         print(trace_text(trace))
-    print(("\n" if traces else "") + for_output(render(findings, show_all)), end="")
+    print(("\n" if traces else "") + for_output(render(findings, show_all, ended)), end="")
     if not can_read_lines() and any("module" in dict(finding.site) for finding in findings):
         print("hint: python3 -m pip install pyelftools, for the lines of source")
 

@@ -9,9 +9,12 @@
 Each thread does the same operations in the same order in all three.
 """
 
+import re
+
 from analysis import ALIKE, CONSECUTIVE, FIXED
 from cuda_tokens import Edit
 from lanes import Lanes, declared, declared_within, has_return
+from statements import TYPE_WORDS
 
 LEAVE = "{ emulator_left[emulator_row + threadIdx.x] = true; return; }"
 
@@ -58,13 +61,18 @@ class Run(Lanes):
     def declared_text(self, variable):
         """A declaration; of a kept array as a reference to its place."""
         stored = variable in self.kernel.stored or variable in self.kept
-        if not stored or not self.by_reference(variable):
+        if not stored or not self.kernel.by_reference(variable):
             return self.kernel.declaration(variable)
         text = self.reference(variable)
         if variable.initial is None:
-            return text
+            if set(variable.type.replace("*", " ").split()) <= TYPE_WORDS | {"const"}:
+                return text
+            # Members may have values to begin with.
+            kind = "emulator_%s_%s" % ("kind" if variable in self.kept else "type", variable.name)
+            return text + "::new (static_cast<void*>(&%s)) %s; " % (variable.name, kind)
         value = "emulator_value_%s" % variable.name
-        copy = self.kernel.declaration(variable).replace(variable.name, value, 1)
+        name = r"\b%s\b" % re.escape(variable.name)
+        copy = re.sub(name, value, self.kernel.declaration(variable), count=1)
         return text + "{ %s ::std::memcpy(&%s, &%s, sizeof %s); } " % (
             copy, variable.name, value, value)  # fmt: skip
 
@@ -87,11 +95,12 @@ class Run(Lanes):
         for variable in self.kernel.stored + [v for v in self.kept if v not in self.moved]:
             if variable not in changed and variable not in own:
                 continue
-            by_reference = self.by_reference(variable)
+            by_reference = self.kernel.by_reference(variable)
             if variable not in own:
-                const = "const " if "const" in variable.specifiers else ""
-                before += self.reference(variable) if by_reference else "%s%s %s = %s; " % (
-                    const, variable.type, variable.name, self.place(variable))  # fmt: skip
+                is_constant = not self.is_changed(variable, statements)
+                const = "const " if is_constant or "const" in variable.specifiers else ""
+                before += self.reference(variable) if by_reference else "%s %s%s = %s; " % (
+                    variable.type, const, variable.name, self.place(variable))  # fmt: skip
             if not by_reference and (variable in own or self.is_changed(variable, statements)):
                 after += "%s = %s; " % (self.place(variable), variable.name)
         return before + text + " " + after
@@ -173,6 +182,10 @@ class Run(Lanes):
             "emulator_to[%d] = static_cast<long long>(%s); " % (i, v.name)
             for i, v in enumerate(compared)
         )
+        found += "".join(
+            "emulator_to[%d] = static_cast<long long>(%s); " % (i, self.code(*part))
+            for i, part in enumerate(self.numerators(compared), len(compared))
+        )
         return (
             "const auto emulator_active = [&](unsigned emulator_x, long long* emulator_to) "
             "EMULATOR_INLINE -> bool { EMULATOR_THREAD(emulator_x); %s"
@@ -181,6 +194,15 @@ class Run(Lanes):
             "{ return emulator_active(emulator_x, nullptr); }; " % ("".join(parts), found)
         )
 
+    def numerators(self, compared):
+        """What must grow by 1 for the quotients among variables to be what their ends are."""
+        return [
+            part
+            for variable in compared
+            if self.analysis.kinds[variable] == ALIKE
+            for part in self.kernel.numerators[variable]
+        ]
+
     def alike(self, compared):
         """A lambda: whether the integers of threads x .. x + n - 1 grow as they should."""
         checks = "".join(
@@ -188,6 +210,9 @@ class Run(Lanes):
             % (i, i, "emulator_n - 1ll" if self.analysis.kinds[v] == CONSECUTIVE else "0")
             for i, v in enumerate(compared)
         )
+        count = len(compared) + len(self.numerators(compared))
+        for i in range(len(compared), count):
+            checks += " && emulator_last[%d] - emulator_first[%d] == emulator_n - 1ll" % (i, i)
         for i in self.ahead:
             array, index = self.analysis.owner[i], self.analysis.owner[i + 2]
             checks += " && ::emulator::is_readable(&%s[emulator_first[%d]], emulator_n)" % (
@@ -202,8 +227,7 @@ class Run(Lanes):
         ends = (
             "long long emulator_first[%d], emulator_last[%d]; "
             "return emulator_active(emulator_x, emulator_first) && "
-            "emulator_active(emulator_x + emulator_n - 1, emulator_last)"
-            % (len(compared), len(compared))
+            "emulator_active(emulator_x + emulator_n - 1, emulator_last)" % (count, count)
         )
         if not compared:
             ends = (
@@ -234,16 +258,16 @@ class Run(Lanes):
         )
         return (
             "const auto emulator_is_chosen = [&](unsigned emulator_x, long long* emulator_to) "
-            "EMULATOR_INLINE -> bool { EMULATOR_THREAD(emulator_x); (void)emulator_to; %s%s"
-            "return %s; }; "
+            "EMULATOR_INLINE -> bool { EMULATOR_THREAD(emulator_x); (void)emulator_to; %s"
+            "if (!(%s)) return false; %sreturn true; }; "
             "const auto emulator_all_chosen = [&](unsigned emulator_x, unsigned emulator_n) "
             "EMULATOR_INLINE -> bool { long long emulator_from[%d], emulator_to[%d]; "
             "return emulator_is_chosen(emulator_x, emulator_from) && "
             "emulator_is_chosen(emulator_x + emulator_n - 1, emulator_to)%s; }; "
             % (
                 self.declarations(sorted(needed, key=lambda v: v.initial[0])),
-                values,
                 " && ".join("(%s)" % self.code(*condition) for condition in conditions),
+                values,
                 len(bounded) or 1,
                 len(bounded) or 1,
                 checks,
@@ -311,7 +335,8 @@ class Run(Lanes):
         text += self.moves(body, False)
         for kind, piece in self.pieces(body):
             if kind == "lanes":
-                text += self.arrays(piece) + self.lanes(piece, '_Pragma("omp simd") ')
+                lanes = self.lanes(piece, '_Pragma("omp simd") ')
+                text += self.arrays(piece) + self.kernel.constant(self.counters(piece), lanes)
             elif kind == "plain":
                 text += self.inner_plain(piece)
             elif kind == "open":
@@ -327,7 +352,7 @@ class Run(Lanes):
         return "EMULATOR_THREAD(emulator_x); %s%s" % (
             self.declarations(plain),
             "".join(
-                "const %s emulator_first_%s = %s; " % (v.type, v.name, v.name)
+                "const auto emulator_first_%s = %s; " % (v.name, v.name)
                 for v in self.compared
                 if self.analysis.kinds[v] == CONSECUTIVE
             ),
@@ -350,6 +375,13 @@ class Run(Lanes):
         return (
             "if constexpr (::std::is_same<decltype(emulator_count), int>::value) { %s} else { %s}"
             % (self.lanes(body, ""), as_they_are)
+        )
+
+    def counters(self, statements):
+        """The variables of loops that a chunk takes together, as far as statements name them."""
+        names = self.analysis.names(*self.span(statements))
+        return sorted(
+            {v for group in self.loops.values() for v in group} & names, key=lambda v: v.name
         )
 
     def head(self, statement):

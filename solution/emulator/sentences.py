@@ -11,13 +11,18 @@ NEIGHBOURS = 2  # lines quoted on each side
 SENTENCES = {
     "copy past the end": "a copy or fill of {size} goes past the end of {sized}{start}",
     "copy in the wrong direction": "a copy says another direction than its pointers have",
+    "unwritten result": "the host reads {element}, which came with a copy and was never written",
     "double free": "{sized} is freed again",
     "leak": "{sized} was never freed",
     "cublas handle leaked": "a cuBLAS handle was never destroyed",
     "launch error unread": "{launch} failed, and nobody read its error",
+    "call error unread": "a call failed, and nobody read its error",
+    "assertion failed": "{who} does not meet a condition of the program",
+    "stack overflow": "{who} needs more stack than there is",
     "shared memory over 48 KB": "{a_block} uses more than 48 KB of shared memory",
     "barrier not reached": "{who} waits at a barrier that {others}",
     "different barriers": "{who} waits at one barrier, and another thread of its block at another",
+    "shuffle from an absent lane": "{who} takes a value from a lane that is not there",
     "lanes missing": "{who} calls a function of the warp whose mask names lanes that are not there",
     "advice: uncoalesced access": "{lanes} access addresses far apart",
     "advice: bank conflict": "{lanes} access different words of one bank",
@@ -172,6 +177,7 @@ def template_text(finding):
         launch="the launch of %s" % kernel if finding.kernel else "a launch",
         others=passed if finding.other else "other threads of its block never reach",
         sized=sized_text(memory),
+        element=element_text(memory, finding.size),
         start=", from its byte %d" % memory.offset if memory and memory.offset > 0 else "",
         size=many(finding.size) if finding.size else "more bytes than there are",
     )
@@ -224,6 +230,16 @@ def place_lines(label, place, sources):
     return ["%s %s" % (label, place_text(place))] + ["  " + line for line in sources.quote(place)]
 
 
+def call_lines(finding):
+    """Where the functions were called in which it happened, up to the kernel."""
+    last = len(finding.calls) - 1
+    of_kernel = " in %s" % kernel_text(finding) if finding.kernel else ""
+    return [
+        "called at %s%s" % (place_text(place), of_kernel if i == last else "")
+        for i, place in enumerate(finding.calls)
+    ]
+
+
 def other_lines(finding, sources):
     """Where the other thread was, with the source unless it is quoted already."""
     other = finding.other
@@ -232,7 +248,9 @@ def other_lines(finding, sources):
     who = thread_text(other.block_index, other.thread_index)
     if finding.kind == "barrier not reached":
         label = "%s went on to" % (who or "another thread")
-    elif finding.kind == "different barriers":
+    elif finding.kind == "unwritten result":
+        label = "the host reads it at"
+    elif finding.kind in ("different barriers", "lanes missing"):
         label = "%s waits at" % (who or "another thread")
     else:
         label = "the other access,%s at" % (" by %s," % who if who else "")
@@ -270,7 +288,7 @@ def finding_lines(finding, sources):
     """All lines about a finding, the title first."""
     words = WORDS[finding.kind]
     lines = ["%s: %s" % (words.title, place_text(finding.at)), sentence(finding)]
-    lines += place_lines("at", finding.at, sources)
+    lines += place_lines("at", finding.at, sources) + call_lines(finding)
     lines += other_lines(finding, sources)
     if finding.kernel and finding.launch:
         lines.append(launch_text(finding))

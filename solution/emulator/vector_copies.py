@@ -12,13 +12,14 @@ A write through a variable, `out4[i] = v`, is not seen, since its type stands el
 import re
 
 from cuda_tokens import CLOSING, OPENING, Edit
+from thread_ends import show_ends
 
 VECTOR = re.compile(r"(u?(char|short|int|long|longlong)|float|double)[1-4]")
 
 
 def show_copies(tokens):
-    """Edits that put the copied vectors through emulator::whole."""
-    edits = []
+    """Edits that put the copied vectors through emulator::whole, and those of thread_ends.py."""
+    edits = show_ends(tokens)
     for i, token in enumerate(tokens.all):
         ends = None
         if VECTOR.fullmatch(token.text):
@@ -37,12 +38,12 @@ def initial_value(tokens, i):
     if tokens.text(i + 2) != "=" or tokens.text(first) in ("{", "="):
         return None
     last = first
-    while tokens.together(i, last) and tokens.text(last) not in (";", ",", *CLOSING):
+    while tokens.text(last) not in ("", ";", ",", *CLOSING):
         last = tokens.match_forward(last) if tokens.text(last) in OPENING else last
         if last is None:
             return None
         last += 1
-    return (first, last - 1) if tokens.text(last) == ";" and tokens.together(i, last) else None
+    return (first, last - 1) if tokens.text(last) == ";" else None
 
 
 def cast_in_use(tokens, i):

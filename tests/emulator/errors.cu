@@ -40,7 +40,7 @@ CASE(launches_at_the_limits_are_accepted) {
 
 CASE(much_dynamic_shared_memory_must_be_asked_for) {
   const int limit = 227 * 1024;
-  refused(1, 1, 48 * 1024 + 1, cudaErrorInvalidConfiguration);
+  refused(1, 1, 48 * 1024 + 1, cudaErrorInvalidValue);
   CHECK(cudaFuncSetAttribute(set, cudaFuncAttributeMaxDynamicSharedMemorySize, limit + 1) ==
         cudaErrorInvalidValue);
   CHECK(cudaGetLastError() == cudaErrorInvalidValue);
@@ -49,7 +49,7 @@ CASE(much_dynamic_shared_memory_must_be_asked_for) {
   Device<int> out(1);
   set<<<1, 1, limit>>>(out.data);
   CHECK(cudaGetLastError() == cudaSuccess && out.get()[0] == 1);
-  refused(1, 1, limit + 1, cudaErrorInvalidConfiguration);
+  refused(1, 1, limit + 1, cudaErrorInvalidValue);
 }
 
 CASE(an_error_of_one_thread_is_not_anothers) {

@@ -6,6 +6,7 @@ Environment, for another CPU than this one (arm64_check.py):
 """
 
 import fcntl
+import json
 import os
 import shlex
 import subprocess
@@ -18,28 +19,15 @@ ROOT = PROGRAMS.parent.parent
 EMULATOR = ROOT / "solution" / "emulator"
 sys.path[:0] = [str(ROOT / "solution"), str(EMULATOR)]
 
+import compiler  # noqa: E402
 import configure  # noqa: E402
+from rewrite import CHECKED, LOOPS  # noqa: E402
 
+# What check.h includes.
+HEADERS = ("cstdio", "cstdlib", "map", "string", "vector")
 # As in the Makefile: several such libraries may be loaded in one process.
 BIND = ["-Wl,-Bsymbolic"] if sys.platform == "linux" else []
 RUNNER = shlex.split(os.environ.get("EMULATOR_RUN", ""))
-# What the Makefile compiles kernels with.
-KERNEL_FLAGS = [
-    "-ffp-contract=off",
-    "-fopenmp-simd",
-    "-Wno-pass-failed",
-    "-include",
-    "cuda_runtime.h",
-]
-
-# And those of kernels in the checked build.
-CHECK_FLAGS = [
-    "-O1",
-    "-g",
-    "-fno-omit-frame-pointer",
-    "-fsanitize=thread",
-    "-fsanitize=bounds,alignment",
-]
 
 
 class Kit:
@@ -56,9 +44,8 @@ class Kit:
         self.library = folder / "libemulator.so"
         variables = configure.emulated_variables()
         self.cxx = cxx or shlex.split(configure.find_cxx())
-        of_cxx = configure.check_flags if checked else configure.kernel_flags
-        self.kernel_flags = KERNEL_FLAGS + (CHECK_FLAGS if checked else [])
-        self.kernel_flags += of_cxx(shlex.join(self.cxx)).split()
+        self.kernel_flags = configure.flags_of_kernels(shlex.join(self.cxx), checked)
+        self.prelude = compiler.PRELUDE
         self.runner = RUNNER if runner is None else runner
         self.flags = ["-std=c++17", "-fPIC", "-O2", "-Wall", "-Wfatal-errors"]
         self.flags += [f"-I{EMULATOR / 'include'}", f"-I{PROGRAMS}"]
@@ -93,17 +80,37 @@ class Kit:
         done = self.call(*self.cxx, "-shared", *BIND, "-o", self.library, *objects, *self.libraries)
         assert done.returncode == 0, done.stderr
 
-    def rewrite(self, source, output):
-        """Runs rewrite.py as the Makefile does."""
-        mode = ["--checked"] if self.checked else []
-        return self.call(sys.executable, EMULATOR / "rewrite.py", *mode, source, "-o", output)
+    def precompile(self, *headers):
+        """Reads headers once for all programs, since that takes longer than most of the rest."""
+        path = str(self.folder / "prelude.h")
+        flags = [*self.flags, *self.kernel_flags]
+        compiler.precompile(self.cxx, flags, path, (compiler.PRELUDE, *headers))
+        self.prelude = path
 
-    def compile_kernels(self, source):
-        """The object file of a .cu file."""
-        plain = self.folder / f"{source.stem}.cu.cc"
-        done = self.rewrite(source, plain)
-        assert done.returncode == 0, done.stderr
-        return self.compile(plain, self.folder / f"{source.stem}.cu.o", *self.kernel_flags)
+    def source(self, path, *flags, mode=None):
+        """A .cu file to compile, as emucc.py does it."""
+        mode = mode or (CHECKED if self.checked else LOOPS)
+        flags = [*self.flags, *self.kernel_flags, *flags]
+        return compiler.Source(path, self.cxx, flags, mode, self.prelude)
+
+    def compile_kernels(self, source, name=None, *flags, mode=None):
+        """The object file of a .cu file, which `name` may call otherwise."""
+        name, made = name or source.stem, self.source(source, *flags, mode=mode)
+        made.read()
+        made.compile(self.folder / f"{name}.cu.o", self.folder / f"{name}.cu.cc")
+        (self.folder / f"{name}.said").write_text(json.dumps(made.said))
+        return self.folder / f"{name}.cu.o"
+
+    def emucc(self, *words):
+        """Runs emucc.py with this kit's compiler."""
+        mode = ["--checked"] if self.checked else []
+        driver = [sys.executable, EMULATOR / "emucc.py", "-ccbin", shlex.join(self.cxx), *mode]
+        return self.call(*driver, *words)
+
+    def explained(self, name):
+        """How each kernel of a source runs that was compiled, as emucc.py --explain says it."""
+        said = json.loads((self.folder / f"{name}.said").read_text())
+        return {kernel: f"{way}: {reason}" if reason else way for kernel, way, reason in said}
 
     def build_shared(self, source):
         """A library of a .cu file."""
@@ -115,17 +122,14 @@ class Kit:
 
     def build_program(self, source):
         """A program of a .cu file."""
-        program, compiled = self.folder / source.stem, self.compile_kernels(source)
-        done = self.call(
-            *self.cxx,
-            compiled,
-            "-o",
-            program,
-            self.library,
-            f"-Wl,-rpath,{self.folder}",
-            *self.libraries,
-        )
+        return self.link(self.compile_kernels(source), self.folder / source.stem)
+
+    def link(self, compiled, program):
+        """A program of an object file."""
+        rpath = f"-Wl,-rpath,{self.folder}"
+        done = self.call(*self.cxx, compiled, "-o", program, self.library, rpath, *self.libraries)
         assert done.returncode == 0, done.stderr
+        return program
 
     def run(self, program, case, **env):
         """Runs a case of a program."""
@@ -144,7 +148,9 @@ def built(folder):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "built").exists():
             kit.build_library()
+            kit.precompile(*HEADERS)
             with ThreadPoolExecutor() as pool:
                 list(pool.map(kit.build_program, programs()))
             (folder / "built").touch()
+    kit.prelude = folder / "prelude.h"
     return kit

@@ -6,7 +6,6 @@ python3 tests/suite/checked.py [NAME]    the programs whose name contains NAME
 import argparse
 import json
 import os
-import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -25,10 +24,7 @@ class CheckedKit(emulated.SuiteKit):
 
     def __init__(self, folder, cxx=None):
         emulated.emulator_kit.Kit.__init__(self, folder, cxx=cxx, checked=True)
-        of_cxx = emulated.emulator_kit.configure.check_flags(shlex.join(self.cxx)).split()
-        checks = emulated.emulator_kit.CHECK_FLAGS
-        self.program_flags = [*checks, *of_cxx, "-ffp-contract=off", "-w"]
-        self.headers = folder / "headers.h"
+        self.kernel_flags.append("-w")
 
     def findings(self, program, **env):
         """What is found when a program runs, and what it did."""

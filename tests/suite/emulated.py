@@ -16,7 +16,7 @@ sys.path.insert(0, str(manifest.SUITE.parent / "emulator"))
 import kit as emulator_kit
 
 # Read once for all programs, since reading these takes longer than all the rest.
-HEADERS = ("cuda_runtime.h", "cstdio", "vector")
+HEADERS = ("cstdio", "vector")
 
 
 class SuiteKit(emulator_kit.Kit):
@@ -25,23 +25,13 @@ class SuiteKit(emulator_kit.Kit):
     def __init__(self, folder):
         super().__init__(folder)
         # What a bug does wrong, and what a feature does on purpose, is no news from the compiler.
-        self.program_flags = ["-O1", "-w"]
-        self.headers = folder / "headers.h"
-
-    def precompile(self):
-        """Prepares the headers; a compiler that cannot do so reads them each time."""
-        self.headers.write_text("".join(f"#include <{name}>\n" for name in HEADERS))
-        flags = [*self.flags, *self.program_flags, "-x", "c++-header"]
-        self.call(*self.cxx, *flags, self.headers, "-o", f"{self.headers}.gch")
+        self.kernel_flags += ["-O1", "-w"]
 
     def build_program(self, program):
         """A bug, its twin or a feature."""
         executable = self.folder / program.name
-        plain, compiled = self.folder / f"{program.name}.cu.cc", self.folder / f"{program.name}.o"
-        done = self.rewrite(program.path, plain)
-        assert done.returncode == 0, done.stderr
         fixed = ["-DFIXED"] if program.fixed else []
-        self.compile(plain, compiled, *self.program_flags, "-include", self.headers, *fixed)
+        compiled = self.compile_kernels(program.path, program.name, *fixed)
         rpath = f"-Wl,-rpath,{self.folder}"
         done = self.call(
             *(*self.cxx, compiled, "-o", executable, self.library, rpath, *self.libraries)
@@ -56,7 +46,7 @@ class SuiteKit(emulator_kit.Kit):
 def built(kit, programs):
     """A kit with its library and programs."""
     kit.build_library()
-    kit.precompile()
+    kit.precompile(*HEADERS)
     with ThreadPoolExecutor() as pool:
         list(pool.map(kit.build_program, programs))
     return kit

@@ -9,10 +9,18 @@
 #ifndef COOPERATIVE_GROUPS_H_
 #define COOPERATIVE_GROUPS_H_
 
+// What helper headers look for.
+#define _COOPERATIVE_GROUPS_H_
+
 #include "cuda_runtime.h"
 
 #define _CG_VERSION_MAJOR 1
 #define _CG_HAS_REDUCE_
+
+#define COOPERATIVE_GROUPS_NO_SYNC                                                         \
+  EMULATOR_REFUSED(                                                                        \
+      "the emulated GPU has no barrier of a whole grid (grid_group::sync); hint: end the " \
+      "kernel there and launch a second one, or DEVICE=cuda")
 
 namespace cooperative_groups {
 
@@ -32,9 +40,6 @@ inline unsigned lanes(unsigned first, unsigned size) {
 constexpr bool is_tile_size(unsigned size) {
   return size >= 1 && size <= 32 && (size & (size - 1)) == 0;
 }
-
-template <typename T>
-struct never : std::false_type {};
 
 }  // namespace details
 
@@ -107,13 +112,11 @@ class grid_group {
   /*! \brief Whether the grid can wait: never here. */
   static bool is_valid() { return false; }
 
-  template <typename T = void>
-  void sync() const {
-    static_assert(details::never<T>::value,
-                  "the emulated GPU has no barrier of a whole grid (grid_group::sync); hint: end "
-                  "the kernel there and launch a second one, or DEVICE=cuda");
-  }
+  // Never defined; the call is refused where it stands.
+  COOPERATIVE_GROUPS_NO_SYNC void sync() const;
 };
+
+COOPERATIVE_GROUPS_NO_SYNC void sync(const grid_group& grid);
 
 inline grid_group this_grid() { return grid_group(); }
 

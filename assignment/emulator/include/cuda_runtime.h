@@ -5,8 +5,25 @@
 #ifndef CUDA_RUNTIME_H_
 #define CUDA_RUNTIME_H_
 
+// What helper headers look for: the guards of NVIDIA's cuda_runtime.h and of what that includes.
+#define __CUDA_RUNTIME_H__
+#define __CHANNEL_DESCRIPTOR_H__
+#define __COMMON_FUNCTIONS_H__
+#define __DEVICE_FUNCTIONS_H__
+#define __DEVICE_LAUNCH_PARAMETERS_H__
+#define __DRIVER_FUNCTIONS_H__
+#define __HOST_CONFIG_H__
+#define __HOST_DEFINES_H__
+#define __LIBRARY_TYPES_H__
+#define __MATH_FUNCTIONS_H__
+#define __VECTOR_FUNCTIONS_H__
+#define __VECTOR_TYPES_H__
+
 #include "cuda_emulator.h"
 #include "cuda_runtime_api.h"
+#include "emulator/boxes.h"
+#include "emulator/launch_kernel.h"
+#include "emulator/occupancy.h"
 #include "emulator/site.h"
 
 // Overloads that save casts to void **.
@@ -39,6 +56,25 @@ template <typename T>
 cudaError_t cudaHostAlloc(T** ptr, size_t size, unsigned flags) {
   return cudaHostAlloc(reinterpret_cast<void**>(ptr), size, flags);
 }
+template <typename T>
+cudaError_t cudaMallocAsync(T** ptr, size_t size, cudaMemPool_t pool, cudaStream_t stream) {
+  return cudaMallocFromPoolAsync(reinterpret_cast<void**>(ptr), size, pool, stream);
+}
+template <typename T>
+cudaError_t cudaMallocFromPoolAsync(T** ptr, size_t size, cudaMemPool_t pool, cudaStream_t stream) {
+  return cudaMallocFromPoolAsync(reinterpret_cast<void**>(ptr), size, pool, stream);
+}
+template <typename T>
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, T* ptr, size_t size = 0,
+                                     unsigned flags = cudaMemAttachSingle) {
+  return cudaStreamAttachMemAsync(stream, static_cast<void*>(ptr), size, flags);
+}
+
+// CUDA 13's way to name a place.
+cudaError_t cudaMemAdvise(const void* ptr, size_t size, cudaMemoryAdvise advice,
+                          cudaMemLocation location);
+cudaError_t cudaMemPrefetchAsync(const void* ptr, size_t size, cudaMemLocation location,
+                                 unsigned flags, cudaStream_t stream = 0);
 
 inline cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned flags) {
   return cudaEventCreateWithFlags(event, flags);
@@ -53,27 +89,13 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)
   return cudaFuncGetAttributes(attributes, reinterpret_cast<const void*>(kernel));
 }
 template <typename... Args>
+cudaError_t cudaFuncSetSharedMemConfig(void (*kernel)(Args...), cudaSharedMemConfig config) {
+  return cudaFuncSetSharedMemConfig(reinterpret_cast<const void*>(kernel), config);
+}
+template <typename... Args>
 cudaError_t cudaFuncSetCacheConfig(void (*kernel)(Args...), cudaFuncCache config) {
   return cudaFuncSetCacheConfig(reinterpret_cast<const void*>(kernel), config);
 }
-template <typename... Args>
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*kernel)(Args...),
-                                                          int block_size, size_t shared) {
-  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-      blocks, reinterpret_cast<const void*>(kernel), block_size, shared);
-}
-
-namespace emulator {
-cudaError_t max_potential_block_size(int* grid, int* block, size_t shared, int limit);
-}  // namespace emulator
-
-/*! \brief The block that fills the device best, and the grid that fills it at all. */
-template <typename T>
-cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, T, size_t shared = 0,
-                                               int limit = 0) {
-  return emulator::max_potential_block_size(grid, block, shared, limit);
-}
-
 template <typename T>
 cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned flags) {
   return cudaHostGetDevicePointer(reinterpret_cast<void**>(device), host, flags);
@@ -92,24 +114,30 @@ cudaError_t check_stream(cudaStream_t stream);
 
 template <typename T>
 cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t size, size_t offset = 0,
-                               cudaMemcpyKind = cudaMemcpyHostToDevice) {
+                               cudaMemcpyKind = cudaMemcpyHostToDevice, EMULATOR_CALL_SITE) {
+  emulator::CallSite site(file, line);
   return emulator::copy_to_symbol(&symbol, sizeof(T), from, size, offset);
 }
 template <typename T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t size, size_t offset = 0,
-                                 cudaMemcpyKind = cudaMemcpyDeviceToHost) {
+                                 cudaMemcpyKind = cudaMemcpyDeviceToHost, EMULATOR_CALL_SITE) {
+  emulator::CallSite site(file, line);
   return emulator::copy_from_symbol(to, &symbol, sizeof(T), size, offset);
 }
 template <typename T>
 cudaError_t cudaMemcpyToSymbolAsync(T& symbol, const void* from, size_t size, size_t offset,
-                                    cudaMemcpyKind kind, cudaStream_t stream = 0) {
+                                    cudaMemcpyKind kind, cudaStream_t stream = 0,
+                                    EMULATOR_CALL_SITE) {
+  emulator::CallSite site(file, line);
   cudaError_t error = emulator::check_stream(stream);
   if (error != cudaSuccess) return error;
   return emulator::copy_to_symbol(&symbol, sizeof(T), from, size, offset, stream, false);
 }
 template <typename T>
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, size_t size, size_t offset,
-                                      cudaMemcpyKind kind, cudaStream_t stream = 0) {
+                                      cudaMemcpyKind kind, cudaStream_t stream = 0,
+                                      EMULATOR_CALL_SITE) {
+  emulator::CallSite site(file, line);
   cudaError_t error = emulator::check_stream(stream);
   if (error != cudaSuccess) return error;
   return emulator::copy_from_symbol(to, &symbol, sizeof(T), size, offset, stream, false);

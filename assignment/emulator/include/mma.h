@@ -1,5 +1,5 @@
 /*!
  * \file mma.h
- * \brief Refused: matrix products by whole warps.
+ * \brief Refused: tensor cores. Written by refused_headers.py.
  */
-#error the emulated GPU has no tensor cores (mma.h); hint: DEVICE=cuda
+#error the emulated GPU has no tensor cores (mma.h); hint: multiply with plain loops in shared memory, or DEVICE=cuda

@@ -149,8 +149,7 @@ size_t parse_size(const char* text) {
 
 // NaN for any floating-point type, so that what was never written shows.
 void fill(uintptr_t address, size_t size) {
-  DeviceAccess access;
-  std::memset(reinterpret_cast<void*>(address), 0xff, size);
+  fill_device_memory(reinterpret_cast<void*>(address), 0xff, size);
 }
 
 // Finds pages for an allocation. Its address, or 0 if there are none.
@@ -190,8 +189,9 @@ cudaError_t release(std::map<uintptr_t, Allocation>::iterator found) {
   live.erase(found);
   bytes_live -= static_cast<int64_t>(allocation.size);
 #ifdef EMULATOR_CHECKED
-  // Never used again, so that whoever still uses it is found.
+  // Never used again, so that whoever still uses it is found, and goes on.
   checked::freed(found_at);
+  open_device_memory(reinterpret_cast<void*>(allocation.pages), allocation.pages_size);
   return cudaSuccess;
 #endif
   close_device_memory(reinterpret_cast<void*>(allocation.pages), allocation.pages_size);
@@ -228,6 +228,7 @@ cudaError_t arena_allocate(void** ptr, size_t size) {
   if (start == 0) return cudaErrorMemoryAllocation;
   fill(allocation.pages, allocation.pages_size);
   EMULATOR_CHECK(allocated(start, size));
+  host_goes_on();
   *ptr = reinterpret_cast<void*>(start);
   return cudaSuccess;
 }

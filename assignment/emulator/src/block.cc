@@ -22,6 +22,7 @@ __thread uint3 threadIdx = {0, 0, 0};
 __thread uint3 blockIdx = {0, 0, 0};
 __thread dim3 blockDim(1, 1, 1);
 __thread dim3 gridDim(1, 1, 1);
+__thread bool emulator_in_kernel = false;
 
 namespace emulator {
 namespace {
@@ -83,9 +84,11 @@ void Block::run(Grid* grid, int64_t begin, int64_t end) {
   DeviceAccess access;
   use_shared(shared_);
   running_block = this;
+  emulator_in_kernel = true;
   next_ = begin, end_ = end;
   grid->block_function != nullptr ? run_loops() : run_fibers();
   running_block = nullptr;
+  emulator_in_kernel = false;
 }
 
 // Another order of blocks, and of threads, for each EMULATOR_SHUFFLE: the same for the same number.
@@ -125,9 +128,22 @@ void Block::go_to(int64_t number) {
   blockIdx.x = static_cast<unsigned>(block % gridDim.x);
   blockIdx.y = static_cast<unsigned>(rest % gridDim.y);
   blockIdx.z = static_cast<unsigned>(rest / gridDim.y);
+  clear_shared();
+}
+
+void Block::clear_shared() {
   // NaN, so that reading what was never written shows.
-  std::memset(emulator_dynamic_shared, 0xff, grid_->config.shared);
+  if (grid_->config.shared != 0) std::memset(emulator_dynamic_shared, 0xff, grid_->config.shared);
   ++emulator_block_number;
+}
+
+// The block after this one in the plain order. A division takes longer than a small block.
+void Block::go_on() {
+  if (++blockIdx.x == gridDim.x) {
+    blockIdx.x = 0;
+    if (++blockIdx.y == gridDim.y) blockIdx.y = 0, ++blockIdx.z;
+  }
+  clear_shared();
 }
 
 void Block::run_fibers() {
@@ -197,10 +213,13 @@ void Block::fiber_main() {
 }
 
 void Block::run_block_functions() {
-  for (; next_ < end_ && !grid_->failed; ++next_) {
-    go_to(next_);
+  const BlockFunction function = grid_->block_function;
+  const void* const call = grid_->call;
+  if (next_ < end_) go_to(next_);
+  while (next_ < end_ && !grid_->failed.load(std::memory_order_relaxed)) {
     release_locals();
-    grid_->block_function(grid_->call, {blockIdx, blockDim, gridDim});
+    function(call, {blockIdx, blockDim, gridDim});
+    if (++next_ < end_) go_on();
   }
   in_loops_ = false;
   Fiber* left = fiber_;

@@ -55,8 +55,9 @@ struct Thread {
   Wait wait;
   unsigned mask;
   int source;
-  uint64_t value;  // what it gives, then what it gets
-  uint64_t* all;   // where the values of all lanes go, or null
+  const void* place;  // of an operation of the warp
+  uint64_t value;     // what it gives, then what it gets
+  uint64_t* all;      // where the values of all lanes go, or null
 };
 
 /*! \brief Threads in the order in which they came. */
@@ -91,9 +92,12 @@ class Block {
   /*! \brief A barrier of the block; returns how many threads passed something other than 0. */
   int wait_for_block(int predicate, const void* place);
   /*! \brief An operation with the lanes of the mask; returns what the lane gets. */
-  uint64_t wait_for_warp(Wait wait, unsigned mask, uint64_t value, int source,
+  uint64_t wait_for_warp(Wait wait, unsigned mask, uint64_t value, int source, const void* place,
                          uint64_t* all = nullptr);
   int count() const { return count_; }
+  bool has_finished(int thread) const { return threads_[thread].finished; }
+  /*! \brief Where a thread called the operation of the warp that it waits in. */
+  const void* warp_place(int thread) const { return threads_[thread].place; }
   int lane() const { return number(current_) % kWarp; }
   /*! \brief Waits until no other lane can come to `site`, and returns who is there. */
   unsigned wait_for_active(const void* site);
@@ -114,6 +118,8 @@ class Block {
   [[noreturn]] static void fiber_main();
   void start(Grid* grid);
   void go_to(int64_t number);
+  void go_on();
+  void clear_shared();
   int thread_at(int place) const;
   int64_t block_number() const;
   void run_fibers();

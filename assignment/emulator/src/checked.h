@@ -15,17 +15,21 @@
 #ifdef EMULATOR_CHECKED
 #define EMULATOR_CHECK(...) ::emulator::checked::__VA_ARGS__
 // At the start of a function of the runtime: where the program called it.
-#define EMULATOR_HOST_CALL() \
-  ::emulator::checked::HostCall emulator_host_call(__builtin_return_address(0))
+#define EMULATOR_HOST_CALL() EMULATOR_HOST_CALL_OF(__func__)
+// The same, of a function with another name than the program knows.
+#define EMULATOR_HOST_CALL_OF(function) \
+  ::emulator::checked::HostCall emulator_call(__builtin_return_address(0), function)
 #else
 #define EMULATOR_CHECK(...) ((void)0)
 #define EMULATOR_HOST_CALL() ((void)0)
+#define EMULATOR_HOST_CALL_OF(function) ((void)0)
 #endif
 
 namespace emulator {
 
 struct Grid;
 class Block;
+struct Thread;
 enum class Wait;
 
 namespace checked {
@@ -40,8 +44,18 @@ const size_t kPadding = 0;
 /*! \brief While one exists, findings of the host name the place of the outermost call. */
 class HostCall {
  public:
-  explicit HostCall(const void* place);
+  HostCall(const void* place, const char* function);
   ~HostCall();
+};
+
+/*!
+ * \brief A launch or a copy. Host threads take turns at them, and what they do with memory is
+ * noted in that order.
+ */
+class Work {
+ public:
+  Work();
+  ~Work();
 };
 
 // Device memory.
@@ -56,7 +70,8 @@ void refused_copy(const void* to, size_t to_span, const void* from, size_t from_
 /*! \brief A matrix that cuBLAS reads, or writes, and whether it lies in device memory. */
 void used_by_cublas(const char* function, const char* operand, const void* ptr, size_t span,
                     bool valid);
-void cublas_handle_created(const void* handle);
+/*! \brief `variable` is where the program got it. */
+void cublas_handle_created(const void* handle, const void* variable);
 void cublas_handle_destroyed(const void* handle);
 
 // Memory of the host that kernels may use.
@@ -94,19 +109,32 @@ void kernel_submitted(const Grid& grid);
 // Launches.
 void launch_begins(const Grid& grid);
 void launch_refused(const Grid& grid, const char* why);
+/*! \brief A call left an error, which cudaGetLastError tells until the next one. */
+void call_failed(const char* text);
 void error_read();
 
 // Blocks: from the CPU thread that runs one.
 void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic_shared);
 void block_ends();
 void thread_runs(int thread, const void* stack, size_t stack_size);
+/*! \brief The running thread is about to leave the kernel, by its last brace or before. */
+void thread_leaves(const void* place, bool at_end);
 void thread_ends(int thread);
 /*! \brief A thread arrived at a barrier of its block, called from `place`. */
 void barrier_met(int thread, const void* place);
 void barrier_released(const Block& block);
+/*! \brief A thread takes a value from a lane that its mask names, and that is not there. */
+void shuffled_from_absent(int thread, int lane, int threads, const void* place);
+/*! \brief Lanes of a warp, by its first thread and its number, exchange values. */
+void shuffled(const Thread* first, int number, unsigned lanes);
 void warp_met(int first_thread, unsigned lanes);
 void deadlocked(const Block& block);
-void faulted(uintptr_t address, const void* place, const char* text);
+/*! \brief A kernel, or host code, was stopped at an address. */
+void faulted(uintptr_t address);
+void misaligned(uintptr_t address, unsigned alignment);
+void host_faulted(uintptr_t address);
+void assertion_failed(const char* text, const char* file, int line);
+void trapped(const void* place);
 
 }  // namespace checked
 }  // namespace emulator

@@ -26,12 +26,6 @@ bool is_handle(cublasHandle_t handle) {
   return handles.count(handle) > 0;
 }
 
-// The matrix library's own threads may not touch device memory; ours split the work instead.
-void use_own_threads() {
-  static std::once_flag once;
-  std::call_once(once, [] { scipy_openblas_set_num_threads(1); });
-}
-
 struct StatusText {
   cublasStatus_t status;
   const char *name, *text;
@@ -64,6 +58,12 @@ const StatusText* find(cublasStatus_t status) {
 }
 
 }  // namespace
+
+// The matrix library's own threads may not touch device memory; ours split the work instead.
+void use_own_threads() {
+  static std::once_flag once;
+  std::call_once(once, [] { scipy_openblas_set_num_threads(1); });
+}
 
 cublasStatus_t check_handle(cublasHandle_t handle) {
   if (!is_handle(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -102,10 +102,11 @@ cublasStatus_t cublasCreate(cublasHandle_t* handle) {
   if (emulator::sticky_error() != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
   emulator::use_own_threads();
   std::lock_guard<std::mutex> lock(emulator::mutex);
-  *handle = new cublasContext{nullptr, CUBLAS_POINTER_MODE_HOST, CUBLAS_DEFAULT_MATH};
+  *handle = new cublasContext{nullptr, CUBLAS_POINTER_MODE_HOST, CUBLAS_DEFAULT_MATH,
+                              CUBLAS_ATOMICS_NOT_ALLOWED};
   handles.insert(*handle);
   EMULATOR_HOST_CALL();
-  EMULATOR_CHECK(cublas_handle_created(*handle));
+  EMULATOR_CHECK(cublas_handle_created(*handle, handle));
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -116,8 +117,8 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle) {
   return handles.erase(handle) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
 }
 
-cublasStatus_t cublasGetVersion(cublasHandle_t handle, int* version) {
-  EMULATOR_CHECK_HANDLE(handle);
+// Needs no handle.
+cublasStatus_t cublasGetVersion(cublasHandle_t, int* version) {
   if (version == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   *version = CUBLAS_VERSION;
   return CUBLAS_STATUS_SUCCESS;
@@ -162,6 +163,33 @@ cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode) {
   EMULATOR_CHECK_HANDLE(handle);
   if (mode == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   *mode = handle->math_mode;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// Nothing is added up by atomics here, and no workspace is needed.
+cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t mode) {
+  EMULATOR_CHECK_HANDLE(handle);
+  handle->atomics_mode = mode;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasGetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t* mode) {
+  EMULATOR_CHECK_HANDLE(handle);
+  if (mode == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  *mode = handle->atomics_mode;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void*, size_t) {
+  EMULATOR_CHECK_HANDLE(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
+  if (value == nullptr || type < MAJOR_VERSION || type > PATCH_LEVEL)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const int version[] = {CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH};
+  *value = version[type];
   return CUBLAS_STATUS_SUCCESS;
 }
 

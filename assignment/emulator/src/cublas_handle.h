@@ -14,12 +14,19 @@ struct cublasContext {
   cudaStream_t stream;
   cublasPointerMode_t pointer_mode;
   cublasMath_t math_mode;
+  cublasAtomicsMode_t atomics_mode;
 };
 
 namespace emulator {
 
 /*! \brief Whether the handle lives and the device is in order. */
 cublasStatus_t check_handle(cublasHandle_t handle);
+
+/*! \brief Whether a handle of cuBLASLt lives. */
+bool is_lt_handle(struct cublasLtContext* handle);
+
+/*! \brief Has OpenBLAS work on the calling thread alone: its own may not touch device memory. */
+void use_own_threads();
 
 /*! \brief EXECUTION_FAILED, and an illegal address that stays: what a GPU's kernel would do. */
 cublasStatus_t illegal_address(const char* function, const char* operand, const void* ptr,

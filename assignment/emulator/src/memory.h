@@ -12,6 +12,12 @@ namespace emulator {
 /*! \brief Whether an address is in memory of cudaMallocManaged, cudaMallocHost or -HostAlloc, or
  * of a `__device__` variable whose address was asked for. */
 bool is_shared_host_memory(const void* ptr);
+/*! \brief Whether all of `size` bytes are of one allocation of cudaMallocManaged. */
+bool is_managed_memory(const void* ptr, size_t size);
+/*! \brief Whether all of `size` bytes are of `__managed__` variables. */
+bool is_managed_variable(const void* ptr, size_t size);
+/*! \brief Forgets what cudaMemAdvise was told of memory that begins there. */
+void forget_advice(const void* ptr);
 /*! \brief Makes a variable of the program count as such memory, too. */
 void add_symbol(const void* symbol, size_t size);
 

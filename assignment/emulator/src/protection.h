@@ -5,9 +5,16 @@
  * Device memory is tagged with a protection key of the CPU, where it has them: each thread says
  * for itself, in a register, whether it may touch memory with that key. So kernels and copies
  * open it for themselves, in some 20 ns, while host code beside them crashes as it would on a
- * machine with a GPU. Without keys device memory stays open, unless EMULATOR_PROTECT=1 asks to
- * have it closed, for all threads at once, whenever no kernel and no copy runs. (toggle asks for
- * that even where there are keys, 0 for no protection at all.)
+ * machine with a GPU.
+ *
+ * Without keys it is closed for all threads at once, by a call of the system for each allocation:
+ * a microsecond or more. Kernels and copies open it and leave it open; it is closed again where
+ * the host may come to look, behind a copy, an allocation or a wait. Since that costs as much as
+ * a small kernel, it is done only while it takes a hundredth of the program's time (the first
+ * milliseconds are free): a program that launches without end is not stopped each time.
+ *
+ * EMULATOR_PROTECT=1 closes it each time, toggle does that even where there are keys, and 0 never
+ * closes it.
  */
 #ifndef EMULATOR_PROTECTION_H_
 #define EMULATOR_PROTECTION_H_
@@ -16,15 +23,20 @@
 
 namespace emulator {
 
-/*! \brief How device memory is kept closed. */
-enum class Protection { kNone, kKeys, kToggle };
+/*! \brief How device memory is kept closed; sparingly means as described above. */
+enum class Protection { kNone, kKeys, kToggle, kSparingly };
 
 Protection protection();
 
 /*! \brief Makes memory usable as device memory; false if the system refuses. */
 bool open_device_memory(void* memory, size_t size);
+/*! \brief Gives new device memory its first content, and what protection the rest has. */
+void fill_device_memory(void* memory, int value, size_t size);
 /*! \brief Takes it out of use, for kernels too. */
 bool close_device_memory(void* memory, size_t size);
+
+/*! \brief The host goes on, and may touch what it must not. */
+void host_goes_on();
 
 /*! \brief While one exists, its thread may touch device memory. They may be nested. */
 class DeviceAccess {

@@ -17,7 +17,8 @@
 
 namespace emulator {
 
-uint64_t Block::wait_for_warp(Wait wait, unsigned mask, uint64_t value, int source, uint64_t* all) {
+uint64_t Block::wait_for_warp(Wait wait, unsigned mask, uint64_t value, int source,
+                              const void* place, uint64_t* all) {
   int i = number(current_);
   Warp* warp = &warps_[i / kWarp];
   unsigned bit = 1u << (i % kWarp);
@@ -25,6 +26,7 @@ uint64_t Block::wait_for_warp(Wait wait, unsigned mask, uint64_t value, int sour
   current_->mask = mask | bit;  // who calls takes part, named or not
   current_->value = value;
   current_->source = source;
+  current_->place = place;
   current_->all = all;
   current_->fiber = nullptr;  // not suspended yet
   Thread* self = current_;
@@ -65,6 +67,7 @@ void Block::give_values(Thread* first, unsigned group, Wait wait) {
     given[lane] = first[lane].value;
     if (given[lane] != 0) votes |= 1u << lane;
   }
+  if (wait == Wait::kShuffle) EMULATOR_CHECK(shuffled(first, number(first), group));
   for (int lane = 0; lane < kWarp; ++lane) {
     if (!(group >> lane & 1)) continue;
     int source = first[lane].source & (kWarp - 1);
@@ -73,8 +76,11 @@ void Block::give_values(Thread* first, unsigned group, Wait wait) {
       first[lane].value = group;
       std::copy(given, given + kWarp, first[lane].all);
     }
-    // A lane that takes no part has nothing to give; the GPU leaves the result undefined.
+    // A lane that takes no part has nothing to give; the GPU leaves the result undefined. A mask
+    // that does not name it knows that.
     if (wait == Wait::kShuffle && (group >> source & 1)) first[lane].value = given[source];
+    if (wait == Wait::kShuffle && (first[lane].mask & ~group) >> source & 1)
+      EMULATOR_CHECK(shuffled_from_absent(number(&first[lane]), source, count_, first[lane].place));
   }
 }
 
@@ -124,48 +130,49 @@ Block* block_or_abort(const char* function) {
 using emulator::block_or_abort;
 using emulator::Wait;
 
-void __syncthreads() {
-  block_or_abort("__syncthreads")->wait_for_block(0, __builtin_return_address(0));
-}
+// Where the program called.
+#define PLACE __builtin_return_address(0)
+
+void emulator_kernel_returns() { EMULATOR_CHECK(thread_leaves(PLACE, false)); }
+void emulator_kernel_ends() { EMULATOR_CHECK(thread_leaves(PLACE, true)); }
+
+void __syncthreads() { block_or_abort("__syncthreads")->wait_for_block(0, PLACE); }
 
 int __syncthreads_count(int predicate) {
-  return block_or_abort("__syncthreads_count")
-      ->wait_for_block(predicate, __builtin_return_address(0));
+  return block_or_abort("__syncthreads_count")->wait_for_block(predicate, PLACE);
 }
 
 int __syncthreads_or(int predicate) {
-  return block_or_abort("__syncthreads_or")
-             ->wait_for_block(predicate, __builtin_return_address(0)) != 0;
+  return block_or_abort("__syncthreads_or")->wait_for_block(predicate, PLACE) != 0;
 }
 
 int __syncthreads_and(int predicate) {
-  return block_or_abort("__syncthreads_and")
-             ->wait_for_block(!predicate, __builtin_return_address(0)) == 0;
+  return block_or_abort("__syncthreads_and")->wait_for_block(!predicate, PLACE) == 0;
 }
 
 void emulator_syncwarp(unsigned mask) {
-  block_or_abort("__syncwarp")->wait_for_warp(Wait::kWarp, mask, 0, 0);
+  block_or_abort("__syncwarp")->wait_for_warp(Wait::kWarp, mask, 0, 0, PLACE);
 }
 
 unsigned emulator_ballot(unsigned mask, int predicate) {
-  return static_cast<unsigned>(
-      block_or_abort("__ballot_sync")->wait_for_warp(Wait::kBallot, mask, predicate != 0, 0));
+  return static_cast<unsigned>(block_or_abort("__ballot_sync")
+                                   ->wait_for_warp(Wait::kBallot, mask, predicate != 0, 0, PLACE));
 }
 
 uint64_t emulator_exchange(unsigned mask, uint64_t value, int source) {
-  return block_or_abort("__shfl_sync")->wait_for_warp(Wait::kShuffle, mask, value, source);
+  return block_or_abort("__shfl_sync")->wait_for_warp(Wait::kShuffle, mask, value, source, PLACE);
 }
 
 unsigned emulator_gather(unsigned mask, uint64_t value, uint64_t* values) {
   return static_cast<unsigned>(block_or_abort("__reduce_add_sync or its like")
-                                   ->wait_for_warp(Wait::kGather, mask, value, 0, values));
+                                   ->wait_for_warp(Wait::kGather, mask, value, 0, PLACE, values));
 }
 
 int emulator_lane() { return block_or_abort("__shfl_sync")->lane(); }
 
 // The place is the call and, above the bits of an address, its number.
 unsigned emulator_active(int place) {
-  uintptr_t site = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+  uintptr_t site = reinterpret_cast<uintptr_t>(PLACE);
   site ^= static_cast<uintptr_t>(place) << 48;
   return block_or_abort("__activemask")->wait_for_active(reinterpret_cast<const void*>(site));
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "emulator/atomics.h"
+#include "emulator/heap.h"
 #include "emulator/language.h"
 #include "emulator/launch.h"
 #include "emulator/math.h"

@@ -5,6 +5,9 @@
 #ifndef CUDA_FP16_H_
 #define CUDA_FP16_H_
 
+// What helper headers look for.
+#define __CUDA_FP16_H__
+
 #include "cuda_runtime.h"
 #include "emulator/small_float_functions.h"
 

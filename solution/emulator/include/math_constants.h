@@ -5,6 +5,9 @@
 #ifndef MATH_CONSTANTS_H_
 #define MATH_CONSTANTS_H_
 
+// What helper headers look for.
+#define __MATH_CONSTANTS_H__
+
 #include "cuda_runtime.h"
 
 #define CUDART_INF_F __int_as_float(0x7f800000)

@@ -35,29 +35,37 @@ struct Order {
   bool waits = true;  // whether the host does
 };
 
-// Memory of the host that the runtime gave out, managed or pinned, is the device's as well.
+// Memory of the host that the runtime gave out, managed or pinned, is the device's as well, and so
+// are `__managed__` variables.
 bool is_valid(const void* ptr, size_t span, bool on_device) {
   if (ptr == nullptr) return false;
   if (in_arena(ptr)) return on_device && is_device_range(ptr, span);
-  return !on_device || is_shared_host_memory(ptr);
+  return !on_device || is_shared_host_memory(ptr) || is_managed_variable(ptr, span);
+}
+
+// Both sides of a copy, from their first to their last byte.
+cudaError_t check_sides(const void* to, size_t to_span, const void* from, size_t from_span,
+                        cudaMemcpyKind kind) {
+  bool infer = kind == cudaMemcpyDefault;
+  bool to_device = infer ? in_arena(to) : (kind & 1) != 0;
+  bool from_device = infer ? in_arena(from) : (kind & 2) != 0;
+  if (is_valid(to, to_span, to_device) && is_valid(from, from_span, from_device))
+    return cudaSuccess;
+  EMULATOR_CHECK(refused_copy(to, to_span, from, from_span, kind));
+  return cudaErrorInvalidValue;
+}
+
+bool is_kind(cudaMemcpyKind kind) {
+  return kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault;
 }
 
 cudaError_t check(const void* to, size_t to_pitch, const void* from, size_t from_pitch,
                   const Extent& extent, cudaMemcpyKind kind) {
-  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
-    return cudaErrorInvalidMemcpyDirection;
+  if (!is_kind(kind)) return cudaErrorInvalidMemcpyDirection;
   if (extent.empty()) return cudaSuccess;
   if (extent.height > 1 && (extent.width > to_pitch || extent.width > from_pitch))
     return cudaErrorInvalidPitchValue;
-  bool infer = kind == cudaMemcpyDefault;
-  bool to_device = infer ? in_arena(to) : (kind & 1) != 0;
-  bool from_device = infer ? in_arena(from) : (kind & 2) != 0;
-  if (!is_valid(to, extent.span(to_pitch), to_device) ||
-      !is_valid(from, extent.span(from_pitch), from_device)) {
-    EMULATOR_CHECK(refused_copy(to, extent.span(to_pitch), from, extent.span(from_pitch), kind));
-    return cudaErrorInvalidValue;
-  }
-  return cudaSuccess;
+  return check_sides(to, extent.span(to_pitch), from, extent.span(from_pitch), kind);
 }
 
 cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
@@ -65,12 +73,16 @@ cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                  [[maybe_unused]] const Order& order = {}) {
   cudaError_t error = check(to, to_pitch, from, from_pitch, extent, kind);
   if (error != cudaSuccess || extent.empty()) return error;
+  EMULATOR_CHECK(Work work);
   EMULATOR_CHECK(copy_submitted({to, to_pitch}, {from, from_pitch}, extent.width, extent.height,
                                 order.stream, order.waits));
-  DeviceAccess access;
-  for (size_t row = 0; row < extent.height; ++row)
-    std::memmove(static_cast<char*>(to) + row * to_pitch,
-                 static_cast<const char*>(from) + row * from_pitch, extent.width);
+  {
+    DeviceAccess access;
+    for (size_t row = 0; row < extent.height; ++row)
+      std::memmove(static_cast<char*>(to) + row * to_pitch,
+                   static_cast<const char*>(from) + row * from_pitch, extent.width);
+  }
+  host_goes_on();
   for (size_t row = 0; row < extent.height; ++row)
     EMULATOR_CHECK(copied(static_cast<char*>(to) + row * to_pitch,
                           static_cast<const char*>(from) + row * from_pitch, extent.width));
@@ -86,15 +98,69 @@ cudaError_t set(void* ptr, size_t pitch, int value, const Extent& extent,
     EMULATOR_CHECK(refused_copy(ptr, extent.span(pitch), nullptr, 0, cudaMemcpyHostToDevice));
     return cudaErrorInvalidValue;
   }
+  EMULATOR_CHECK(Work work);
   // The host waits only where the memory is its own.
   EMULATOR_CHECK(copy_submitted({ptr, pitch}, {nullptr, 0}, extent.width, extent.height,
                                 order.stream, order.waits && !in_arena(ptr)));
-  DeviceAccess access;
-  for (size_t row = 0; row < extent.height; ++row)
-    std::memset(static_cast<char*>(ptr) + row * pitch, value, extent.width);
+  {
+    DeviceAccess access;
+    for (size_t row = 0; row < extent.height; ++row)
+      std::memset(static_cast<char*>(ptr) + row * pitch, value, extent.width);
+  }
+  host_goes_on();
   for (size_t row = 0; row < extent.height; ++row)
     EMULATOR_CHECK(written(static_cast<char*>(ptr) + row * pitch, extent.width));
   EMULATOR_CHECK(copy_done({ptr, pitch}, extent.width, extent.height));
+  return cudaSuccess;
+}
+
+// A box of memory at a place in a larger one.
+struct Box {
+  char* ptr;
+  size_t pitch, slice;
+
+  Box(const cudaPitchedPtr& whole, const cudaPos& at)
+      : ptr(static_cast<char*>(whole.ptr)), pitch(whole.pitch), slice(whole.pitch * whole.ysize) {
+    if (ptr != nullptr) ptr += at.z * slice + at.y * pitch + at.x;
+  }
+  size_t span(const cudaExtent& extent) const {
+    return (extent.depth - 1) * slice + (extent.height - 1) * pitch + extent.width;
+  }
+  // Whether rows and slices have room for those that are copied.
+  bool has_room(const cudaExtent& extent) const {
+    return (extent.height == 1 || extent.width <= pitch) &&
+           (extent.depth == 1 || extent.height * pitch <= slice);
+  }
+};
+
+bool is_empty(const cudaExtent& extent) {
+  return extent.width == 0 || extent.height == 0 || extent.depth == 0;
+}
+
+cudaError_t copy_box(const cudaMemcpy3DParms& p, const Order& order) {
+  if (p.srcArray != nullptr || p.dstArray != nullptr) return cudaErrorNotSupported;
+  if (!is_kind(p.kind)) return cudaErrorInvalidMemcpyDirection;
+  if (is_empty(p.extent)) return cudaSuccess;
+  const Box to(p.dstPtr, p.dstPos), from(p.srcPtr, p.srcPos);
+  if (!to.has_room(p.extent) || !from.has_room(p.extent)) return cudaErrorInvalidPitchValue;
+  cudaError_t error = check_sides(to.ptr, to.span(p.extent), from.ptr, from.span(p.extent), p.kind);
+  for (size_t z = 0; z < p.extent.depth && error == cudaSuccess; ++z)
+    error = copy(to.ptr + z * to.slice, to.pitch, from.ptr + z * from.slice, from.pitch,
+                 {p.extent.width, p.extent.height}, p.kind, order);
+  return error;
+}
+
+cudaError_t set_box(const cudaPitchedPtr& whole, int value, const cudaExtent& extent,
+                    const Order& order) {
+  if (is_empty(extent)) return cudaSuccess;
+  const Box box(whole, {0, 0, 0});
+  if (!box.has_room(extent)) return cudaErrorInvalidPitchValue;
+  if (!is_valid(box.ptr, box.span(extent), true)) {
+    EMULATOR_CHECK(refused_copy(box.ptr, box.span(extent), nullptr, 0, cudaMemcpyHostToDevice));
+    return cudaErrorInvalidValue;
+  }
+  for (size_t z = 0; z < extent.depth; ++z)
+    set(box.ptr + z * box.slice, box.pitch, value, {extent.width, extent.height}, order);
   return cudaSuccess;
 }
 
@@ -102,7 +168,8 @@ cudaError_t set(void* ptr, size_t pitch, int value, const Extent& extent,
 
 cudaError_t copy_to_symbol(void* symbol, size_t symbol_size, const void* from, size_t size,
                            size_t offset, cudaStream_t stream, bool waits) {
-  EMULATOR_RETURN_IF_STICKY();
+  EMULATOR_HOST_CALL_OF(waits ? "cudaMemcpyToSymbol" : "cudaMemcpyToSymbolAsync");
+  if (sticky_error() != cudaSuccess) return sticky_error();
   if (offset > symbol_size || size > symbol_size - offset) return report(cudaErrorInvalidValue);
   return report(copy(static_cast<char*>(symbol) + offset, size, from, size, {size, 1},
                      cudaMemcpyDefault, {stream, waits}));
@@ -110,7 +177,8 @@ cudaError_t copy_to_symbol(void* symbol, size_t symbol_size, const void* from, s
 
 cudaError_t copy_from_symbol(void* to, const void* symbol, size_t symbol_size, size_t size,
                              size_t offset, cudaStream_t stream, bool waits) {
-  EMULATOR_RETURN_IF_STICKY();
+  EMULATOR_HOST_CALL_OF(waits ? "cudaMemcpyFromSymbol" : "cudaMemcpyFromSymbolAsync");
+  if (sticky_error() != cudaSuccess) return sticky_error();
   if (offset > symbol_size || size > symbol_size - offset) return report(cudaErrorInvalidValue);
   return report(copy(to, size, static_cast<const char*>(symbol) + offset, size, {size, 1},
                      cudaMemcpyDefault, {stream, waits}));
@@ -196,6 +264,31 @@ cudaError_t cudaMemset2DAsync(void* ptr, size_t pitch, int value, size_t width, 
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
   return report(emulator::set(ptr, pitch, value, {width, height}, {stream, false}));
+}
+
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* copy) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (copy == nullptr) return report(cudaErrorInvalidValue);
+  return report(emulator::copy_box(*copy, {}));
+}
+
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* copy, cudaStream_t stream) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (copy == nullptr) return report(cudaErrorInvalidValue);
+  if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
+  return report(emulator::copy_box(*copy, {stream, false}));
+}
+
+cudaError_t cudaMemset3D(cudaPitchedPtr box, int value, cudaExtent extent) {
+  EMULATOR_RETURN_IF_STICKY();
+  return report(emulator::set_box(box, value, extent, {}));
+}
+
+cudaError_t cudaMemset3DAsync(cudaPitchedPtr box, int value, cudaExtent extent,
+                              cudaStream_t stream) {
+  EMULATOR_RETURN_IF_STICKY();
+  if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
+  return report(emulator::set_box(box, value, extent, {stream, false}));
 }
 
 int64_t emulator_bytes_to_host() { return emulator::bytes_to_host; }

@@ -1,187 +1,286 @@
 /*!
  * \file cublas_vector.cc
- * \brief cuBLAS functions of vectors, and those of matrices that are not multiplied.
+ * \brief cuBLAS's functions of vectors.
  */
-#include <cblas.h>
+#include <cmath>
 
-#include <algorithm>
-
-#include "arena.h"
-#include "cublas_handle.h"
-#include "protection.h"
+#include "cublas_calls.h"
 
 namespace emulator {
 namespace {
 
-CBLAS_TRANSPOSE blas(cublasOperation_t op) { return op == CUBLAS_OP_N ? CblasNoTrans : CblasTrans; }
-
-// A vector as an argument: its first element, and the step to the next.
-struct Vector {
-  const char* name;
-  const float* data;
-  int step;
-};
-
-cublasStatus_t check_vector(const char* function, int n, const Vector& v) {
-  EMULATOR_CHECK_OPERAND(function, v.name, v.data, vector_span(n, v.step, sizeof(float)));
-  return CUBLAS_STATUS_SUCCESS;
-}
-
 // A function with one number as its result, which lies where the pointer mode says.
-template <typename Result, typename Function>
-cublasStatus_t reduce(cublasHandle_t handle, const char* name, int n, const Vector& x,
+template <typename T, typename Result, typename Function>
+cublasStatus_t reduce(cublasHandle_t handle, const char* name, int n, const T* x, int incx,
                       Result* result, Function function) {
   EMULATOR_CHECK_HANDLE(handle);
-  if (!is_scalar(handle, result, sizeof(Result))) return CUBLAS_STATUS_INVALID_VALUE;
-  cublasStatus_t status = check_vector(name, n, x);
-  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, result, sizeof(Result)));
+  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx));
   DeviceAccess access;
   *result = n > 0 ? function() : 0;
   EMULATOR_CHECK(host_waits_for_stream(handle->stream));  // at least with a result on the host
-  return status;
+  return CUBLAS_STATUS_SUCCESS;
 }
 
-// op(X)[i, j] of a matrix stored by columns
-float at(const float* X, int ld, cublasOperation_t op, int i, int j) {
-  return op == CUBLAS_OP_N ? X[i + static_cast<int64_t>(j) * ld]
-                           : X[j + static_cast<int64_t>(i) * ld];
+template <typename T>
+cublasStatus_t axpy(const char* name, cublasHandle_t handle, int n, const T* alpha, const T* x,
+                    int incx, T* y, int incy) {
+  EMULATOR_CHECK_HANDLE(handle);
+  EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, alpha, sizeof(T)));
+  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx), vector("y", y, n, incy));
+  if (n <= 0) return CUBLAS_STATUS_SUCCESS;
+  DeviceAccess access;
+  Blas<T>::axpy(n, *alpha, x, incx, y, incy);
+  return CUBLAS_STATUS_SUCCESS;
 }
 
-bool is_valid_ld(int ld, cublasOperation_t op, int m, int n) {
-  return ld >= std::max(1, op == CUBLAS_OP_N ? m : n);
+template <typename T>
+cublasStatus_t scal(const char* name, cublasHandle_t handle, int n, const T* alpha, T* x,
+                    int incx) {
+  EMULATOR_CHECK_HANDLE(handle);
+  EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, alpha, sizeof(T)));
+  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx));
+  if (n <= 0 || incx <= 0) return CUBLAS_STATUS_SUCCESS;
+  DeviceAccess access;
+  Blas<T>::scal(n, *alpha, x, incx);
+  return CUBLAS_STATUS_SUCCESS;
 }
 
-size_t span(cublasOperation_t op, int m, int n, int ld) {
-  return op == CUBLAS_OP_N ? matrix_span(m, n, ld, sizeof(float))
-                           : matrix_span(n, m, ld, sizeof(float));
+template <typename T>
+cublasStatus_t copy(const char* name, cublasHandle_t handle, int n, const T* x, int incx, T* y,
+                    int incy) {
+  EMULATOR_CHECK_HANDLE(handle);
+  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx), vector("y", y, n, incy));
+  if (n <= 0) return CUBLAS_STATUS_SUCCESS;
+  DeviceAccess access;
+  Blas<T>::copy(n, x, incx, y, incy);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <typename T>
+cublasStatus_t swap(const char* name, cublasHandle_t handle, int n, T* x, int incx, T* y,
+                    int incy) {
+  EMULATOR_CHECK_HANDLE(handle);
+  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx), vector("y", y, n, incy));
+  if (n <= 0) return CUBLAS_STATUS_SUCCESS;
+  DeviceAccess access;
+  Blas<T>::swap(n, x, incx, y, incy);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <typename T>
+cublasStatus_t dot(const char* name, cublasHandle_t handle, int n, const T* x, int incx, const T* y,
+                   int incy, T* result) {
+  EMULATOR_CHECK_HANDLE(handle);
+  EMULATOR_CUBLAS_OPERANDS(name, vector("y", y, n, incy));
+  return reduce(handle, name, n, x, incx, result,
+                [=] { return Blas<T>::dot(n, x, incx, y, incy); });
+}
+
+template <typename T>
+cublasStatus_t nrm2(const char* name, cublasHandle_t handle, int n, const T* x, int incx,
+                    T* result) {
+  return reduce(handle, name, n, x, incx, result,
+                [=] { return incx > 0 ? Blas<T>::nrm2(n, x, incx) : 0; });
+}
+
+template <typename T>
+cublasStatus_t asum(const char* name, cublasHandle_t handle, int n, const T* x, int incx,
+                    T* result) {
+  return reduce(handle, name, n, x, incx, result,
+                [=] { return incx > 0 ? Blas<T>::asum(n, x, incx) : 0; });
+}
+
+// The number, from 1 on, of the first element that is better than all before it. NaN never is, but
+// for the first element.
+template <typename T, typename Better>
+cublasStatus_t index_of(const char* name, cublasHandle_t handle, int n, const T* x, int incx,
+                        int* result, Better better) {
+  return reduce(handle, name, n, x, incx, result, [=] {
+    int found = 0;
+    for (int i = 1; i < n && incx > 0; ++i)
+      if (better(std::fabs(x[static_cast<int64_t>(i) * incx]),
+                 std::fabs(x[static_cast<int64_t>(found) * incx])))
+        found = i;
+    return incx > 0 ? found + 1 : 0;
+  });
+}
+
+template <typename T>
+cublasStatus_t rot(const char* name, cublasHandle_t handle, int n, T* x, int incx, T* y, int incy,
+                   const T* c, const T* s) {
+  EMULATOR_CHECK_HANDLE(handle);
+  EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, c, sizeof(T)) && is_scalar(handle, s, sizeof(T)));
+  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx), vector("y", y, n, incy));
+  if (n <= 0) return CUBLAS_STATUS_SUCCESS;
+  DeviceAccess access;
+  Blas<T>::rot(n, x, incx, y, incy, *c, *s);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <typename T>
+cublasStatus_t rotg(const char* name, cublasHandle_t handle, T* a, T* b, T* c, T* s) {
+  EMULATOR_CHECK_HANDLE(handle);
+  for (const T* scalar : {a, b, c, s})
+    EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, scalar, sizeof(T)));
+  (void)name;
+  DeviceAccess access;
+  Blas<T>::rotg(a, b, c, s);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <typename T>
+cublasStatus_t rotm(const char* name, cublasHandle_t handle, int n, T* x, int incx, T* y, int incy,
+                    const T* param) {
+  EMULATOR_CHECK_HANDLE(handle);
+  EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, param, 5 * sizeof(T)));
+  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx), vector("y", y, n, incy));
+  if (n <= 0) return CUBLAS_STATUS_SUCCESS;
+  DeviceAccess access;
+  Blas<T>::rotm(n, x, incx, y, incy, param);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <typename T>
+cublasStatus_t rotmg(const char* name, cublasHandle_t handle, T* d1, T* d2, T* x1, const T* y1,
+                     T* param) {
+  EMULATOR_CHECK_HANDLE(handle);
+  for (const T* scalar :
+       {static_cast<const T*>(d1), static_cast<const T*>(d2), static_cast<const T*>(x1), y1})
+    EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, scalar, sizeof(T)));
+  EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, param, 5 * sizeof(T)));
+  (void)name;
+  DeviceAccess access;
+  Blas<T>::rotmg(d1, d2, x1, *y1, param);
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 }  // namespace
 }  // namespace emulator
 
-using emulator::check_vector;
-using emulator::DeviceAccess;
-using emulator::is_scalar;
+// Each function for float and for double.
+#define EMULATOR_BOTH(DEFINE) \
+  DEFINE(float, S)            \
+  DEFINE(double, D)
 
-cublasStatus_t cublasSgemv(cublasHandle_t handle, cublasOperation_t trans, int m, int n,
-                           const float* alpha, const float* A, int lda, const float* x, int incx,
-                           const float* beta, float* y, int incy) {
-  EMULATOR_CHECK_HANDLE(handle);
-  if (m < 0 || n < 0 || lda < std::max(1, m) || incx == 0 || incy == 0 ||
-      !is_scalar(handle, alpha, sizeof *alpha) || !is_scalar(handle, beta, sizeof *beta))
-    return CUBLAS_STATUS_INVALID_VALUE;
-  EMULATOR_CHECK_OPERAND("cublasSgemv", "A", A, emulator::matrix_span(m, n, lda, sizeof *A));
-  bool transposed = trans != CUBLAS_OP_N;
-  cublasStatus_t status = check_vector("cublasSgemv", transposed ? m : n, {"x", x, incx});
-  if (status == CUBLAS_STATUS_SUCCESS)
-    status = check_vector("cublasSgemv", transposed ? n : m, {"y", y, incy});
-  if (status != CUBLAS_STATUS_SUCCESS) return status;
-  DeviceAccess access;
-  scipy_cblas_sgemv(CblasColMajor, emulator::blas(trans), m, n, *alpha, A, lda, x, incx, *beta, y,
-                    incy);
-  return status;
-}
+#define EMULATOR_DEFINE(T, letter)                                                              \
+  cublasStatus_t cublas##letter##axpy(cublasHandle_t handle, int n, const T* alpha, const T* x, \
+                                      int incx, T* y, int incy) {                               \
+    EMULATOR_HOST_CALL();                                                                       \
+    return emulator::axpy("cublas" #letter "axpy", handle, n, alpha, x, incx, y, incy);         \
+  }
+EMULATOR_BOTH(EMULATOR_DEFINE)
+#undef EMULATOR_DEFINE
 
-cublasStatus_t cublasSgeam(cublasHandle_t handle, cublasOperation_t transa,
-                           cublasOperation_t transb, int m, int n, const float* alpha,
-                           const float* A, int lda, const float* beta, const float* B, int ldb,
-                           float* C, int ldc) {
-  EMULATOR_CHECK_HANDLE(handle);
-  if (m < 0 || n < 0 || !emulator::is_valid_ld(lda, transa, m, n) ||
-      !emulator::is_valid_ld(ldb, transb, m, n) || ldc < std::max(1, m) ||
-      !is_scalar(handle, alpha, sizeof *alpha) || !is_scalar(handle, beta, sizeof *beta))
-    return CUBLAS_STATUS_INVALID_VALUE;
-  DeviceAccess access;
-  const float a = *alpha, b = *beta;
-  // A matrix times 0 is not read, and may be null.
-  if (a != 0) EMULATOR_CHECK_OPERAND("cublasSgeam", "A", A, emulator::span(transa, m, n, lda));
-  if (b != 0) EMULATOR_CHECK_OPERAND("cublasSgeam", "B", B, emulator::span(transb, m, n, ldb));
-  EMULATOR_CHECK_OPERAND("cublasSgeam", "C", C, emulator::matrix_span(m, n, ldc, sizeof *C));
-  for (int j = 0; j < n; ++j)
-    for (int i = 0; i < m; ++i)
-      C[i + static_cast<int64_t>(j) * ldc] = (a != 0 ? a * emulator::at(A, lda, transa, i, j) : 0) +
-                                             (b != 0 ? b * emulator::at(B, ldb, transb, i, j) : 0);
-  return CUBLAS_STATUS_SUCCESS;
-}
+#define EMULATOR_DEFINE(T, letter)                                                        \
+  cublasStatus_t cublas##letter##scal(cublasHandle_t handle, int n, const T* alpha, T* x, \
+                                      int incx) {                                         \
+    EMULATOR_HOST_CALL();                                                                 \
+    return emulator::scal("cublas" #letter "scal", handle, n, alpha, x, incx);            \
+  }
+EMULATOR_BOTH(EMULATOR_DEFINE)
+#undef EMULATOR_DEFINE
 
-cublasStatus_t cublasSaxpy(cublasHandle_t handle, int n, const float* alpha, const float* x,
-                           int incx, float* y, int incy) {
-  EMULATOR_CHECK_HANDLE(handle);
-  if (!is_scalar(handle, alpha, sizeof *alpha)) return CUBLAS_STATUS_INVALID_VALUE;
-  cublasStatus_t status = check_vector("cublasSaxpy", n, {"x", x, incx});
-  if (status == CUBLAS_STATUS_SUCCESS) status = check_vector("cublasSaxpy", n, {"y", y, incy});
-  if (status != CUBLAS_STATUS_SUCCESS || n <= 0) return status;
-  DeviceAccess access;
-  scipy_cblas_saxpy(n, *alpha, x, incx, y, incy);
-  return status;
-}
+#define EMULATOR_DEFINE(T, letter)                                                              \
+  cublasStatus_t cublas##letter##copy(cublasHandle_t handle, int n, const T* x, int incx, T* y, \
+                                      int incy) {                                               \
+    EMULATOR_HOST_CALL();                                                                       \
+    return emulator::copy("cublas" #letter "copy", handle, n, x, incx, y, incy);                \
+  }
+EMULATOR_BOTH(EMULATOR_DEFINE)
+#undef EMULATOR_DEFINE
 
-cublasStatus_t cublasSscal(cublasHandle_t handle, int n, const float* alpha, float* x, int incx) {
-  EMULATOR_CHECK_HANDLE(handle);
-  if (!is_scalar(handle, alpha, sizeof *alpha)) return CUBLAS_STATUS_INVALID_VALUE;
-  cublasStatus_t status = check_vector("cublasSscal", n, {"x", x, incx});
-  if (status != CUBLAS_STATUS_SUCCESS || n <= 0 || incx <= 0) return status;
-  DeviceAccess access;
-  scipy_cblas_sscal(n, *alpha, x, incx);
-  return status;
-}
+#define EMULATOR_DEFINE(T, letter)                                                        \
+  cublasStatus_t cublas##letter##swap(cublasHandle_t handle, int n, T* x, int incx, T* y, \
+                                      int incy) {                                         \
+    EMULATOR_HOST_CALL();                                                                 \
+    return emulator::swap("cublas" #letter "swap", handle, n, x, incx, y, incy);          \
+  }
+EMULATOR_BOTH(EMULATOR_DEFINE)
+#undef EMULATOR_DEFINE
 
-cublasStatus_t cublasSdot(cublasHandle_t handle, int n, const float* x, int incx, const float* y,
-                          int incy, float* result) {
-  EMULATOR_CHECK_HANDLE(handle);
-  cublasStatus_t status = check_vector("cublasSdot", n, {"y", y, incy});
-  if (status != CUBLAS_STATUS_SUCCESS) return status;
-  return emulator::reduce(handle, "cublasSdot", n, {"x", x, incx}, result,
-                          [=] { return scipy_cblas_sdot(n, x, incx, y, incy); });
-}
+#define EMULATOR_DEFINE(T, letter)                                                       \
+  cublasStatus_t cublas##letter##dot(cublasHandle_t handle, int n, const T* x, int incx, \
+                                     const T* y, int incy, T* result) {                  \
+    EMULATOR_HOST_CALL();                                                                \
+    return emulator::dot("cublas" #letter "dot", handle, n, x, incx, y, incy, result);   \
+  }
+EMULATOR_BOTH(EMULATOR_DEFINE)
+#undef EMULATOR_DEFINE
 
-cublasStatus_t cublasSnrm2(cublasHandle_t handle, int n, const float* x, int incx, float* result) {
-  return emulator::reduce(handle, "cublasSnrm2", n, {"x", x, incx}, result,
-                          [=] { return scipy_cblas_snrm2(n, x, incx); });
-}
+#define EMULATOR_DEFINE(T, letter)                                                        \
+  cublasStatus_t cublas##letter##nrm2(cublasHandle_t handle, int n, const T* x, int incx, \
+                                      T* result) {                                        \
+    EMULATOR_HOST_CALL();                                                                 \
+    return emulator::nrm2("cublas" #letter "nrm2", handle, n, x, incx, result);           \
+  }
+EMULATOR_BOTH(EMULATOR_DEFINE)
+#undef EMULATOR_DEFINE
 
-cublasStatus_t cublasSasum(cublasHandle_t handle, int n, const float* x, int incx, float* result) {
-  return emulator::reduce(handle, "cublasSasum", n, {"x", x, incx}, result,
-                          [=] { return scipy_cblas_sasum(n, x, incx); });
-}
+#define EMULATOR_DEFINE(T, letter)                                                        \
+  cublasStatus_t cublas##letter##asum(cublasHandle_t handle, int n, const T* x, int incx, \
+                                      T* result) {                                        \
+    EMULATOR_HOST_CALL();                                                                 \
+    return emulator::asum("cublas" #letter "asum", handle, n, x, incx, result);           \
+  }
+EMULATOR_BOTH(EMULATOR_DEFINE)
+#undef EMULATOR_DEFINE
+
+#define EMULATOR_DEFINE(T, letter)                                                                 \
+  cublasStatus_t cublas##letter##rot(cublasHandle_t handle, int n, T* x, int incx, T* y, int incy, \
+                                     const T* c, const T* s) {                                     \
+    EMULATOR_HOST_CALL();                                                                          \
+    return emulator::rot("cublas" #letter "rot", handle, n, x, incx, y, incy, c, s);               \
+  }
+EMULATOR_BOTH(EMULATOR_DEFINE)
+#undef EMULATOR_DEFINE
+
+#define EMULATOR_DEFINE(T, letter)                                                     \
+  cublasStatus_t cublas##letter##rotg(cublasHandle_t handle, T* a, T* b, T* c, T* s) { \
+    EMULATOR_HOST_CALL();                                                              \
+    return emulator::rotg("cublas" #letter "rotg", handle, a, b, c, s);                \
+  }
+EMULATOR_BOTH(EMULATOR_DEFINE)
+#undef EMULATOR_DEFINE
+
+#define EMULATOR_DEFINE(T, letter)                                                        \
+  cublasStatus_t cublas##letter##rotm(cublasHandle_t handle, int n, T* x, int incx, T* y, \
+                                      int incy, const T* param) {                         \
+    EMULATOR_HOST_CALL();                                                                 \
+    return emulator::rotm("cublas" #letter "rotm", handle, n, x, incx, y, incy, param);   \
+  }
+EMULATOR_BOTH(EMULATOR_DEFINE)
+#undef EMULATOR_DEFINE
+
+#define EMULATOR_DEFINE(T, letter)                                                              \
+  cublasStatus_t cublas##letter##rotmg(cublasHandle_t handle, T* d1, T* d2, T* x1, const T* y1, \
+                                       T* param) {                                              \
+    EMULATOR_HOST_CALL();                                                                       \
+    return emulator::rotmg("cublas" #letter "rotmg", handle, d1, d2, x1, y1, param);            \
+  }
+EMULATOR_BOTH(EMULATOR_DEFINE)
+#undef EMULATOR_DEFINE
 
 cublasStatus_t cublasIsamax(cublasHandle_t handle, int n, const float* x, int incx, int* result) {
-  return emulator::reduce(handle, "cublasIsamax", n, {"x", x, incx}, result,
-                          [=] { return static_cast<int>(scipy_cblas_isamax(n, x, incx)) + 1; });
+  EMULATOR_HOST_CALL();
+  return emulator::index_of("cublasIsamax", handle, n, x, incx, result,
+                            [](float a, float b) { return a > b; });
 }
 
-cublasStatus_t cublasSger(cublasHandle_t handle, int m, int n, const float* alpha, const float* x,
-                          int incx, const float* y, int incy, float* A, int lda) {
-  EMULATOR_CHECK_HANDLE(handle);
-  if (m < 0 || n < 0 || lda < std::max(1, m) || incx == 0 || incy == 0 ||
-      !is_scalar(handle, alpha, sizeof *alpha))
-    return CUBLAS_STATUS_INVALID_VALUE;
-  EMULATOR_CHECK_OPERAND("cublasSger", "A", A, emulator::matrix_span(m, n, lda, sizeof *A));
-  cublasStatus_t status = check_vector("cublasSger", m, {"x", x, incx});
-  if (status == CUBLAS_STATUS_SUCCESS) status = check_vector("cublasSger", n, {"y", y, incy});
-  if (status != CUBLAS_STATUS_SUCCESS) return status;
-  DeviceAccess access;
-  scipy_cblas_sger(CblasColMajor, m, n, *alpha, x, incx, y, incy, A, lda);
-  return status;
+cublasStatus_t cublasIsamin(cublasHandle_t handle, int n, const float* x, int incx, int* result) {
+  EMULATOR_HOST_CALL();
+  return emulator::index_of("cublasIsamin", handle, n, x, incx, result,
+                            [](float a, float b) { return a < b; });
 }
 
-cublasStatus_t cublasScopy(cublasHandle_t handle, int n, const float* x, int incx, float* y,
-                           int incy) {
-  EMULATOR_CHECK_HANDLE(handle);
-  cublasStatus_t status = check_vector("cublasScopy", n, {"x", x, incx});
-  if (status == CUBLAS_STATUS_SUCCESS) status = check_vector("cublasScopy", n, {"y", y, incy});
-  if (status != CUBLAS_STATUS_SUCCESS || n <= 0) return status;
-  DeviceAccess access;
-  scipy_cblas_scopy(n, x, incx, y, incy);
-  return status;
+cublasStatus_t cublasIdamax(cublasHandle_t handle, int n, const double* x, int incx, int* result) {
+  EMULATOR_HOST_CALL();
+  return emulator::index_of("cublasIdamax", handle, n, x, incx, result,
+                            [](double a, double b) { return a > b; });
 }
 
-cublasStatus_t cublasSswap(cublasHandle_t handle, int n, float* x, int incx, float* y, int incy) {
-  EMULATOR_CHECK_HANDLE(handle);
-  cublasStatus_t status = check_vector("cublasSswap", n, {"x", x, incx});
-  if (status == CUBLAS_STATUS_SUCCESS) status = check_vector("cublasSswap", n, {"y", y, incy});
-  if (status != CUBLAS_STATUS_SUCCESS || n <= 0) return status;
-  DeviceAccess access;
-  scipy_cblas_sswap(n, x, incx, y, incy);
-  return status;
+cublasStatus_t cublasIdamin(cublasHandle_t handle, int n, const double* x, int incx, int* result) {
+  EMULATOR_HOST_CALL();
+  return emulator::index_of("cublasIdamin", handle, n, x, incx, result,
+                            [](double a, double b) { return a < b; });
 }

@@ -11,6 +11,7 @@ namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
 std::atomic<cudaError_t> sticky(cudaSuccess);
+std::atomic<bool> called(false);
 
 struct ErrorText {
   cudaError_t error;
@@ -18,47 +19,9 @@ struct ErrorText {
 };
 
 const ErrorText kErrors[] = {
-    {cudaSuccess, "cudaSuccess", "no error"},
-    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
-    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
-    {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
-    {cudaErrorCudartUnloading, "cudaErrorCudartUnloading", "driver shutting down"},
-    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
-     "invalid configuration argument"},
-    {cudaErrorInvalidPitchValue, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
-    {cudaErrorInvalidSymbol, "cudaErrorInvalidSymbol", "invalid device symbol"},
-    {cudaErrorInvalidDevicePointer, "cudaErrorInvalidDevicePointer", "invalid device pointer"},
-    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection",
-     "invalid copy direction for memcpy"},
-    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
-     "CUDA driver version is insufficient for CUDA runtime version"},
-    {cudaErrorMissingConfiguration, "cudaErrorMissingConfiguration",
-     "__global__ function call is not configured"},
-    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
-    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {cudaErrorUnsupportedLimit, "cudaErrorUnsupportedLimit",
-     "limit is not supported on this architecture"},
-    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
-    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
-     "an illegal memory access was encountered"},
-    {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources",
-     "too many resources requested for launch"},
-    {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
-    {cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled",
-     "peer access is already enabled"},
-    {cudaErrorPeerAccessNotEnabled, "cudaErrorPeerAccessNotEnabled",
-     "peer access has not been enabled"},
-    {cudaErrorAssert, "cudaErrorAssert", "device-side assert triggered"},
-    {cudaErrorHardwareStackError, "cudaErrorHardwareStackError", "hardware stack error"},
-    {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress", "misaligned address"},
-    {cudaErrorInvalidAddressSpace, "cudaErrorInvalidAddressSpace",
-     "operation not supported on global/shared address space"},
-    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
-    {cudaErrorNotPermitted, "cudaErrorNotPermitted", "operation not permitted"},
-    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
-    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
+#define EMULATOR_ERROR(name, number, text) {name, #name, text},
+    EMULATOR_ERRORS(EMULATOR_ERROR)
+#undef EMULATOR_ERROR
 };
 
 const ErrorText* find(cudaError_t error) {
@@ -70,11 +33,28 @@ const ErrorText* find(cudaError_t error) {
 }  // namespace
 
 cudaError_t report(cudaError_t error) {
-  if (error != cudaSuccess) last_error = error;
+  if (error == cudaSuccess) return error;
+  last_error = error;
+  // A GPU of another kind would have done these.
+  if (error != cudaErrorNotSupported && error != cudaErrorUnsupportedLimit &&
+      error != cudaErrorNotReady)
+    EMULATOR_CHECK(call_failed(cudaGetErrorString(error)));
   return error;
 }
 
-cudaError_t sticky_error() { return sticky.load(std::memory_order_acquire); }
+cudaError_t replace_last_error(cudaError_t error) {
+  cudaError_t before = last_error;
+  last_error = error;
+  return before;
+}
+
+bool runtime_was_called() { return called.load(std::memory_order_relaxed); }
+
+// What every function of the runtime asks first.
+cudaError_t sticky_error() {
+  if (!runtime_was_called()) called = true;
+  return sticky.load(std::memory_order_acquire);
+}
 
 bool set_sticky_error(cudaError_t error) {
   cudaError_t none = cudaSuccess;

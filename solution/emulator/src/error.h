@@ -14,8 +14,13 @@
 
 namespace emulator {
 
+/*! \brief Whether a function of the runtime, or a launch, has been called yet. */
+bool runtime_was_called();
 /*! \brief Keeps an error for cudaGetLastError, and returns it. */
 cudaError_t report(cudaError_t error);
+
+/*! \brief Sets what cudaGetLastError would return; what it would have returned before. */
+cudaError_t replace_last_error(cudaError_t error);
 
 /*! \brief The sticky error, or cudaSuccess. */
 cudaError_t sticky_error();

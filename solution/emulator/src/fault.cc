@@ -10,6 +10,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -20,6 +21,7 @@
 #include "arena.h"
 #include "block.h"
 #include "checked.h"
+#include "instruction.h"
 
 namespace emulator {
 namespace {
@@ -59,7 +61,23 @@ std::string describe(uintptr_t address) {
               "emulated GPU: " + block->where() + ": accessed address " + describe(address));
 }
 
+// What an address should be a multiple of, for the widest accesses of the CPU that want it.
+unsigned missing_alignment(uintptr_t address) {
+  for (unsigned alignment : {16u, 32u, 64u})
+    if (address % alignment != 0) return alignment;
+  return 0;
+}
+
+[[noreturn]] void fail_misaligned(Block* block, uintptr_t address, unsigned alignment) {
+  EMULATOR_CHECK(misaligned(address, alignment));
+  std::string what = "accessed address " + describe(address) + ", which is no multiple of " +
+                     std::to_string(alignment);
+  block->leave_loops(what);
+  block->fail(cudaErrorMisalignedAddress, "emulated GPU: " + block->where() + ": " + what);
+}
+
 void tell_host(uintptr_t address) {
+  EMULATOR_CHECK(host_faulted(address));
   std::string message = "emulated GPU: host code touched device memory at " + describe(address) +
                         "\nhint: copy it to the host with cudaMemcpy first\n";
   ssize_t written = write(STDERR_FILENO, message.data(), message.size());
@@ -69,10 +87,13 @@ void tell_host(uintptr_t address) {
 // Lets the handler before ours, or the system, have the signal: it comes again on return.
 void chain(int signal) { sigaction(signal, &previous[signal == SIGSEGV ? 0 : 1], nullptr); }
 
-void handle(int signal, siginfo_t* info, void*) {
+void handle(int signal, siginfo_t* info, void* context) {
   uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
   if (Block* block = Block::running()) {
-    EMULATOR_CHECK(faulted(address, nullptr, describe(address).c_str()));
+    unsigned alignment =
+        find_address(signal, *info, context, &address) ? missing_alignment(address) : 0;
+    if (alignment != 0) fail_misaligned(block, address, alignment);
+    EMULATOR_CHECK(faulted(address));
     fail_kernel(block, address);
   }
   if (in_arena(info->si_addr)) tell_host(address);

@@ -14,6 +14,7 @@
 #include "checked.h"
 #include "cuda_emulator.h"
 #include "device.h"
+#include "emulator/launch_kernel.h"
 #include "error.h"
 #include "fault.h"
 #include "pool.h"
@@ -33,15 +34,16 @@ bool within(const dim3& size, unsigned x, unsigned y, unsigned z) {
   return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= x && size.y <= y && size.z <= z;
 }
 
-// Error 9 for whatever no device could run, as CUDA documents it. (A driver may answer otherwise:
-// CUDA 13.0 on an H200 says error 1 to all of these.)
+// Error 9 for a grid or block that no device could run, as CUDA documents it. (A driver may answer
+// otherwise: CUDA 13.0 on an H200 says error 1 to these.) For too much shared memory the document
+// says 9, too; but drivers say 1, on that H200 as on GPUs of before.
 cudaError_t check(const Config& config) {
   const dim3& block = config.block;
   if (!within(config.grid, kMaxGridX, kMaxGridYZ, kMaxGridYZ) ||
       !within(block, kMaxBlockXY, kMaxBlockXY, kMaxBlockZ) ||
       static_cast<uint64_t>(block.x) * block.y * block.z > kMaxThreads)
     return cudaErrorInvalidConfiguration;
-  if (config.shared > shared_limit) return cudaErrorInvalidConfiguration;
+  if (config.shared > shared_limit) return cudaErrorInvalidValue;
   return is_stream(config.stream) ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
 
@@ -83,9 +85,20 @@ void launch(const LaunchSite& site, const Config& config, const CallData& data) 
     return;
   }
   install_fault_handler();
+  EMULATOR_CHECK(Work work);
   EMULATOR_CHECK(launch_begins(grid));
   EMULATOR_CHECK(kernel_submitted(grid));
   run(&grid);
+}
+
+cudaError_t launch_of_pointer(const LaunchSite& site, const Config& config, const CallData& data) {
+  EMULATOR_HOST_CALL_OF("cudaLaunchKernel");
+  if (sticky_error() != cudaSuccess) return sticky_error();
+  const cudaError_t before = replace_last_error(cudaSuccess);
+  launch(site, config, data);
+  const cudaError_t error = replace_last_error(cudaSuccess);
+  replace_last_error(error != cudaSuccess ? error : before);
+  return error;
 }
 
 cudaError_t set_shared_limit(int size) {
@@ -101,6 +114,7 @@ void emulator_assert_failed(const char* expression, const char* file, int line,
                             const char* function) {
   std::string place = std::string(file) + ":" + std::to_string(line) + ": " + function + ": ";
   std::string claim = std::string("Assertion `") + expression + "` failed.";
+  EMULATOR_CHECK(assertion_failed(claim.c_str(), file, line));
   if (emulator::Block* block = emulator::Block::running()) {
     char thread[128];
     std::snprintf(thread, sizeof thread, "block: [%u,%u,%u], thread: [%u,%u,%u] ", blockIdx.x,
@@ -112,9 +126,17 @@ void emulator_assert_failed(const char* expression, const char* file, int line,
   std::abort();
 }
 
+void emulator_called_directly(const char* kernel) {
+  std::fprintf(
+      stderr, "emulated GPU: kernel %s is called like a function; hint: %s<<<grid, block>>>(...)\n",
+      kernel, kernel);
+  emulator::report(cudaErrorMissingConfiguration);
+}
+
 void __trap() {
   emulator::Block* block = emulator::Block::running();
   if (block == nullptr) std::abort();
+  EMULATOR_CHECK(trapped(__builtin_return_address(0)));
   block->fail(cudaErrorLaunchFailure, "emulated GPU: " + block->where() + ": __trap()");
 }
 

@@ -41,9 +41,12 @@ struct Locals {
   }
 };
 
-Locals& locals() {
+// Null until this CPU thread takes some, so that those that never do are not asked for them.
+__thread Locals* taken EMULATOR_FAST_TLS = nullptr;
+
+Locals* locals() {
   static thread_local Locals mine;
-  return mine;
+  return taken = &mine;
 }
 
 // Allocations that this CPU thread's launch was found to use. Nobody frees them meanwhile.
@@ -70,11 +73,16 @@ void forget_ranges() {
   for (Range& range : known) range = {0, 0};
 }
 
-void release_locals() { locals().piece = locals().used = 0; }
+void release_locals() {
+  if (taken != nullptr) taken->piece = taken->used = 0;
+}
 
 }  // namespace emulator
 
-void* emulator_take_locals(size_t size) { return emulator::locals().take(size); }
+void* emulator_take_locals(size_t size) {
+  emulator::Locals* locals = emulator::taken;
+  return (locals != nullptr ? locals : emulator::locals())->take(size);
+}
 
 bool emulator_is_readable(const void* begin, size_t size) {
   return emulator::is_known_range(reinterpret_cast<uintptr_t>(begin), size);

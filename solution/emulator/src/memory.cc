@@ -25,6 +25,7 @@ struct HostMemory {
   size_t size;
   cudaMemoryType type;
   bool owned;  // whether the runtime frees it
+  unsigned flags;
 };
 std::mutex host_mutex;
 std::map<uintptr_t, HostMemory> host_memory;  // by address
@@ -38,13 +39,13 @@ const HostMemory* find_host_memory(const void* ptr) {
   return address - found->first < found->second.size ? &found->second : nullptr;
 }
 
-cudaError_t allocate_host(void** ptr, size_t size, cudaMemoryType type) {
+cudaError_t allocate_host(void** ptr, size_t size, cudaMemoryType type, unsigned flags) {
   if (ptr == nullptr) return cudaErrorInvalidValue;
   *ptr = nullptr;
   if (size == 0) return cudaSuccess;
   if (posix_memalign(ptr, 4096, size) != 0) return cudaErrorMemoryAllocation;
   std::lock_guard<std::mutex> lock(host_mutex);
-  host_memory[reinterpret_cast<uintptr_t>(*ptr)] = {size, type, true};
+  host_memory[reinterpret_cast<uintptr_t>(*ptr)] = {size, type, true, flags};
   EMULATOR_CHECK(host_memory_made(*ptr, size));
   return cudaSuccess;
 }
@@ -55,6 +56,7 @@ cudaError_t free_host(void* ptr) {
   auto found = host_memory.find(reinterpret_cast<uintptr_t>(ptr));
   if (found == host_memory.end() || !found->second.owned) return cudaErrorInvalidValue;
   host_memory.erase(found);
+  forget_advice(ptr);
   EMULATOR_CHECK(host_memory_dropped(ptr));
   std::free(ptr);
   return cudaSuccess;
@@ -80,9 +82,17 @@ bool is_shared_host_memory(const void* ptr) {
   return find_host_memory(ptr) != nullptr;
 }
 
+bool is_managed_memory(const void* ptr, size_t size) {
+  std::lock_guard<std::mutex> lock(host_mutex);
+  const HostMemory* memory = find_host_memory(ptr);
+  if (memory == nullptr || memory->type != cudaMemoryTypeManaged) return false;
+  const uintptr_t last = reinterpret_cast<uintptr_t>(ptr) + size - 1;
+  return size == 0 || find_host_memory(reinterpret_cast<const void*>(last)) == memory;
+}
+
 void add_symbol(const void* symbol, size_t size) {
   std::lock_guard<std::mutex> lock(host_mutex);
-  host_memory[reinterpret_cast<uintptr_t>(symbol)] = {size, cudaMemoryTypeDevice, false};
+  host_memory[reinterpret_cast<uintptr_t>(symbol)] = {size, cudaMemoryTypeDevice, false, 0};
 }
 
 }  // namespace emulator
@@ -100,6 +110,14 @@ cudaError_t cudaMallocPitch(void** ptr, size_t* pitch, size_t width, size_t heig
   *pitch = (width + emulator::kPitchAlignment - 1) / emulator::kPitchAlignment *
            emulator::kPitchAlignment;
   return report(emulator::allocate(ptr, *pitch * height));
+}
+
+// Depth slices, each of `height` rows.
+cudaError_t cudaMalloc3D(cudaPitchedPtr* box, cudaExtent extent) {
+  EMULATOR_HOST_CALL();
+  if (box == nullptr) return report(cudaErrorInvalidValue);
+  *box = {nullptr, 0, extent.width, extent.height};
+  return cudaMallocPitch(&box->ptr, &box->pitch, extent.width, extent.height * extent.depth);
 }
 
 cudaError_t cudaMallocAsync(void** ptr, size_t size, cudaStream_t stream) {
@@ -121,17 +139,23 @@ cudaError_t cudaFreeAsync(void* ptr, cudaStream_t stream) {
 }
 
 // Plain memory: host code and kernels may use it alike.
-cudaError_t cudaMallocManaged(void** ptr, size_t size, unsigned) {
+cudaError_t cudaMallocManaged(void** ptr, size_t size, unsigned flags) {
   EMULATOR_RETURN_IF_STICKY();
-  if (size == 0) return report(cudaErrorInvalidValue);
-  return report(emulator::allocate_host(ptr, size, cudaMemoryTypeManaged));
+  if (size == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
+    return report(cudaErrorInvalidValue);
+  return report(emulator::allocate_host(ptr, size, cudaMemoryTypeManaged, flags));
 }
 
-cudaError_t cudaMallocHost(void** ptr, size_t size) { return cudaHostAlloc(ptr, size, 0); }
+cudaError_t cudaMallocHost(void** ptr, size_t size) {
+  EMULATOR_HOST_CALL();
+  return cudaHostAlloc(ptr, size, 0);
+}
 
-cudaError_t cudaHostAlloc(void** ptr, size_t size, unsigned) {
+cudaError_t cudaHostAlloc(void** ptr, size_t size, unsigned flags) {
   EMULATOR_RETURN_IF_STICKY();
-  return report(emulator::allocate_host(ptr, size, cudaMemoryTypeHost));
+  if (flags > (cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined))
+    return report(cudaErrorInvalidValue);
+  return report(emulator::allocate_host(ptr, size, cudaMemoryTypeHost, flags));
 }
 
 cudaError_t cudaFreeHost(void* ptr) {
@@ -141,12 +165,14 @@ cudaError_t cudaFreeHost(void* ptr) {
 }
 
 // Memory of the program's own that the device may use from now on.
-cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned) {
+cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned flags) {
   EMULATOR_RETURN_IF_STICKY();
   if (ptr == nullptr || size == 0 || emulator::in_arena(ptr)) return report(cudaErrorInvalidValue);
   std::lock_guard<std::mutex> lock(emulator::host_mutex);
-  if (emulator::find_host_memory(ptr) != nullptr) return report(cudaErrorInvalidValue);
-  emulator::host_memory[reinterpret_cast<uintptr_t>(ptr)] = {size, cudaMemoryTypeHost, false};
+  if (emulator::find_host_memory(ptr) != nullptr)
+    return report(cudaErrorHostMemoryAlreadyRegistered);
+  emulator::host_memory[reinterpret_cast<uintptr_t>(ptr)] = {size, cudaMemoryTypeHost, false,
+                                                             flags};
   EMULATOR_CHECK(host_memory_made(ptr, size));
   return cudaSuccess;
 }
@@ -157,7 +183,7 @@ cudaError_t cudaHostUnregister(void* ptr) {
   auto found = emulator::host_memory.find(reinterpret_cast<uintptr_t>(ptr));
   if (found == emulator::host_memory.end() || found->second.owned ||
       found->second.type != cudaMemoryTypeHost)
-    return report(cudaErrorInvalidValue);
+    return report(cudaErrorHostMemoryNotRegistered);
   emulator::host_memory.erase(found);
   EMULATOR_CHECK(host_memory_dropped(ptr));
   return cudaSuccess;
@@ -168,6 +194,17 @@ cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned flags) 
   if (device == nullptr || flags != 0 || !emulator::is_shared_host_memory(host))
     return report(cudaErrorInvalidValue);
   *device = host;
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostGetFlags(unsigned* flags, void* ptr) {
+  EMULATOR_RETURN_IF_STICKY();
+  std::lock_guard<std::mutex> lock(emulator::host_mutex);
+  const emulator::HostMemory* memory = emulator::find_host_memory(ptr);
+  if (flags == nullptr || memory == nullptr || memory->type != cudaMemoryTypeHost)
+    return report(cudaErrorInvalidValue);
+  // All of it is mapped, whether that was asked for or not, as where addresses are unified.
+  *flags = memory->flags | cudaHostAllocMapped;
   return cudaSuccess;
 }
 
@@ -193,6 +230,8 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *free = *total - emulator::arena_used();
   return cudaSuccess;
 }
+
+cudaError_t cudaThreadExit() { return cudaDeviceReset(); }
 
 cudaError_t cudaDeviceReset() {
   EMULATOR_CHECK(host_waits_for_all());

@@ -4,10 +4,14 @@
  */
 #include "protection.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 #include "arena.h"
@@ -65,8 +69,8 @@ Setup make_setup() {
   setup.key = only_toggle ? -1 : allocate_key();
   if (setup.key > 0)
     setup.kind = Protection::kKeys;
-  else if (wanted)
-    setup.kind = Protection::kToggle;
+  else
+    setup.kind = wanted ? Protection::kToggle : Protection::kSparingly;
   return setup;
 }
 
@@ -77,17 +81,76 @@ const Setup& setup() {
 
 unsigned key_bits() { return 3u << (2 * setup().key); }
 
-// With toggling: how many kernels and copies run.
-std::mutex users_mutex;
-int users = 0;
+typedef std::chrono::steady_clock Clock;
 
-void toggle(int change) {
-  std::lock_guard<std::mutex> lock(users_mutex);
-  bool was_open = users > 0;
-  users += change;
-  if (was_open == (users > 0)) return;
-  int rights = users > 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
+// How much of the program's time opening and closing may take, after so much that is free.
+const int kShare = 100;
+const Clock::duration kFree = std::chrono::milliseconds(10);
+
+// Without keys. How many kernels and copies run, and whether memory is closed for all threads.
+// A kernel that begins counts itself, then looks whether it is closed; who closes says so, then
+// looks whether a kernel is counted: one of them sees the other.
+std::atomic<int> users(0);
+std::atomic<bool> closed(true);
+std::mutex toggle_mutex;
+Clock::time_point first_use;
+Clock::duration spent(0);
+
+// For the system, and for page faults of those that come next.
+struct Spend {
+  const Clock::time_point begin = Clock::now();
+  ~Spend() { spent += 2 * (Clock::now() - begin); }
+};
+
+bool is_toggled() {
+  return protection() == Protection::kToggle || protection() == Protection::kSparingly;
+}
+
+void set_rights(int rights) {
   for_each_range([rights](void* memory, size_t size) { mprotect(memory, size, rights); });
+}
+
+void open_all() {
+  std::lock_guard<std::mutex> lock(toggle_mutex);
+  if (!closed) return;
+  Spend spend;
+  set_rights(PROT_READ | PROT_WRITE);
+  closed = false;
+}
+
+// Those of new memory, unless all was opened meanwhile.
+void set_new_rights(void* memory, size_t size, int rights) {
+  std::lock_guard<std::mutex> lock(toggle_mutex);
+  Spend spend;
+  if (closed) mprotect(memory, size, rights);
+}
+
+// A forked child must not inherit the lock from a thread that it has not. Behind the arena's own,
+// which is taken under this one.
+void first_toggle() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    first_use = Clock::now();
+    auto unlock = [] { toggle_mutex.unlock(); };
+    pthread_atfork([] { toggle_mutex.lock(); }, unlock, unlock);
+  });
+}
+
+bool is_affordable() {
+  if (protection() == Protection::kToggle || spent < kFree) return true;
+  return (spent - kFree) * kShare < Clock::now() - first_use;
+}
+
+void close_all() {
+  if (closed || users > 0) return;
+  std::lock_guard<std::mutex> lock(toggle_mutex);
+  if (closed || !is_affordable()) return;
+  Spend spend;
+  closed = true;
+  if (users > 0)
+    closed = false;  // one began meanwhile
+  else
+    set_rights(PROT_NONE);
 }
 
 }  // namespace
@@ -103,15 +166,37 @@ bool close_device_memory(void* memory, size_t size) {
   return mprotect(memory, size, PROT_NONE) == 0;
 }
 
+void fill_device_memory(void* memory, int value, size_t size) {
+  if (!is_toggled()) {
+    DeviceAccess access;
+    std::memset(memory, value, size);
+    return;
+  }
+  // The rest may stay as it is. Nobody closes anything while there is a user.
+  ++users;
+  first_toggle();
+  if (closed) set_new_rights(memory, size, PROT_READ | PROT_WRITE);
+  std::memset(memory, value, size);
+  --users;
+  if (closed) set_new_rights(memory, size, PROT_NONE);
+}
+
+void host_goes_on() {
+  if (is_toggled()) close_all();
+}
+
 DeviceAccess::DeviceAccess() {
-  if (protection() == Protection::kToggle) toggle(+1);
+  if (is_toggled()) {
+    ++users;
+    if (closed) open_all();
+  }
   if (protection() != Protection::kKeys) return;
   previous_ = read_rights();
   write_rights(previous_ & ~key_bits());
 }
 
 DeviceAccess::~DeviceAccess() {
-  if (protection() == Protection::kToggle) toggle(-1);
+  if (is_toggled()) --users;
   // Only what this object changed: the other keys may have been changed meanwhile.
   if (protection() == Protection::kKeys)
     write_rights((read_rights() & ~key_bits()) | (previous_ & key_bits()));

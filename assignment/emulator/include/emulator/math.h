@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "emulator/bits.h"
 #include "emulator/cmath.h"
@@ -27,9 +28,14 @@
 
 namespace emulator {
 
+// A short and an enumerator become an int, as an argument of CUDA's functions does.
+template <typename T>
+using Promoted =
+    std::enable_if_t<std::is_arithmetic<T>::value ||
+                         (std::is_enum<T>::value && std::is_convertible<T, int>::value),
+                     decltype(+std::declval<T>())>;
 template <typename A, typename B>
-using Common = std::enable_if_t<std::is_arithmetic<A>::value && std::is_arithmetic<B>::value,
-                                std::common_type_t<A, B>>;
+using Common = std::common_type_t<Promoted<A>, Promoted<B>>;
 
 }  // namespace emulator
 

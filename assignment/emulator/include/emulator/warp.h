@@ -27,6 +27,10 @@ EMULATOR_NOMERGE int __syncthreads_and(int predicate);
 /*! \brief As __syncthreads; whether one thread did. */
 EMULATOR_NOMERGE int __syncthreads_or(int predicate);
 
+/*! \brief For the checked build: the thread leaves the kernel, early or by its last brace. */
+EMULATOR_NOMERGE void emulator_kernel_returns();
+EMULATOR_NOMERGE void emulator_kernel_ends();
+
 /*! \brief Waits until every lane of the mask is here or has returned. */
 void emulator_syncwarp(unsigned mask);
 /*! \brief As __syncwarp; bit i of the result says whether lane i passed something but 0. */

@@ -29,13 +29,59 @@ struct Sample {
   uintptr_t address;
   size_t size;
   bool shared;
+  int lane;
 };
+// A function may be called for shared memory and for global memory.
+typedef std::pair<const void*, bool> Where;
 // By place and number of the execution: the accesses of the lanes.
-typedef std::map<std::pair<const void*, int>, std::vector<Sample>> Samples;
+typedef std::map<std::pair<Where, int>, std::vector<Sample>> Samples;
 
 thread_local Samples samples;
 thread_local size_t sample_count = 0;
-thread_local std::map<std::pair<const void*, int>, int> executions;  // by place and thread
+
+// What a compiler here does one element at a time, a GPU does at once: the parts of one vector, of
+// 16 bytes at most, that a thread accesses one soon after the other.
+const uintptr_t kVector = 16;
+const int kRecent = 8;
+
+struct Recent {
+  std::vector<Sample>* lanes = nullptr;
+  size_t index = 0;
+  uintptr_t begin = 0, end = 0;
+  bool write = false;
+  std::vector<const void*> places;  // a loop comes to one again, and is no vector
+
+  bool includes(uintptr_t address, size_t size) const {
+    const bool beside = address == end || address + size == begin;
+    return beside && end - begin + size <= kVector;
+  }
+  bool has(const void* place) const {
+    return std::find(places.begin(), places.end(), place) != places.end();
+  }
+};
+// Not within the thread's own storage: what is next to that of kernels is taken for theirs.
+struct RecentOfLane {
+  Recent all[kRecent];
+  int next = 0;
+};
+thread_local std::vector<RecentOfLane> recent(kWarp);
+
+// Whether an access goes on with a recent one, which is made larger.
+bool is_part(int lane, uintptr_t address, size_t size, bool write, const void* place) {
+  for (Recent& one : recent[lane].all) {
+    if (one.lanes == nullptr || one.write != write || !one.includes(address, size)) continue;
+    if (one.has(place)) continue;
+    one.places.push_back(place);
+    one.begin = std::min(one.begin, address);
+    one.end = std::max(one.end, address + size);
+    Sample& sample = (*one.lanes)[one.index];
+    sample.address = one.begin;
+    sample.size = one.end - one.begin;
+    return true;
+  }
+  return false;
+}
+thread_local std::map<std::pair<Where, int>, int> executions;  // by place and thread
 
 double sectors_per_best(const std::vector<Sample>& lanes) {
   std::set<uintptr_t> sectors, starts;
@@ -84,19 +130,51 @@ struct Sums {
   int times = 0;
   double value = 0, lanes = 0;
   bool shared = false;
+  int several = 0;      // how often there was more than one lane
+  int scattered = 0;    // and they did not stand side by side
+  unsigned active = 0;  // the lanes that ever were here
 };
 
-void say_of(const void* place, const Sums& sums, int lanes_of_warp) {
-  double mean = sums.value / sums.times, lanes = sums.lanes / sums.times;
+unsigned mask_of(const std::vector<Sample>& lanes) {
+  unsigned mask = 0;
+  for (const Sample& lane : lanes) mask |= 1u << lane.lane;
+  return mask;
+}
+
+// Whether the lanes that are there do not stand side by side.
+bool is_scattered(unsigned mask) {
+  const unsigned from_first = mask >> __builtin_ctz(mask);
+  return (from_first & (from_first + 1)) != 0;
+}
+
+// Lanes that have nothing to do, since there are few elements, take no other way. Those that do
+// something else meanwhile, or that lie between the active ones, could be in another warp.
+bool is_divergent(const Sums& sums, const std::map<Where, Sums>& places) {
+  unsigned all = 0;
+  bool others_work = false;
+  for (const auto& entry : places) {
+    all |= entry.second.active;
+    others_work =
+        others_work || (entry.second.times >= kEnough && (entry.second.active & sums.active) == 0);
+  }
+  const double lanes = sums.lanes / sums.times;
+  const double share = lanes / __builtin_popcount(all);
+  return sums.times >= kEnough && lanes < kFewLanes && share < kFewLanes / kWarp &&
+         (others_work || 2 * sums.scattered > sums.several);
+}
+
+void say_of(const void* place, const Sums& sums, bool divergent) {
+  double mean = sums.value / sums.times;
   if (sums.shared && mean >= kManyWays)
     say("advice: bank conflict", place,
         "the lanes of a warp need " + number(mean) + " turns at the banks of shared memory, not 1");
   if (!sums.shared && mean >= kManySectors)
     say("advice: uncoalesced access", place,
         "a warp moves " + number(mean) + " times the sectors of 32 bytes that it needs");
-  if (sums.times >= kEnough && lanes_of_warp == kWarp && lanes < kFewLanes)
+  if (divergent)
     say("advice: divergent warp", place,
-        number(lanes) + " of 32 lanes are active here, on average, while the others wait");
+        number(sums.lanes / sums.times) +
+            " of 32 lanes are active here, on average, while the others wait");
 }
 
 // Whether the launch leaves most of a multiprocessor idle.
@@ -128,29 +206,41 @@ bool is_sampled(const State* s, int thread) {
   return s->block == 0 && thread < kWarp && sample_count < kMostSamples;
 }
 
-void sample(State* s, uintptr_t address, size_t size, const void* place) {
+void sample(State* s, uintptr_t address, size_t size, bool write, const void* place) {
   bool shared = s->shared.has(address);
   if (!shared && !device_region.has(address)) return;
-  int execution = executions[{place, s->thread()}]++;
-  samples[{place, execution}].push_back({address, size, shared});
+  const int lane = s->thread() % kWarp;
+  if (is_part(lane, address, size, write, place)) return;
+  const Where where(place, shared);
+  int execution = executions[{where, s->thread()}]++;
+  std::vector<Sample>& lanes = samples[{where, execution}];
+  lanes.push_back({address, size, shared, lane});
+  Recent& mine = recent[lane].all[recent[lane].next++ % kRecent];
+  mine = {&lanes, lanes.size() - 1, address, address + size, write, {place}};
   ++sample_count;
 }
 
 void advise(State* s) {
   if (s->block != 0) return;
   say_occupancy(*s->grid, s->static_shared + s->grid->config.shared);
-  std::map<const void*, Sums> places;
+  std::map<Where, Sums> places;
   for (const auto& entry : samples) {
     Sums& sums = places[entry.first.first];
     sums.shared = entry.second[0].shared;
     sums.value += sums.shared ? ways(entry.second) : sectors_per_best(entry.second);
     sums.lanes += static_cast<double>(entry.second.size());
+    const unsigned mask = mask_of(entry.second);
+    sums.active |= mask;
+    sums.several += (mask & (mask - 1)) != 0;
+    sums.scattered += is_scattered(mask);
     ++sums.times;
   }
   const dim3& size = s->grid->config.block;
-  int lanes = static_cast<int>(std::min(size.x * size.y * size.z, unsigned(kWarp)));
-  for (const auto& entry : places) say_of(entry.first, entry.second, lanes);
+  const bool whole = size.x * size.y * size.z >= kWarp;
+  for (const auto& entry : places)
+    say_of(entry.first.first, entry.second, whole && is_divergent(entry.second, places));
   samples.clear();
+  recent.assign(kWarp, RecentOfLane());
   executions.clear();
   sample_count = 0;
 }

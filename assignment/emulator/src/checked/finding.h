@@ -20,6 +20,21 @@ struct Site {
   int line = 0;
 };
 
+/*! \brief The calls that a thread is in, outermost first: the kernel's, a function's of it. */
+struct Calls {
+  static const int kMost = 8;
+  int depth = 0;            // of which the first kMost are known
+  const void* from[kMost];  // where each returns to
+
+  void enter(const void* place) {
+    if (depth < kMost) from[depth] = place;
+    ++depth;
+  }
+  void leave() { --depth; }
+  const void* innermost() const { return depth > 0 ? from[known() - 1] : nullptr; }
+  int known() const { return depth < kMost ? depth : kMost; }
+};
+
 /*! \brief A thread of a grid. */
 struct Who {
   bool known = false;
@@ -43,11 +58,13 @@ struct Finding {
   Site launch;
   dim3 grid, block;
   Site at;
+  Calls calls;  // that led there
   Who who;
   size_t size = 0;
   bool write = false;
   bool has_other = false, other_write = false;
   Site other_at;
+  Calls other_calls;
   Who other;
   Memory memory;
   std::string detail;
@@ -55,10 +72,16 @@ struct Finding {
   int64_t order = 0;  // in which findings were first made
 };
 
-/*! \brief Keeps a finding, or counts it with those of the same kind and places. */
+/*!
+ * \brief Writes a finding to the file that EMULATOR_FINDINGS names, at once, since the program may
+ * end in any way; or counts it with those of the same kind and places.
+ */
 void add_finding(const Finding& finding);
-/*! \brief Writes what was found to the file that EMULATOR_FINDINGS names, and forgets it. */
-void write_findings();
+/*! \brief Adds one that may turn out to be none, and takes it back then. */
+void add_doubtful_finding(const Finding& finding);
+void take_back_finding(const Finding& finding);
+/*! \brief Writes by how much counts have grown: those that doubled, or all. */
+void write_counts(bool all);
 /*! \brief Writes one access of the thread that EMULATOR_THREAD names. */
 void write_trace(const Site& at, bool write, size_t size, const Memory& memory, const void* value);
 

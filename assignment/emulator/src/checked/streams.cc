@@ -61,17 +61,28 @@ auto& unordered = *new std::vector<Operation>;
 
 // Memory of the host that the device may use. A Word's halves are a number, shifted by 5, whether
 // the access was atomic, and its bytes.
-auto& host_regions = *new std::map<uintptr_t, Region>;
+struct HostRegion {
+  Region operations;
+  Region accesses;  // of the running launch, as of device memory
+};
+auto& host_regions = *new std::map<uintptr_t, HostRegion>;
 std::mutex regions_mutex;
 std::atomic<uintptr_t> lowest(UINTPTR_MAX), highest(0);
 
-bool find_region(uintptr_t address, Region* region) {
+bool find_region(uintptr_t address, HostRegion* region) {
   if (address < lowest || address >= highest) return false;
   std::lock_guard<std::mutex> lock(regions_mutex);
   auto after = host_regions.upper_bound(address);
   if (after == host_regions.begin()) return false;
   *region = std::prev(after)->second;
-  return region->has(address);
+  return region->operations.has(address);
+}
+
+bool find_region(uintptr_t address, Region* region) {
+  HostRegion found;
+  if (!find_region(address, &found)) return false;
+  *region = found.operations;
+  return true;
 }
 
 void join(Clock* clock, const Clock& other) {
@@ -264,7 +275,7 @@ void host_memory_made(void* ptr, size_t size) {
   std::lock_guard<std::mutex> lock(regions_mutex);
   uintptr_t begin = reinterpret_cast<uintptr_t>(ptr);
   Region region = make_region(begin, size + (begin & 3));
-  host_regions[region.begin] = region;
+  host_regions[region.begin] = {region, make_region(begin, size + (begin & 3))};
   lowest = std::min<uintptr_t>(lowest, region.begin);
   highest = std::max<uintptr_t>(highest, region.begin + region.size);
 }
@@ -273,8 +284,18 @@ void host_memory_dropped(void* ptr) {
   std::lock_guard<std::mutex> lock(regions_mutex);
   auto found = host_regions.find(reinterpret_cast<uintptr_t>(ptr) & ~uintptr_t(3));
   if (found == host_regions.end()) return;
-  drop_region(&found->second);
+  drop_region(&found->second.operations);
+  drop_region(&found->second.accesses);
   host_regions.erase(found);
+}
+
+void forget_host_accesses() {
+  std::lock_guard<std::mutex> lock(regions_mutex);
+  for (auto& entry : host_regions) {
+    const Region before = entry.second.accesses;
+    drop_region(&entry.second.accesses);
+    entry.second.accesses = make_region(before.begin, before.size);
+  }
 }
 
 void stream_created(cudaStream_t stream, bool blocking) {
@@ -389,10 +410,12 @@ void check_early_access(uintptr_t address, size_t size, bool write, const void* 
   });
 }
 
-bool use_host_memory(State*, uintptr_t address, size_t size, Access access, const void* place) {
-  Region region;
-  if (!find_region(address, &region)) return false;
+bool use_host_memory(State* s, uintptr_t address, size_t size, Access access, const void* place) {
+  HostRegion both;
+  if (!find_region(address, &both)) return false;
+  const Region& region = both.operations;
   if (!region.has(address + size - 1)) return true;
+  access_host_words(s, both.accesses, address, size, access, place);
   for_each_word(address, size, [&](uintptr_t at, unsigned bytes) {
     Word* word = region.word(at);
     bool other_write = false;

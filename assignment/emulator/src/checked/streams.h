@@ -24,6 +24,8 @@ extern std::atomic<bool> host_memory_in_use;
 void check_early_access(uintptr_t address, size_t size, bool write, const void* place);
 /*! \brief A kernel touches memory; true if it is the host's, and for the device as well. */
 bool use_host_memory(State* s, uintptr_t address, size_t size, Access access, const void* place);
+/*! \brief Forgets which kernel's threads accessed what memory of the host. */
+void forget_host_accesses();
 /*! \brief A kernel touches bytes of a word that unordered launches or copies may have used. */
 void check_other_streams(State* s, uintptr_t address, size_t size, Access access, const void* place,
                          const Word& word, unsigned bytes);

@@ -11,11 +11,16 @@
 
 #define __CUDA_EMULATOR__ 1
 
+#ifndef EMULATOR_REWRITES  // rewrite.py must see them
 #define __global__
 #define __device__
 #define __host__
 #define __constant__
+#ifdef __ELF__
+#define __managed__ __attribute__((section("emulator_managed")))  // see emulator/managed.h
+#else
 #define __managed__
+#endif
 #define __grid_constant__
 #define __shared__ thread_local  // only where rewrite.py does not understand it
 #define __forceinline__ inline __attribute__((always_inline))
@@ -24,6 +29,7 @@
 // Nothing, since libstdc++ says __attribute__((__noinline__)), where a macro would be expanded.
 #define __noinline__
 #define __align__(n) __attribute__((aligned(n)))
+#endif
 
 // In a library that is loaded late, a thread_local variable costs a function call at each use.
 // The small ones that every kernel reads are put where a single instruction finds them.
@@ -46,6 +52,10 @@ extern __thread EMULATOR_CONST uint3 threadIdx EMULATOR_FAST_TLS;
 extern __thread EMULATOR_CONST uint3 blockIdx EMULATOR_FAST_TLS;
 extern __thread EMULATOR_CONST dim3 blockDim EMULATOR_FAST_TLS;
 extern __thread EMULATOR_CONST dim3 gridDim EMULATOR_FAST_TLS;
+/*! \brief Whether this CPU thread runs a kernel. */
+extern __thread EMULATOR_CONST bool emulator_in_kernel EMULATOR_FAST_TLS;
+/*! \brief Says that a kernel was called like a function, and leaves that error. */
+void emulator_called_directly(const char* kernel);
 }
 
 // A function of which the checked build sees nothing.

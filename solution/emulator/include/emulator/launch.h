@@ -26,6 +26,7 @@
 #include "cuda_runtime_api.h"
 #include "emulator/language.h"
 #include "emulator/loops.h"
+#include "emulator/managed.h"
 #include "emulator/parameters.h"
 #include "emulator/site.h"
 

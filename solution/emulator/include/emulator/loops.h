@@ -19,9 +19,11 @@
 
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <type_traits>
 
 #include "emulator/language.h"
+#include "emulator/proofs.h"
 
 extern "C" {
 /*! \brief Memory for variables of all threads of a block, until the block's end. */
@@ -44,10 +46,28 @@ struct Index {
   dim3 size, grid;
 };
 
-/*! \brief Returned by a function that runs a block; in vain if a type cannot be copied as bytes. */
+/*! \brief Says that variables of a type do not stay where they are. */
+template <typename T>
+struct Moved {};
+
+template <typename T, typename... Types>
+constexpr bool is_one_of = (... || std::is_same<T, Types>::value);
+
+/*! \brief Whether variables of a type may lie in an array, and with Moved be copied to and fro. */
+template <typename T>
+struct is_storable : std::is_trivially_copyable<T> {};
+// No place for an address, to which nothing may lie any more.
+template <typename T>
+struct is_storable<Moved<T>>
+    : std::bool_constant<
+          std::is_trivially_copyable<T>::value &&
+          (is_number<T> || sizeof(T) < sizeof(void*) || alignof(T) < alignof(void*) ||
+           is_one_of<T, float2, float4, double2, double4, int2, int4, uint2, uint4>)> {};
+
+/*! \brief Returned by a function that runs a block; in vain if a type cannot be kept as bytes. */
 template <typename... Types>
 struct Looped {
-  static constexpr bool value = (... && std::is_trivially_copyable<Types>::value);
+  static constexpr bool value = (... && is_storable<Types>::value);
 };
 
 /*! \brief A variable of which each thread of the block has its own. */

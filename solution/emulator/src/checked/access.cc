@@ -10,8 +10,11 @@
 #include "../arena.h"
 #include "../memory.h"
 #include "advice.h"
+#include "fences.h"
+#include "heap.h"
 #include "program.h"
 #include "streams.h"
+#include "unwritten.h"
 
 namespace emulator {
 namespace checked {
@@ -63,15 +66,41 @@ struct Part {
   const void* place;
 };
 
+// Global memory by which threads tell each other something is no race: accesses that are atomic or
+// volatile on both sides, and a flag that is written behind a fence, and read as volatile.
+bool synchronises(State* s, const Part& part, const Record& other, bool other_atomic) {
+  if (part.region.begin == s->shared.begin) return false;
+  const bool me = part.access == Access::kAtomic || s->is_volatile;
+  const bool it = other_atomic || is_volatile_place(other.place());
+  if (!me && !it) return false;
+  const bool me_fenced = part.access == Access::kWrite && is_behind_fence(s->who);
+  return (me || me_fenced) && (it || is_behind_fence(other.who()));
+}
+
+// Two words that a thread wrote as volatile, with no fence in between, and another reads: which of
+// them comes first, nobody knows.
+bool is_second_glimpse(State* s, const Part& part, const Record& last) {
+  const Glimpse before = s->glimpse;
+  s->glimpse = {last.who(), part.address, s->thread()};
+  return before.writer == last.who() && before.address != part.address &&
+         before.reader == s->thread();
+}
+
 void check_last_write(State* s, const Part& part, const Record& last, unsigned bytes) {
   if (last.segment() < launch_first || (last.bytes() & bytes) == 0 || is_ordered(s, last)) return;
   bool atomic = last.flag();
   if (atomic && part.access == Access::kAtomic) return;
+  bool reads = part.access == Access::kRead;
+  if ((reads || atomic || part.access == Access::kAtomic) && synchronises(s, part, last, atomic)) {
+    if (!reads || atomic || !is_second_glimpse(s, part, last)) return;
+  }
   Finding finding =
       race(s, part.region, part.address, part.size, part.access, part.place, last, true);
   if (part.access == Access::kWrite && !atomic) return defer(s, part.address, part.size, finding);
   if (part.access == Access::kRead && atomic) {
-    // A loop around atomicCAS begins with such a read.
+    // A loop around atomicCAS begins with such a read. Where it turns out that there is nothing to
+    // do, no atomic follows; other threads show what the line is for.
+    finding.kind = kind_of("plain read", part.region, s);
     if (!is_other_block(s, last)) s->plain_reads.push_back({part.address, s->thread(), finding});
     return;
   }
@@ -85,6 +114,7 @@ void check_readers(State* s, const Part& part, const Record& reader, unsigned by
   bool earlier = reader.segment() < s->interval_first && !is_other_block(s, reader);
   bool others = reader.flag() && !earlier && reader.who() == s->who;
   if (is_ordered(s, reader) && !several && !others) return;
+  if (is_volatile_place(reader.place()) && synchronises(s, part, reader, false)) return;
   add_finding(
       race(s, part.region, part.address, part.size, part.access, part.place, reader, false));
 }
@@ -161,6 +191,55 @@ void check_value(State* s, const Part& part) {
       part.address);
 }
 
+// The thread has read this word before, and at which place. Not told twice in a row.
+void note_read_before(State* s, const Part& part) {
+  const Record reader(part.region.word(part.address)->read);
+  if (reader.who() != s->who || reader.place() == s->told_read) return;
+  s->told_read = reader.place();
+  const void* place = address_of_place(reader.place());
+  add_finding(finding_here("atomic behind a read", place, part.size, false));
+}
+
+// An atomic follows the thread's plain reads of the address.
+void settle_plain_reads(State* s, const Part& part) {
+  note_read_before(s, part);
+  if (s->plain_reads.empty()) return;
+  auto is_settled = [&](const PlainRead& read) {
+    return read.address == part.address && read.thread == s->thread();
+  };
+  for (PlainRead& read : s->plain_reads) {
+    if (!is_settled(read)) continue;
+    read.finding.kind = "atomic behind a read";
+    read.finding.has_other = false;
+    read.finding.other_at = Site();
+    add_finding(read.finding);
+  }
+  s->plain_reads.erase(std::remove_if(s->plain_reads.begin(), s->plain_reads.end(), is_settled),
+                       s->plain_reads.end());
+}
+
+// Calls use(word, the bytes of it) for the words of an access.
+template <typename Use>
+void for_each_word(const Part& part, Use use) {
+  const uintptr_t end = part.address + part.size;
+  for (uintptr_t start = part.address & ~uintptr_t(3); start < end; start += 4) {
+    unsigned bytes = 15;
+    if (start < part.address) bytes &= 15u << (part.address - start);
+    if (start + 4 > end) bytes &= 15u >> (start + 4 - end);
+    use(part.region.word(start), bytes);
+  }
+}
+
+void check_order(State* s, const Part& part, Word* word, unsigned bytes) {
+  Record last(word->write), reader(word->read);
+  check_last_write(s, part, last, bytes);
+  check_readers(s, part, reader, bytes);
+  if (part.access == Access::kRead)
+    note_read(s, part, word, reader, bytes);
+  else
+    note_write(s, part, word, bytes);
+}
+
 }  // namespace
 
 void access_words(State* s, const Region& region, uintptr_t address, size_t size, Access access,
@@ -168,28 +247,19 @@ void access_words(State* s, const Region& region, uintptr_t address, size_t size
   Part part{region, address, size, access, place};
   if (!check_allocated(s, part)) return;
   check_value(s, part);
-  if (access == Access::kAtomic)
-    s->plain_reads.erase(std::remove_if(s->plain_reads.begin(), s->plain_reads.end(),
-                                        [&](const PlainRead& read) {
-                                          return read.address == address &&
-                                                 read.thread == s->thread();
-                                        }),
-                         s->plain_reads.end());
-  for (uintptr_t start = address & ~uintptr_t(3); start < address + size; start += 4) {
-    unsigned bytes = 15;
-    if (start < address) bytes &= 15u << (address - start);
-    if (start + 4 > address + size) bytes &= 15u >> (start + 4 - address - size);
-    Word* word = region.word(start);
-    Record last(word->write), reader(word->read);
+  if (access == Access::kAtomic) settle_plain_reads(s, part);
+  for_each_word(part, [&](Word* word, unsigned bytes) {
     if (unordered_first < launch_first)
       check_other_streams(s, address, size, access, place, *word, bytes);
-    check_last_write(s, part, last, bytes);
-    check_readers(s, part, reader, bytes);
-    if (access == Access::kRead)
-      note_read(s, part, word, reader, bytes);
-    else
-      note_write(s, part, word, bytes);
-  }
+    check_order(s, part, word, bytes);
+  });
+}
+
+void access_host_words(State* s, const Region& region, uintptr_t address, size_t size,
+                       Access access, const void* place) {
+  Part part{region, address, size, access, place};
+  if (access == Access::kAtomic) settle_plain_reads(s, part);
+  for_each_word(part, [&](Word* word, unsigned bytes) { check_order(s, part, word, bytes); });
 }
 
 void access_elsewhere(State* s, uintptr_t address, size_t size, Access access, const void* place) {
@@ -197,22 +267,28 @@ void access_elsewhere(State* s, uintptr_t address, size_t size, Access access, c
   if (program_region.has(address)) {
     return access_words(s, program_region, address, size, access, place);
   }
+  if (heap_in_use && use_heap(address, size, access, place)) return;
   if (use_host_memory(s, address, size, access, place)) return;
   if (is_own_memory(address) || is_shared_host_memory(reinterpret_cast<void*>(address))) return;
-  if (address < 4096) return;  // the access itself will tell
-  add(finding_here("host pointer in kernel", place, size, access != Access::kRead), address);
+  report_stray(s, address, size, access != Access::kRead, place);
 }
+
+// The last one that host code used, and the instruction that the system may stop it at.
+static thread_local uintptr_t told_of_host = 0;
+
+bool is_told_of_host(uintptr_t address) { return address - told_of_host < 64; }
 
 void access_of_host(uintptr_t address, size_t size, bool write, const void* place) {
   if (host_memory_in_use) check_early_access(address, size, write, place);
+  if (unwritten_in_use && !device_region.has(address)) check_unwritten(address, size, write, place);
   if (!device_region.has(address)) return;
+  told_of_host = address;
   Finding finding;
   finding.kind = "device pointer on host";
   finding.at.address = place;
   finding.size = size;
   finding.write = write;
   add(finding, address);
-  write_findings();  // the process may end here
 }
 
 static void trace(State* s, uintptr_t address, size_t size, bool write, const void* place) {
@@ -227,7 +303,7 @@ static void trace(State* s, uintptr_t address, size_t size, bool write, const vo
 
 void watch_access(State* s, uintptr_t address, size_t size, bool write, const void* place) {
   if (s->traced) trace(s, address, size, write, place);
-  if (s->sampled) sample(s, address, size, place);
+  if (s->sampled) sample(s, address, size, write, place);
 }
 
 // An index past the end of an array: what it led to decides what it is called.
@@ -278,6 +354,7 @@ Finding finding_here(const char* kind, const void* place, size_t size, bool writ
   finding.grid = grid.config.grid;
   finding.block = grid.config.block;
   finding.who = who_now();
+  finding.calls = *state->my_calls;
   return finding;
 }
 

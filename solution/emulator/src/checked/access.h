@@ -16,10 +16,15 @@ enum class Access { kRead, kWrite, kAtomic };
 /*! \brief An access of any size that lies in a region; the parts that need words. */
 void access_words(State* s, const Region& region, uintptr_t address, size_t size, Access access,
                   const void* place);
+/*! \brief The same in memory of the host, which is allocated, and has values. */
+void access_host_words(State* s, const Region& region, uintptr_t address, size_t size,
+                       Access access, const void* place);
 /*! \brief An access that lies in neither device nor shared memory. */
 void access_elsewhere(State* s, uintptr_t address, size_t size, Access access, const void* place);
 /*! \brief An access of host code. */
 void access_of_host(uintptr_t address, size_t size, bool write, const void* place);
+/*! \brief Whether host code was told of an address just now. */
+bool is_told_of_host(uintptr_t address);
 /*! \brief For EMULATOR_THREAD, and for advice. */
 void watch_access(State* s, uintptr_t address, size_t size, bool write, const void* place);
 

@@ -14,6 +14,7 @@
 #include "../shared.h"
 #include "advice.h"
 #include "emulator/shared.h"
+#include "fences.h"
 #include "program.h"
 #include "state.h"
 
@@ -71,16 +72,49 @@ uint3 index_of(int thread, const dim3& size) {
   return {i % size.x, i / size.x % size.y, i / size.x / size.y};
 }
 
-// A thread waits at a barrier, and another of its block is or was last somewhere else.
-void add_barrier_finding(const char* kind, int waiting, int other, const void* other_place) {
-  Finding finding = barrier_finding(kind, state->barriers[waiting]);
+// A thread waits, and another of its block is or was last somewhere else.
+Finding waiting_finding(const char* kind, int waiting, const void* place, int other,
+                        const void* other_place) {
+  Finding finding = finding_here(kind, place, 0, false);
+  finding.calls = state->calls[waiting];
   finding.who.thread = index_of(waiting, blockDim);
   finding.has_other = true;
   finding.other_at.address = other_place;
+  finding.other_calls = state->calls[other];
   finding.other.known = true;
   finding.other.block = blockIdx;
   finding.other.thread = index_of(other, blockDim);
-  add_finding(finding);
+  return finding;
+}
+
+Finding barrier_finding(const char* kind, int waiting, int other, const void* other_place) {
+  return waiting_finding(kind, waiting, state->barriers[waiting], other, other_place);
+}
+
+uint64_t bit_of(const void* place) {
+  return uint64_t(1) << (reinterpret_cast<uintptr_t>(place) * 0x9e3779b97f4a7c15u >> 58);
+}
+
+// Who ended went round a barrier if it came to the kernel's last brace. If it returned before, it
+// did so if it never was at this barrier and its line is behind it, as findings.py can tell.
+void check_ended(State* s, int waiting, const Block& block) {
+  const uint64_t barrier = bit_of(s->barriers[waiting]);
+  const End* last = nullptr;
+  Finding finding;
+  for (int i = 0; i < block.count(); ++i) {
+    const End& end = s->ends[i];
+    if (end.place == nullptr || !block.has_finished(i)) continue;
+    if (!end.at_end && (s->barriers_met[i] & barrier) != 0) continue;
+    if (last != nullptr && last->place == end.place && last->at_end == end.at_end) {
+      ++finding.count;
+      continue;
+    }
+    if (last != nullptr) add_finding(finding);
+    finding = barrier_finding(end.at_end ? "barrier passed by" : "barrier not reached", waiting, i,
+                              end.place);
+    last = &end;
+  }
+  if (last != nullptr) add_finding(finding);
 }
 
 }  // namespace
@@ -113,10 +147,14 @@ void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic
   s->block = static_cast<uint32_t>(number);
   begin_interval(s);
   std::fill(s->met, s->met + kMaxThreads, 0);
-  std::fill(s->ended, s->ended + kMaxThreads, false);
+  begin_fences(s);
+  std::fill(s->ends, s->ends + kMaxThreads, End());
+  std::fill(s->barriers_met, s->barriers_met + kMaxThreads, 0);
+  for (Calls& calls : s->calls) calls.depth = 0;
   std::fill(s->barriers, s->barriers + kMaxThreads, nullptr);
   std::fill(s->last_places, s->last_places + kMaxThreads, nullptr);
   s->last_place = nullptr;
+  s->stray = s->misaligned = 0;
   s->static_shared = 0;
   s->plain_reads.clear();
   s->pending = s->same_value.pending = s->overrun.pending = false;
@@ -137,6 +175,7 @@ void thread_runs(int thread, const void* stack, size_t stack_size) {
   if (s->pending) settle(s, 0);
   s->last_places[s->thread()] = s->last_place;
   s->last_place = s->last_places[thread];
+  s->my_calls = &s->calls[thread];
   s->stack = reinterpret_cast<uintptr_t>(stack);
   s->stack_size = stack_size;
   s->traced = s->follows && is_same(threadIdx, followed().thread);
@@ -149,13 +188,17 @@ void thread_ends(int thread) {
   State* s = state;
   settle_interval(s, thread);
   s->last_places[thread] = s->last_place;
-  s->ended[thread] = true;
+}
+
+void thread_leaves(const void* place, bool at_end) {
+  if (State* s = state) s->ends[s->thread()] = {place, at_end};
 }
 
 void barrier_met(int thread, const void* place) {
   State* s = state;
   settle_interval(s, thread);
   s->barriers[thread] = place;
+  s->barriers_met[thread] |= bit_of(place);
 }
 
 // All that have not ended wait, or have just come: are they at the same barrier?
@@ -166,45 +209,55 @@ void barrier_released(const Block& block) {
     if (s->barriers[i] == nullptr) continue;
     if (first < 0) first = i;
     if (s->barriers[i] == s->barriers[first]) continue;
-    add_barrier_finding("different barriers", first, i, s->barriers[i]);
+    add_finding(barrier_finding("different barriers", first, i, s->barriers[i]));
     break;
   }
-  // Did one that ended pass by this barrier? report.py can tell by the lines.
-  for (int i = 0; first >= 0 && i < block.count(); ++i) {
-    if (!s->ended[i] || s->last_places[i] == nullptr) continue;
-    add_barrier_finding("barrier not reached", first, i, s->last_places[i]);
-  }
+  if (first >= 0) check_ended(s, first, block);
   std::fill(s->barriers, s->barriers + kMaxThreads, nullptr);
+  share_acquired(s);
   begin_interval(s);
   set_thread(s, s->thread());
 }
 
 void deadlocked(const Block& block) {
   State* s = state;
-  bool lanes = false;
-  const void* place = nullptr;
+  int waiting = -1, lane = -1;
   for (int i = 0; i < block.count(); ++i) {
-    if (s->ended[i]) continue;
-    if (s->barriers[i] == nullptr) lanes = true;
-    if (s->barriers[i] != nullptr) place = s->barriers[i];
+    if (block.has_finished(i)) continue;
+    (s->barriers[i] == nullptr ? lane : waiting) = i;
   }
-  Finding finding = barrier_finding(lanes ? "lanes missing" : "barrier not reached",
-                                    place != nullptr ? place : s->last_place);
+  if (lane < 0 && waiting < 0) return;
+  const int who = lane >= 0 ? lane : waiting;
+  Finding finding = barrier_finding(lane >= 0 ? "lanes missing" : "barrier not reached",
+                                    lane >= 0 ? block.warp_place(lane) : s->barriers[waiting]);
+  finding.calls = s->calls[who];
+  finding.who.thread = index_of(who, blockDim);
   finding.detail = "no thread can go on";
   add_finding(finding);
-  write_findings();
 }
 
-void faulted(uintptr_t address, const void* place, const char* text) {
-  State* s = state;
-  if (s == nullptr || device_region.has(address)) return write_findings();
-  Finding finding =
-      finding_here(address < 4096 ? "host pointer in kernel" : "out-of-bounds read global",
-                   s->last_place != nullptr ? s->last_place : place, 0, false);
-  finding.detail = text;
-  if (address < 4096) finding.detail = "the address is null";
+// Lanes that name each other have to be at one and the same call.
+void shuffled(const Thread* first, int number, unsigned lanes) {
+  const int one = __builtin_ctz(lanes);
+  const Calls& calls = state->calls[number + one];
+  for (int lane = one + 1; lane < kWarp; ++lane) {
+    const bool together = first[lane].place == first[one].place &&
+                          state->calls[number + lane].innermost() == calls.innermost();
+    if (!(lanes >> lane & 1) || together) continue;
+    return add_finding(waiting_finding("lanes missing", number + one, first[one].place,
+                                       number + lane, first[lane].place));
+  }
+}
+
+void shuffled_from_absent(int thread, int lane, int threads, const void* place) {
+  Finding finding = finding_here("shuffle from an absent lane", place, 0, false);
+  finding.calls = state->calls[thread];
+  finding.who.thread = index_of(thread, blockDim);
+  const int wanted = thread / kWarp * kWarp + lane;
+  finding.detail = "lane " + std::to_string(lane);
+  finding.detail += wanted < threads ? " has returned"
+                                     : ", in a block of " + std::to_string(threads) + " threads";
   add_finding(finding);
-  write_findings();
 }
 
 }  // namespace checked

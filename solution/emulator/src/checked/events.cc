@@ -2,17 +2,17 @@
  * \file events.cc
  * \brief What the runtime tells: allocations, copies, launches.
  */
-#include <cstdlib>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "../arena.h"
 #include "../checked.h"
 #include "../memory.h"
 #include "emulator/site.h"
+#include "ending.h"
 #include "program.h"
 #include "state.h"
+#include "unwritten.h"
 
 namespace emulator {
 namespace checked {
@@ -25,24 +25,12 @@ struct Allocation {
 };
 
 std::mutex mutex;
-std::map<uintptr_t, Allocation> allocations;  // freed ones too
-std::map<const void*, Site> handles;          // of cuBLAS
+// Freed ones too. Used until the very end.
+auto& allocations = *new std::map<uintptr_t, Allocation>;
 
 thread_local int depth = 0;
 thread_local Site here;
-
-// A launch that was refused, until somebody asks for its error. Used until the very end.
-Finding& unread_launch() {
-  static thread_local Finding* finding = new Finding;
-  return *finding;
-}
-
-Finding finding_of_host(const char* kind) {
-  Finding finding;
-  finding.kind = kind;
-  finding.at = here;
-  return finding;
-}
+thread_local HostNote note;
 
 // The allocation that an address is in, or nearest to. Under the mutex.
 const std::pair<const uintptr_t, Allocation>* nearest(uintptr_t address) {
@@ -80,41 +68,13 @@ Memory device_memory(uintptr_t address) {
   return memory;
 }
 
-void forget_unread() {
-  Finding& unread = unread_launch();
-  if (unread.kind.empty()) return;
-  add_finding(unread);
-  unread = Finding();
-}
-
-// At the end of the process: what is left, in this order after all else.
-struct AtExit {
-  ~AtExit() {
-    forget_unread();
-    for (const auto& entry : allocations) {
-      if (!entry.second.live) continue;
-      Finding finding;
-      finding.kind = "leak";
-      finding.at = entry.second.made;
-      finding.memory.known = true;
-      finding.memory.size = entry.second.size;
-      finding.memory.allocated = entry.second.made;
-      add_finding(finding);
-    }
-    for (const auto& entry : handles) {
-      Finding finding;
-      finding.kind = "cublas handle leaked";
-      finding.at = entry.second;
-      add_finding(finding);
-    }
-    write_findings();
-  }
-} at_exit;
-
 }  // namespace
 
-HostCall::HostCall(const void* place) {
-  if (depth++ == 0 && here.file == nullptr) here.address = place;
+HostCall::HostCall(const void* place, const char* function) {
+  if (depth++ > 0) return;
+  note = HostNote();
+  note.function = function;
+  if (here.file == nullptr) here.address = place;
 }
 
 HostCall::~HostCall() {
@@ -122,6 +82,55 @@ HostCall::~HostCall() {
 }
 
 Site site_of_host() { return here; }
+
+HostNote* note_of_host() { return depth > 0 ? &note : nullptr; }
+
+Finding finding_of_host(const char* kind) {
+  Finding finding;
+  finding.kind = kind;
+  finding.at = here;
+  return finding;
+}
+
+// What is wrong with the call is said by this: its error tells nothing more.
+static void tell_of_host(const Finding& finding) {
+  note.told = true;
+  add_finding(finding);
+}
+
+Memory memory_missed(uintptr_t address) {
+  uintptr_t best = 0;
+  for (size_t i = 0; i < state->grid->pointers_count; ++i) {
+    uintptr_t pointer = reinterpret_cast<uintptr_t>(state->grid->pointers[i]);
+    auto distance = [address](uintptr_t p) { return p < address ? address - p : p - address; };
+    if (!device_region.has(pointer)) continue;
+    if (best == 0 || distance(pointer) < distance(best)) best = pointer;
+  }
+  Memory memory = device_memory(best != 0 ? best : address);
+  uintptr_t start = (best != 0 ? best : address) - static_cast<uintptr_t>(memory.offset);
+  memory.offset = static_cast<int64_t>(address - start);
+  return memory;
+}
+
+bool has_null_parameter() {
+  for (size_t i = 0; i < state->grid->pointers_count; ++i)
+    if (state->grid->pointers[i] == nullptr) return true;
+  return false;
+}
+
+void report_leaks() {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const auto& entry : allocations) {
+    if (!entry.second.live) continue;
+    Finding finding;
+    finding.kind = "leak";
+    finding.at = entry.second.made;
+    finding.memory.known = true;
+    finding.memory.size = entry.second.size;
+    finding.memory.allocated = entry.second.made;
+    add_finding(finding);
+  }
+}
 
 void arena_reserved(uintptr_t begin, size_t size) { make_device_region(begin, size); }
 
@@ -142,7 +151,7 @@ void freed(uintptr_t start) {
 void freed_wrongly(const void* ptr) {
   Finding finding = finding_of_host("double free");
   finding.memory = memory_at(reinterpret_cast<uintptr_t>(ptr));
-  add_finding(finding);
+  tell_of_host(finding);
 }
 
 void copied(void* to, const void* from, size_t size) {
@@ -150,12 +159,13 @@ void copied(void* to, const void* from, size_t size) {
   if (device_region.has(target) && device_region.has(source))
     return copy_value(target, source, size);
   if (device_region.has(target)) return set_value(device_region, target, size);
-  if (!device_region.has(source) || find_value(device_region, source, size) < size) return;
+  if (!device_region.has(source)) return;
+  if (find_value(device_region, source, size) < size) return note_unwritten(target, source, size);
   Finding finding = finding_of_host("uninitialised read global");
   finding.size = size;
   finding.memory = memory_at(source);
   finding.detail = "nothing of what is copied was ever written";
-  add_finding(finding);
+  tell_of_host(finding);
 }
 
 void written(void* ptr, size_t size) {
@@ -174,7 +184,7 @@ bool check_span(const void* ptr, size_t span, bool write) {
   finding.memory = memory_at(address);
   if (finding.memory.freed.address != nullptr && finding.memory.offset >= 0)
     finding.kind = "use after free";
-  add_finding(finding);
+  tell_of_host(finding);
   return false;
 }
 
@@ -182,16 +192,25 @@ bool check_span(const void* ptr, size_t span, bool write) {
 
 void refused_copy(const void* to, size_t to_span, const void* from, size_t from_span,
                   cudaMemcpyKind kind) {
-  if (!check_span(to, to_span, true) || (from != nullptr && !check_span(from, from_span, false)))
+  const bool fill = from == nullptr && from_span == 0;
+  if (to == nullptr || (from == nullptr && !fill)) {
+    note.detail =
+        to == nullptr ? "; the target is a null pointer" : "; the source is a null pointer";
     return;
+  }
+  if (!check_span(to, to_span, true) || (!fill && !check_span(from, from_span, false))) return;
   static const char* const names[] = {"cudaMemcpyHostToHost", "cudaMemcpyHostToDevice",
                                       "cudaMemcpyDeviceToHost", "cudaMemcpyDeviceToDevice"};
   Finding finding = finding_of_host("copy in the wrong direction");
   finding.size = to_span;
   auto side = [](const void* ptr) { return in_arena(ptr) ? "device" : "host"; };
-  finding.detail = std::string("it goes from the ") + side(from) + " to the " + side(to);
-  if (kind >= 0 && kind < 4) finding.detail += std::string(", and says ") + names[kind];
-  add_finding(finding);
+  if (fill) {
+    finding.detail = std::string("it fills memory of the ") + side(to);
+  } else {
+    finding.detail = std::string("it goes from the ") + side(from) + " to the " + side(to);
+    if (kind >= 0 && kind < 4) finding.detail += std::string(", and says ") + names[kind];
+  }
+  tell_of_host(finding);
 }
 
 void used_by_cublas(const char* function, const char* operand, const void* ptr, size_t span,
@@ -205,40 +224,14 @@ void used_by_cublas(const char* function, const char* operand, const void* ptr, 
   finding.size = span;
   finding.memory = memory_at(address);
   finding.detail = std::string("operand ") + operand + " takes " + std::to_string(span) + " bytes";
-  add_finding(finding);
-}
-
-void cublas_handle_created(const void* handle) {
-  std::lock_guard<std::mutex> lock(mutex);
-  handles[handle] = here;
-}
-
-void cublas_handle_destroyed(const void* handle) {
-  std::lock_guard<std::mutex> lock(mutex);
-  handles.erase(handle);
+  tell_of_host(finding);
 }
 
 void launch_begins(const Grid& grid) {
-  forget_unread();
   use_program(grid);
   reset_order();
   unsettle_words();
 }
-
-void launch_refused(const Grid& grid, const char* why) {
-  forget_unread();
-  Finding& unread = unread_launch();
-  unread.kind = grid.config.shared > 48 * 1024 ? "shared memory over 48 KB" : "launch error unread";
-  unread.kernel = grid.site.name;
-  unread.launch.file = unread.at.file = grid.site.file;
-  unread.launch.line = unread.at.line = grid.site.line;
-  unread.grid = grid.config.grid;
-  unread.block = grid.config.block;
-  unread.detail = why;
-  if (unread.kind != "launch error unread") forget_unread();
-}
-
-void error_read() { unread_launch() = Finding(); }
 
 Memory memory_at(uintptr_t address) {
   if (device_region.has(address)) return device_memory(address);
@@ -263,9 +256,3 @@ CallSite::CallSite(const char* file, int line) {
 }
 
 }  // namespace emulator
-
-/*! \brief Writes what was found so far, for a process that will be ended rather than end. */
-extern "C" void emulator_write_findings() {
-  emulator::checked::forget_unread();
-  emulator::checked::write_findings();
-}

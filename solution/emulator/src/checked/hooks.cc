@@ -5,37 +5,65 @@
  * Their names and arguments are those of the compilers' own runtime libraries, which are not
  * linked.
  */
+#include <cstring>
+
 #include "access.h"
+#include "fences.h"
 
 using emulator::checked::Access;
 using emulator::checked::access;
+using emulator::checked::State;
 
 #define PLACE __builtin_return_address(0)
+
+namespace {
+
+// Of memory that several blocks share, in which volatile reads wait for others.
+template <size_t size, bool write>
+void access_volatile(void* p, const void* place) {
+  using namespace emulator::checked;
+  State* s = state;
+  if (s == nullptr || s->owns(reinterpret_cast<uintptr_t>(p)) ||
+      s->shared.has(reinterpret_cast<uintptr_t>(p)))
+    return access<size, write>(p, place);
+  note_volatile_place(place_of(place));
+  s->is_volatile = true;
+  access<size, write>(p, place);
+  s->is_volatile = false;
+  if (!write) note_volatile_read(s);
+}
+
+}  // namespace
 
 extern "C" {
 
 void __tsan_init() {}
-void __tsan_func_entry(void*) {}
-void __tsan_func_exit() {}
-void __tsan_vptr_update(void**, void*) {}
-void __tsan_vptr_read(void**) {}
+void __tsan_func_entry(void* place) {
+  if (State* s = emulator::checked::state) s->my_calls->enter(place);
+}
+void __tsan_func_exit() {
+  if (State* s = emulator::checked::state) s->my_calls->leave();
+}
+// An object with virtual functions gets its table before its members get their values.
+void __tsan_vptr_update(void** p, void*) { access<sizeof(void*), true>(p, PLACE); }
+void __tsan_vptr_read(void** p) { access<sizeof(void*), false>(p, PLACE); }
 
-#define PLAIN(size)                                                                     \
-  void __tsan_read##size(void* p) { access<size, false>(p, PLACE); }                    \
-  void __tsan_write##size(void* p) { access<size, true>(p, PLACE); }                    \
-  void __tsan_unaligned_read##size(void* p) { access<size, false>(p, PLACE); }          \
-  void __tsan_unaligned_write##size(void* p) { access<size, true>(p, PLACE); }          \
-  void __tsan_volatile_read##size(void* p) { access<size, false>(p, PLACE); }           \
-  void __tsan_volatile_write##size(void* p) { access<size, true>(p, PLACE); }           \
-  void __tsan_unaligned_volatile_read##size(void* p) { access<size, false>(p, PLACE); } \
-  void __tsan_unaligned_volatile_write##size(void* p) { access<size, true>(p, PLACE); } \
-  void __tsan_read_write##size(void* p) {                                               \
-    access<size, false>(p, PLACE);                                                      \
-    access<size, true>(p, PLACE);                                                       \
-  }                                                                                     \
-  void __tsan_unaligned_read_write##size(void* p) {                                     \
-    access<size, false>(p, PLACE);                                                      \
-    access<size, true>(p, PLACE);                                                       \
+#define PLAIN(size)                                                                              \
+  void __tsan_read##size(void* p) { access<size, false>(p, PLACE); }                             \
+  void __tsan_write##size(void* p) { access<size, true>(p, PLACE); }                             \
+  void __tsan_unaligned_read##size(void* p) { access<size, false>(p, PLACE); }                   \
+  void __tsan_unaligned_write##size(void* p) { access<size, true>(p, PLACE); }                   \
+  void __tsan_volatile_read##size(void* p) { access_volatile<size, false>(p, PLACE); }           \
+  void __tsan_volatile_write##size(void* p) { access_volatile<size, true>(p, PLACE); }           \
+  void __tsan_unaligned_volatile_read##size(void* p) { access_volatile<size, false>(p, PLACE); } \
+  void __tsan_unaligned_volatile_write##size(void* p) { access_volatile<size, true>(p, PLACE); } \
+  void __tsan_read_write##size(void* p) {                                                        \
+    access<size, false>(p, PLACE);                                                               \
+    access<size, true>(p, PLACE);                                                                \
+  }                                                                                              \
+  void __tsan_unaligned_read_write##size(void* p) {                                              \
+    access<size, false>(p, PLACE);                                                               \
+    access<size, true>(p, PLACE);                                                                \
   }
 
 PLAIN(1)
@@ -61,10 +89,17 @@ void access_range(void* ptr, size_t size, Access kind, const void* place) {
   access_elsewhere(s, address, size, kind, place);
 }
 
-template <typename T>
-void access_atomic(const volatile T* p, const void* place) {
-  access_range(const_cast<T*>(p), sizeof(T), Access::kAtomic, place);
-}
+// An atomic operation, until it is done: what others did before it is known then.
+class AtomicAccess {
+ public:
+  template <typename T>
+  AtomicAccess(const volatile T* p, const void* place) {
+    access_range(const_cast<T*>(p), sizeof(T), Access::kAtomic, place);
+  }
+  ~AtomicAccess() {
+    if (State* s = emulator::checked::state) emulator::checked::note_atomic(s);
+  }
+};
 
 }  // namespace
 
@@ -101,21 +136,21 @@ void* emulator_memset(void* to, int value, size_t size) {
 
 #define ATOMIC_UPDATE(bits, T, name)                            \
   T __tsan_atomic##bits##_##name(volatile T* p, T value, int) { \
-    access_atomic(p, PLACE);                                    \
+    AtomicAccess atomic(p, PLACE);                              \
     return __atomic_##name(p, value, __ATOMIC_SEQ_CST);         \
   }
 
 #define ATOMIC(bits, T)                                                                            \
   T __tsan_atomic##bits##_load(const volatile T* p, int) {                                         \
-    access_atomic(p, PLACE);                                                                       \
+    AtomicAccess atomic(p, PLACE);                                                                 \
     return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                   \
   }                                                                                                \
   void __tsan_atomic##bits##_store(volatile T* p, T value, int) {                                  \
-    access_atomic(p, PLACE);                                                                       \
+    AtomicAccess atomic(p, PLACE);                                                                 \
     __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                  \
   }                                                                                                \
   T __tsan_atomic##bits##_exchange(volatile T* p, T value, int) {                                  \
-    access_atomic(p, PLACE);                                                                       \
+    AtomicAccess atomic(p, PLACE);                                                                 \
     return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);                                        \
   }                                                                                                \
   ATOMIC_UPDATE(bits, T, fetch_add)                                                                \
@@ -126,17 +161,17 @@ void* emulator_memset(void* to, int value, size_t size) {
   ATOMIC_UPDATE(bits, T, fetch_nand)                                                               \
   int __tsan_atomic##bits##_compare_exchange_strong(volatile T* p, T* expected, T value, int,      \
                                                     int) {                                         \
-    access_atomic(p, PLACE);                                                                       \
+    AtomicAccess atomic(p, PLACE);                                                                 \
     return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST,                \
                                        __ATOMIC_SEQ_CST);                                          \
   }                                                                                                \
   int __tsan_atomic##bits##_compare_exchange_weak(volatile T* p, T* expected, T value, int, int) { \
-    access_atomic(p, PLACE);                                                                       \
+    AtomicAccess atomic(p, PLACE);                                                                 \
     return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST,                \
                                        __ATOMIC_SEQ_CST);                                          \
   }                                                                                                \
   T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T value, int, int) {     \
-    access_atomic(p, PLACE);                                                                       \
+    AtomicAccess atomic(p, PLACE);                                                                 \
     __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);   \
     return expected;                                                                               \
   }
@@ -152,6 +187,14 @@ void __tsan_atomic_thread_fence(int) {
 }
 void __tsan_atomic_signal_fence(int) {}
 
+// A line that the compiler names, unless it is one of the emulator's headers: then the place tells
+// who called it.
+static void name_line(emulator::checked::Site* site, const char* file, uint32_t line) {
+  if (std::strstr(file, "/emulator/include/") != nullptr) return;
+  site->file = file;
+  site->line = static_cast<int>(line);
+}
+
 /*! \brief What the compiler knows of an index: where it stands, and of which array. */
 struct BoundsData {
   const char* file;
@@ -164,9 +207,7 @@ void __ubsan_handle_out_of_bounds(BoundsData* data, uintptr_t index) {
   State* s = state;
   if (s == nullptr) return;
   Finding finding = finding_here("row overrun", PLACE, 0, false);
-  finding.at = Site();
-  finding.at.file = data->file;
-  finding.at.line = static_cast<int>(data->line);
+  name_line(&finding.at, data->file, data->line);
   finding.detail = "index " + std::to_string(static_cast<int64_t>(index));
   s->overrun.finding = finding;
   s->pending = s->overrun.pending = true;
@@ -182,12 +223,11 @@ struct AlignmentData {
 void __ubsan_handle_type_mismatch_v1(AlignmentData* data, uintptr_t address) {
   using namespace emulator::checked;
   if (state == nullptr || address < 4096) return;
+  state->misaligned = address;
   bool shared = state->shared.has(address);
   Finding finding = finding_here(shared ? "misaligned access shared" : "misaligned access global",
                                  PLACE, 0, false);
-  finding.at = Site();
-  finding.at.file = data->file;
-  finding.at.line = static_cast<int>(data->line);
+  name_line(&finding.at, data->file, data->line);
   finding.memory = memory_at(address);
   finding.detail = "it must be a multiple of " + std::to_string(1 << data->log_alignment);
   add_finding(finding);

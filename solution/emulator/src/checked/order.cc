@@ -8,9 +8,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
-#include <set>
 
+#include "../checked.h"
+#include "fences.h"
 #include "state.h"
+#include "streams.h"
 
 namespace emulator {
 namespace checked {
@@ -22,6 +24,9 @@ namespace {
 
 std::atomic<uint32_t> last_segment(0);
 
+// Of a segment that begins with its thread's fence.
+const uint32_t kBehindFence = 1u << 31;
+
 // The block of each segment.
 uint32_t* owners() {
   static uint32_t* const all = static_cast<uint32_t*>(
@@ -30,16 +35,28 @@ uint32_t* owners() {
   return all;
 }
 
-std::mutex fence_mutex;
-std::set<uint32_t> fenced;
-std::atomic<bool> any_fence(false);
+}  // namespace
 
-bool has_fenced(uint32_t block) {
-  std::lock_guard<std::mutex> lock(fence_mutex);
-  return fenced.count(block) > 0;
+bool is_owner(uintptr_t address) {
+  return address - reinterpret_cast<uintptr_t>(owners()) < kLastSegment * sizeof(uint32_t);
+}
+
+namespace {
+
+// Recursive: cudaMemcpy2D and its like may be made of copies.
+std::recursive_mutex& turns() {
+  static auto* mutex = new std::recursive_mutex;
+  return *mutex;
 }
 
 }  // namespace
+
+Work::Work() { turns().lock(); }
+
+Work::~Work() {
+  write_counts(false);
+  turns().unlock();
+}
 
 // Past the last one no race is reported any more: is_ordered says so.
 uint32_t next_segment() {
@@ -47,10 +64,10 @@ uint32_t next_segment() {
 }
 
 void reset_order() {
-  fenced.clear();
-  any_fence = false;
+  forget_fences();
   if (last_segment > kLastSegment / 2) {
     forget_accesses();
+    forget_host_accesses();
     last_segment = 0;
   }
   launch_first = last_segment + 1;
@@ -62,33 +79,37 @@ void begin_interval(State* s) {
 }
 
 void set_thread(State* s, int thread) {
-  uint64_t segment = std::max(s->interval_first, s->met[thread]);
+  uint64_t segment = std::max({s->interval_first, s->met[thread], s->fenced[thread]});
   s->who = segment << kThreadBits | static_cast<unsigned>(thread);
 }
 
 bool is_other_block(const State* s, const Record& record) {
-  return owners()[record.segment()] != s->block;
+  return block_of(record.segment()) != s->block;
+}
+
+uint32_t block_of(uint32_t segment) { return owners()[segment] & ~kBehindFence; }
+
+bool is_behind_fence(uint64_t who) { return (owners()[who >> kThreadBits] & kBehindFence) != 0; }
+
+uint32_t segment_now() { return std::min<uint32_t>(last_segment, kLastSegment); }
+
+uint32_t begin_fence_segment(State* s) {
+  const int thread = s->thread();
+  s->fenced[thread] = next_segment();
+  owners()[s->fenced[thread]] = s->block | kBehindFence;
+  set_thread(s, thread);
+  return s->fenced[thread];
 }
 
 bool is_ordered(const State* s, const Record& record) {
   uint32_t segment = record.segment();
   if (segment < launch_first || segment == kLastSegment) return true;
-  // A fence after the write, and one before what is done now (with an atomic in between that
-  // tells when): the way in which a last block finds what all others left. Enough is taken for
-  // granted here that no correct program is accused.
-  if (is_other_block(s, record)) return any_fence && has_fenced(owners()[segment]);
+  if (is_other_block(s, record)) return is_visible(s, record);
   int other = static_cast<int>(record.thread()), mine = s->thread();
   if (other == mine || segment < s->interval_first) return true;
-  return other / kWarp == mine / kWarp && s->met[other] > segment && s->met[mine] > segment;
+  bool met = other / kWarp == mine / kWarp && s->met[other] > segment && s->met[mine] > segment;
+  return met || is_visible(s, record);
 }
-
-void note_fence(State* s) {
-  std::lock_guard<std::mutex> lock(fence_mutex);
-  fenced.insert(s->block);
-  any_fence = true;
-}
-
-bool has_fences() { return any_fence; }
 
 namespace {
 
@@ -102,7 +123,7 @@ uint3 spread(uint64_t number, const dim3& size) {
 Who who_of(const State* s, const Record& record) {
   Who who;
   who.known = true;
-  who.block = spread(owners()[record.segment()], s->grid->config.grid);
+  who.block = spread(block_of(record.segment()), s->grid->config.grid);
   who.thread = spread(record.thread(), s->grid->config.block);
   return who;
 }
@@ -119,7 +140,6 @@ Who who_now() {
 }  // namespace emulator
 
 // For warp.cc and block.cc.
-#include "../checked.h"
 
 namespace emulator {
 namespace checked {
@@ -130,6 +150,7 @@ void warp_met(int first_thread, unsigned lanes) {
   owners()[segment] = s->block;
   for (int lane = 0; lane < kWarp; ++lane)
     if (lanes >> lane & 1) s->met[first_thread + lane] = segment;
+  share_acquired(s, first_thread, lanes);
   set_thread(s, s->thread());
 }
 

@@ -4,7 +4,7 @@
  *
  * Two accesses of the same word are a race if one of them writes and nothing orders them. What
  * orders: two launches; a barrier of the block in between; an operation of the warp in between in
- * which both took part. Across blocks nothing does but fences with atomics, see is_ordered.
+ * which both took part; a fence, and then an atomic or a volatile read, see fences.h.
  */
 #ifndef EMULATOR_CHECKED_STATE_H_
 #define EMULATOR_CHECKED_STATE_H_
@@ -50,8 +50,21 @@ struct SettledReads {
   uint64_t version = 0;
 };
 
+/*! \brief The last volatile read of what no fence has made visible. */
+struct Glimpse {
+  uint64_t writer = 0;  // as in Record
+  uintptr_t address = 0;
+  int reader = -1;
+};
+
 /*! \brief threadIdx and its like lie within so many bytes. */
 const size_t kNear = 1024;
+
+/*! \brief How a thread left the kernel. */
+struct End {
+  const void* place = nullptr;  // null if it has not, or nobody knows where
+  bool at_end = false;          // at the last brace
+};
 
 /*! \brief One CPU thread's. */
 struct State {
@@ -68,11 +81,23 @@ struct State {
   Region shared = {0, 0, nullptr};
   size_t static_shared = 0;  // bytes that the block uses so far
   const void* last_place = nullptr;
+  uintptr_t stray = 0, misaligned = 0;  // addresses that were told, before they stop the kernel
   const Grid* grid = nullptr;
   uint32_t met[kMaxThreads];             // the segment of each thread's last operation of a warp
   const void* last_places[kMaxThreads];  // where each thread was last
   const void* barriers[kMaxThreads];     // the barrier that each waits at, or null
-  bool ended[kMaxThreads];
+  uint64_t barriers_met[kMaxThreads];    // a bit for each place, more or less
+  End ends[kMaxThreads];
+  uint32_t fenced[kMaxThreads];    // the segment that each thread's last fence began, or 0
+  int fences[kMaxThreads];         // how many fences each thread has had
+  uint32_t acquired[kMaxThreads];  // fences of segments up to this are known to each, see fences.h
+  uint32_t acquired_by_all = 0, acquired_most = 0;
+  bool any_fence = false;    // of this block
+  bool is_volatile = false;  // the access under way
+  uint32_t told_read = 0;    // the last place of a read that an atomic followed
+  Glimpse glimpse;
+  Calls calls[kMaxThreads];
+  Calls* my_calls = calls;  // of the running thread
   SameValue same_value;
   Overrun overrun;
   std::vector<PlainRead> plain_reads;
@@ -93,6 +118,8 @@ extern uint32_t launch_first EMULATOR_HIDDEN;
 extern uint32_t unordered_first EMULATOR_HIDDEN;
 
 uint32_t next_segment();
+/*! \brief Whether an address lies in the table of segments. */
+bool is_owner(uintptr_t address);
 /*! \brief Gives the block its next segment, from here on for all of its threads. */
 void begin_interval(State* s);
 void set_thread(State* s, int thread);
@@ -100,9 +127,14 @@ void set_thread(State* s, int thread);
 bool is_ordered(const State* s, const Record& record);
 /*! \brief Whether the access was made by a block of this launch other than this one. */
 bool is_other_block(const State* s, const Record& record);
-void note_fence(State* s);
-/*! \brief Whether any block of this launch used a fence. */
-bool has_fences();
+/*! \brief The block of a segment. */
+uint32_t block_of(uint32_t segment);
+/*! \brief Begins a segment of the running thread alone, by a fence. */
+uint32_t begin_fence_segment(State* s);
+/*! \brief Whether a fence of the thread stands before an access, and no barrier in between. */
+bool is_behind_fence(uint64_t who);
+/*! \brief The last segment that any thread has begun. */
+uint32_t segment_now();
 void reset_order();
 
 /*! \brief Who made an access. */
@@ -123,7 +155,14 @@ Site site_of_host();
 /*! \brief What an address belongs to. */
 Memory memory_at(uintptr_t address);
 
+/*! \brief The buffer that an address far from all buffers may be meant for. */
+Memory memory_missed(uintptr_t address);
+/*! \brief Whether a pointer that the kernel was given is null. */
+bool has_null_parameter();
+
 // The slow parts of an access.
+/*! \brief A kernel uses an address that is neither the device's nor its own. */
+void report_stray(State* s, uintptr_t address, size_t size, bool write, const void* place);
 /*! \brief Decides what waited for the access of an address, or for none (0). */
 void settle(State* s, uintptr_t address, bool write = false);
 /*! \brief Reports what waits for the end of the thread's interval. */

@@ -1,0 +1,5 @@
+/*!
+ * \file cuda_stdint.h
+ * \brief Integers of a fixed size, which stdint.h has.
+ */
+#include "stdint.h"

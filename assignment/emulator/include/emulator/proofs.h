@@ -1,0 +1,68 @@
+/*!
+ * \file proofs.h
+ * \brief What the passes believe of a kernel, said so that the compiler refuses what is not so.
+ *
+ * A second version of a kernel (loops.h) rests on beliefs about names: that a variable keeps its
+ * value, that an expression is made of numbers. What keeps its value is declared `const` there; the
+ * rest is one of the lines below. emucc.py leaves out a second version that does not compile.
+ */
+#ifndef EMULATOR_PROOFS_H_
+#define EMULATOR_PROOFS_H_
+
+#pragma GCC system_header
+
+#include <type_traits>
+
+namespace emulator {
+
+template <typename T>
+struct is_address : std::is_pointer<T> {};
+template <typename T>
+struct is_address<T* __restrict> : std::true_type {};
+
+/*! \brief A number or an address: its operators are the language's own. */
+template <typename T>
+constexpr bool is_number = (std::is_arithmetic_v<T> || is_address<std::remove_const_t<T>>::value) &&
+                           !std::is_volatile_v<T>;
+
+/*! \brief A name's type and its expression's: it is no variable, or one that nothing changes. */
+template <typename Type, typename Expression>
+constexpr bool is_constant = (is_number<Type> || std::is_enum_v<Type>) &&
+                             (!std::is_lvalue_reference_v<Expression> || std::is_const_v<Type>);
+
+/*! \brief What a constant object's member is, which `mutable` would change. */
+template <typename Expression>
+constexpr bool is_member = std::is_const_v<std::remove_reference_t<Expression>> &&
+                           is_number<std::remove_const_t<std::remove_reference_t<Expression>>>;
+
+}  // namespace emulator
+
+// Of a type, of a variable, of a constant of the program, of a parameter's member.
+#define EMULATOR_IS_NUMBER(...) \
+  static_assert(::emulator::is_number<__VA_ARGS__>, "`" #__VA_ARGS__ "` is not a number");
+#define EMULATOR_NUMBER(name) \
+  static_assert(::emulator::is_number<decltype(name)>, "`" #name "` is not a number");
+// Of what a pointer leads to.
+#define EMULATOR_ELEMENT(name)                                                                 \
+  static_assert(                                                                               \
+      ::emulator::is_number<::std::remove_cv_t<::std::remove_reference_t<decltype(name[0])>>>, \
+      "`" #name "[0]` is not a number");
+#define EMULATOR_INTEGER(name)                                                                 \
+  static_assert(::std::is_integral_v<decltype(name)> && ::emulator::is_number<decltype(name)>, \
+                "`" #name "` is not an integer");
+#define EMULATOR_IS_WHOLE(name)                                             \
+  static_assert(::std::is_integral_v<::std::remove_cv_t<decltype(name)>> || \
+                    ::std::is_enum_v<::std::remove_cv_t<decltype(name)>>,   \
+                "`" #name "` is not an integer");
+#define EMULATOR_IS_CONSTANT(name)                                         \
+  static_assert(::emulator::is_constant<decltype(name), decltype((name))>, \
+                "`" #name "` may change");
+#define EMULATOR_IS_MEMBER(name) \
+  static_assert(::emulator::is_member<decltype((name))>, "`" #name "` may change");
+// Copying it is copying its members.
+#define EMULATOR_IS_AGGREGATE(name)                                             \
+  static_assert(::std::is_aggregate_v<::std::remove_const_t<decltype(name)>> && \
+                    ::std::is_trivially_copyable_v<decltype(name)>,             \
+                "copying `" #name "` may do more than copying its members");
+
+#endif  // EMULATOR_PROOFS_H_

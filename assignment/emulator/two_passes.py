@@ -1,0 +1,144 @@
+"""Joins what the host and what the device see of a source that asks for __CUDA_ARCH__.
+
+Functions of the device take the body that they have there; one for both gets both, and asks where
+it runs. Functions that the device alone has are added, and those that it has not are taken away.
+Whatever else differs is refused in words.
+"""
+
+from cuda_tokens import Edit, SourceError, Tokens, apply_edits, blank, quoted, without_prelude
+from functions import find_functions, segments
+
+BOTH = "{ if (emulator_in_kernel) %s else %s }"
+
+
+def merged(host, device, path):
+    """The text of the host with the device's functions in it. Raises SourceError."""
+    ours, theirs = (Tokens(without_prelude(text, path), path) for text in (host, device))
+    if [token.text for token in ours.all] == [token.text for token in theirs.all]:
+        return host
+    mine, other = by_place(ours), by_place(theirs)
+    edits = []
+    for key, function in other.items():
+        if function.end is None:
+            continue
+        if key not in mine:
+            edits.append(added(ours, theirs, function.first, function.end))
+        elif mine[key].end is not None:
+            edits += changed(mine[key], function)
+    edits += [removed(f) for key, f in mine.items() if key not in other and is_of_device(f)]
+    edits += rest(ours, theirs, list(mine.values()), list(other.values()))
+    return apply_edits(ours.source, edits)
+
+
+def by_place(tokens):
+    """The functions of the device, by file, line, name, and a number if all these agree."""
+    found = {}
+    for function in find_functions(tokens):
+        file, line = tokens.place(tokens.all[function.name_index].start)
+        count = 0
+        while (file, line, function.name, count) in found:
+            count += 1
+        found[file, line, function.name, count] = function
+    return found
+
+
+def words_of(function):
+    """The texts of a body's tokens."""
+    return [function.tokens.text(i) for i in range(function.brace, function.end + 1)]
+
+
+def body_of(function, behind):
+    """A body's text, with markers around it: `behind` is the place of what comes after."""
+    tokens = function.tokens
+    start, end = tokens.all[function.brace].start, tokens.all[function.end].end
+    file, line = tokens.place(start)
+    return "\n# %d %s\n%s\n# %d %s\n" % (
+        line, quoted(file), tokens.source[start:end], behind[1], quoted(behind[0]))  # fmt: skip
+
+
+def changed(function, device):
+    """The edits that give a function the body that it has on the device."""
+    if words_of(function) == words_of(device):
+        return []
+    tokens = function.tokens
+    start, end = tokens.all[function.brace].start, tokens.all[function.end].end
+    behind = tokens.place(end)
+    body = body_of(device, behind)
+    if "__host__" in function.words:
+        body = BOTH % (body, body_of(function, behind))
+    return [Edit(start, end, body)]
+
+
+def is_of_device(function):
+    """Whether a function with a body is none of the host's."""
+    return function.end is not None and "__host__" not in function.words
+
+
+def removed(function):
+    """The edit that takes away what the device does not see."""
+    return blank(function.tokens, function.first, function.end)
+
+
+def added(tokens, theirs, first, last):
+    """The edit that adds a declaration, before what stands behind it in its file."""
+    start, end = theirs.all[first].start, theirs.all[last].end
+    file, line = theirs.place(start)
+    for first, _ in segments(tokens):
+        position = tokens.all[first].start
+        there = tokens.place(position)
+        if there[0] == file and there[1] > line:
+            break
+    else:
+        position = len(tokens.source)
+        there = tokens.place(position)
+    text = "\n# %d %s\n%s\n# %d %s\n" % (
+        line, quoted(file), theirs.source[start:end], there[1], quoted(there[0]))  # fmt: skip
+    return Edit(position, position, text)
+
+
+def rest(ours, theirs, mine, other):
+    """The edits for assertions of the device's.
+
+    Raises SourceError if a type, constant or variable is not the same on the device.
+    """
+    known, edits = {text for _, _, text in declarations(ours, mine)}, []
+    for first, last, text in declarations(theirs, other):
+        if text.startswith("static_assert "):
+            edits += [] if text in known else [added(ours, theirs, first, last)]
+        elif text not in known:
+            file, line = theirs.place(theirs.all[first].start)
+            error = SourceError(0, "this differs between host and device (__CUDA_ARCH__); hint: "
+                                "only bodies of functions may, on the emulated GPU")  # fmt: skip
+            error.place = file, line
+            raise error
+    return edits
+
+
+def declarations(tokens, functions):
+    """(first, last, text) of each that is no function, without the bodies of functions."""
+    bodies = {}
+    for function in functions:
+        if function.end is not None:
+            bodies[function.brace] = function.end
+    heads = {function.first for function in functions}
+    for first, last in segments(tokens):
+        if first in heads or is_function(tokens, first, last):
+            continue
+        words, i = [], first
+        while i <= last:
+            words.append(tokens.text(i))
+            i = bodies.get(i, i) + 1
+        yield first, last, " ".join(words)
+
+
+def is_function(tokens, first, last):
+    """Whether a declaration is a function's with a body, of the host."""
+    words = {tokens.text(i) for i in range(first, min(first + 3, last))}
+    if words & {"struct", "class", "union", "enum"}:
+        return False
+    for i in range(first, last):
+        if tokens.text(i) == "=":
+            return False
+        if tokens.text(i) == "{":
+            return True
+    return False

@@ -1,0 +1,39 @@
+"""Runs a check once more: in a fresh copy of a built tree, with the settings of its context."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from grader.checks import Context, Failure
+from grader.remote import ChildError
+from grader.scratch import scratch_folder
+
+
+@contextlib.contextmanager
+def fresh_copy(tree: Path) -> Iterator[Path]:
+    """A fresh copy of a built tree, without its objects."""
+    with scratch_folder() as folder:
+        copy = folder / "tree"
+        shutil.copytree(tree, copy, ignore=shutil.ignore_patterns("obj", "__pycache__"))
+        yield copy
+
+
+def settings_of(context: Context) -> dict[str, Any]:
+    """What makes a context like another, with facts and outputs of its own."""
+    own = {"facts", "outputs"}
+    names = [f.name for f in dataclasses.fields(Context) if f.name not in own]
+    return {name: getattr(context, name) for name in names}
+
+
+def outcome(check: Callable[[Context], None], context: Context) -> Failure | ChildError | None:
+    """Runs a check, and returns what it raised against the submission; None if it passed."""
+    try:
+        check(context)
+    except (Failure, ChildError) as error:
+        return error
+    return None

@@ -1,0 +1,199 @@
+"""Compiles one CUDA source for the emulated GPU: preprocessor, passes, compiler.
+
+What the passes believe of a kernel they have the compiler confirm. Where it does not, the source is
+compiled once more without that kernel's second version, and the kernel's threads run one by one.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+
+from cuda_tokens import MARKER, SourceError, unquoted
+from loops import SECOND
+from refused_headers import tell
+from rewrite import LOOPS, place_of, rewrite
+from two_passes import merged
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+INCLUDE = os.path.join(HERE, "include")
+# What nvcc 13 says of itself, and what has language.h leave CUDA's words as they are.
+DEFINES = (
+    "-D__CUDACC__=1", "-D__NVCC__=1", "-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0",
+    "-D__CUDACC_VER_BUILD__=88", "-D__CUDA_API_VER_MAJOR__=13", "-D__CUDA_API_VER_MINOR__=0",
+    "-DEMULATOR_REWRITES",
+)  # fmt: skip
+ARCHITECTURE = "-D__CUDA_ARCH__=900"
+_ERROR = r"(?:fatal )?error: (.*)"
+_SECOND = re.compile(re.escape(SECOND % (0, "")).replace("0", r"(\d+)").replace(">", r"[^>]*>"))
+
+
+# Options that only matter to the preprocessor, with a value.
+OF_PREPROCESSOR = ("-I", "-D", "-U", "-include", "-isystem", "-iquote", "-idirafter")
+PRELUDE = "cuda_runtime.h"  # what stands before each source, unless something else is precompiled
+
+
+class CompileError(Exception):
+    """A source is not right, or a compiler cannot be had; the message is what to show."""
+
+
+class Source:
+    """A CUDA source and how it is compiled: `cxx` is the compiler, both as lists of words.
+
+    `prelude` is what stands before it, perhaps precompiled: cuda_runtime.h, and more.
+    """
+
+    def __init__(self, path, cxx, flags, mode=LOOPS, prelude=PRELUDE):
+        self.path, self.cxx, self.flags, self.mode = str(path), list(cxx), list(flags), mode
+        self.prelude = str(prelude)
+        self.said = []  # (kernel, how it runs, reason)
+        self.refused = {}  # reasons, by the numbers of functions
+        self.warnings = ""  # what the compilers said of a source that is right
+        self.text = None
+
+    def preprocess(self, *words):
+        """The text after the preprocessor; with the words of a device, as a kernel sees it."""
+        # zig c++ -O2 defines NDEBUG, which nvcc never does; a program may still do so itself.
+        done = run(
+            *self.cxx, *of_emulator(), "-UNDEBUG", *self.flags, *DEFINES, *words,
+            "-include", self.prelude, "-x", "c++", "-E", self.path,
+        )  # fmt: skip
+        if done.returncode:
+            raise CompileError(tell(done.stderr))
+        self.warnings = done.stderr
+        return done.stdout
+
+    def read(self, *dependencies):
+        """Preprocesses the source; `dependencies` are options as -MD."""
+        self.text = self.preprocess(*dependencies)
+        if asks_for_architecture(self.text):
+            device = self.preprocess(ARCHITECTURE)
+            self.text = self.checked(lambda: merged(self.text, device, self.path))
+
+    def checked(self, work):
+        """What some work returns; an error in the source becomes one for the user."""
+        try:
+            return work()
+        except SourceError as error:
+            file, line = place_of(self.text, self.path, error)
+            raise CompileError("%s:%d: error: %s\n" % (file, line, error)) from None
+
+    def rewritten(self):
+        """The source as plain C++."""
+        text, self.said = self.checked(
+            lambda: rewrite(self.text, self.path, self.mode, self.refused)
+        )
+        return text
+
+    def compile(self, output, plain):
+        """Writes the object file, and the plain C++ that it was made of."""
+        while True:
+            write(plain, self.rewritten())
+            done = run(
+                *self.cxx, *of_emulator(), *without_names(self.flags), "-include", self.prelude,
+                "-c", plain, "-o", output,
+            )  # fmt: skip
+            if done.returncode == 0:
+                self.warnings += done.stderr
+                return
+            if not self.refuse(done.stderr):
+                raise CompileError(done.stderr)
+
+    def refuse(self, said):
+        """Notes which second versions the compiler did not take; returns whether there are any."""
+        numbers = {int(number) for number in _SECOND.findall(said)} - set(self.refused)
+        for number in numbers:
+            place = re.escape(SECOND % (number, "")).replace(">", r"[^>]*>[:\d]* ")
+            found = re.search(place + _ERROR, said) or re.search(_ERROR, said)
+            self.refused[number] = "the compiler says: " + found.group(1)
+        return bool(numbers)
+
+
+def run(*words):
+    """Runs a command; returns what it printed and said."""
+    try:
+        return subprocess.run(
+            [str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, encoding="utf-8", errors="surrogateescape",
+        )  # fmt: skip
+    except OSError as error:
+        raise CompileError("%s: %s\n" % (words[0], error.strerror)) from None
+
+
+def of_emulator():
+    """The options by which a compiler finds the emulated GPU's headers."""
+    return ["-isystem", INCLUDE]
+
+
+def without_names(flags):
+    """Options without those that only matter to the preprocessor, but for the emulator's own."""
+    kept, words = [], list(flags)
+    while words:
+        word = words.pop(0)
+        if word in OF_PREPROCESSOR:
+            words[:1] = []
+        elif not word.startswith(OF_PREPROCESSOR) or word.startswith("-DEMULATOR_"):
+            kept.append(word)
+    return kept
+
+
+def precompile(cxx, flags, path, headers=(PRELUDE,)):
+    """Writes a header that includes others, and what the compiler makes of it, beside each other.
+
+    Returns whether the compiler could; if not, it reads the header each time.
+    """
+    write(path, place_mark(path) + "".join("#include <%s>\n" % name for name in headers))
+    new = "%s.gch.%d" % (path, os.getpid())
+    done = run(*cxx, *of_emulator(), *without_names(flags), "-x", "c++-header", path, "-o", new)
+    if done.returncode == 0:
+        os.replace(new, path + ".gch")
+    return done.returncode == 0
+
+
+def place_mark(path):
+    """The first line of a precompiled header: where it was made."""
+    return "// Precompiled as %s\n" % os.path.abspath(path)
+
+
+def usable(prelude, cxx):
+    """A precompiled header, or what it includes where clang would not take it: in a folder that was
+    moved or copied since."""
+    mark = bytes_of(prelude).partition(b"\n")[0].decode("utf-8", "surrogateescape")
+    if mark + "\n" == place_mark(prelude) or "clang" not in run(*cxx, "--version").stdout:
+        return prelude
+    return PRELUDE
+
+
+def asks_for_architecture(text):
+    """Whether the program's own files name __CUDA_ARCH__."""
+    files, open_files = set(), [False]
+    for marker in MARKER.finditer(text):
+        flags, file = marker.group(3).split(), unquoted(marker.group(2))
+        if "1" in flags:
+            open_files.append("3" in flags or open_files[-1])
+        elif "2" in flags and len(open_files) > 1:
+            open_files.pop()
+        if not open_files[-1] and not os.path.abspath(file).startswith(INCLUDE + os.sep):
+            files.add(file)
+    return any(b"__CUDA_ARCH__" in bytes_of(file) for file in files)
+
+
+def bytes_of(path):
+    """What a file holds; nothing for one that is none, as <built-in>."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def write(path, text):
+    """Writes a file, under its name only once it is whole, so that make never sees half of it."""
+    folder = os.path.dirname(path) or "."
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.NamedTemporaryFile(
+        "w", dir=folder, delete=False, encoding="utf-8", errors="surrogateescape", newline=""
+    ) as file:
+        file.write(text)
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, path)

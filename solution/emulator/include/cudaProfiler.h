@@ -1,0 +1,5 @@
+/*!
+ * \file cudaProfiler.h
+ * \brief The driver's marks for a profiler, which cuda.h has.
+ */
+#include "cuda.h"

@@ -1,0 +1,5 @@
+/*!
+ * \file cuda_fp16.hpp
+ * \brief float16, which cuda_fp16.h has.
+ */
+#include "cuda_fp16.h"

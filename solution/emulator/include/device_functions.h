@@ -1,0 +1,5 @@
+/*!
+ * \file device_functions.h
+ * \brief Functions of kernels, which cuda_runtime.h has.
+ */
+#include "cuda_runtime.h"

@@ -1,0 +1,22 @@
+/*!
+ * \file instruction.h
+ * \brief The address that an instruction accesses, where the CPU does not say it.
+ */
+#ifndef EMULATOR_INSTRUCTION_H_
+#define EMULATOR_INSTRUCTION_H_
+
+#include <signal.h>
+
+#include <cstdint>
+
+namespace emulator {
+
+/*!
+ * \brief Whether a signal is about an address that is not aligned, or none at all, so that the
+ * signal has no address with it; and that address, from the instruction.
+ */
+bool find_address(int signal, const siginfo_t& info, const void* context, uintptr_t* address);
+
+}  // namespace emulator
+
+#endif  // EMULATOR_INSTRUCTION_H_
