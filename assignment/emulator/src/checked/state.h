@@ -83,14 +83,15 @@ struct State {
   const void* last_place = nullptr;
   uintptr_t stray = 0, misaligned = 0;  // addresses that were told, before they stop the kernel
   const Grid* grid = nullptr;
-  uint32_t met[kMaxThreads];             // the segment of each thread's last operation of a warp
-  const void* last_places[kMaxThreads];  // where each thread was last
-  const void* barriers[kMaxThreads];     // the barrier that each waits at, or null
-  uint64_t barriers_met[kMaxThreads];    // a bit for each place, more or less
+  uint32_t met[kMaxThreads] = {};  // the segment of each thread's last operation of a warp
+  const void* last_places[kMaxThreads] = {};  // where each thread was last
+  const void* barriers[kMaxThreads] = {};     // the barrier that each waits at, or null
+  uint64_t barriers_met[kMaxThreads] = {};    // a bit for each place, more or less
   End ends[kMaxThreads];
-  uint32_t fenced[kMaxThreads];    // the segment that each thread's last fence began, or 0
-  int fences[kMaxThreads];         // how many fences each thread has had
-  uint32_t acquired[kMaxThreads];  // fences of segments up to this are known to each, see fences.h
+  uint32_t fenced[kMaxThreads] = {};  // the segment that each thread's last fence began, or 0
+  int fences[kMaxThreads] = {};       // how many fences each thread has had
+  uint32_t acquired[kMaxThreads] =
+      {};  // fences of segments up to this are known to each, see fences.h
   uint32_t acquired_by_all = 0, acquired_most = 0;
   bool any_fence = false;    // of this block
   bool is_volatile = false;  // the access under way
