@@ -68,6 +68,17 @@ def test_it_is_known_which_kernels_become_loops(kit, kernel):
     assert kit.explained("loops")[kernel] == HOW[kernel]
 
 
+def test_kernels_without_spaces_and_with_bounds_become_loops(tmp_path):
+    source = tmp_path / "spaces.cu"
+    source.write_text(
+        "__global__ void dense(int*x){x[threadIdx.x]=1;}\n"
+        "__global__ void __launch_bounds__(64)\nbounded(int*x){if(threadIdx.x)return;*x=1;}\n"
+        "template<int n>__launch_bounds__(n,2)__global__ void more(int*x){x[n]=1;}\n"
+        "void run(int*x){dense<<<1,1>>>(x);bounded<<<1,1>>>(x);more<3><<<1,1>>>(x);}\n"
+    )
+    assert explained(source) == {"dense": LOOPS, "bounded": LOOPS, "more": LOOPS}
+
+
 def test_the_kernels_of_the_assignment_become_loops():
     how = explained(emulator_kit.ROOT / "solution/src/gpu_op.cu")
     fibers = {name for name, way in how.items() if way.startswith("fibers")}

@@ -1,7 +1,9 @@
 """A kernel is launched, and never called like a function."""
 
-from cuda_tokens import Edit, SourceError
+from cuda_tokens import SourceError
 from functions import find_functions
+from kernel_facts import check_of
+from launches import replaced
 
 # What stands before a statement that is a call.
 BEFORE_STATEMENTS = (";", "{", "}", ")", "else", "do")
@@ -34,15 +36,16 @@ def called_like_a_function(tokens, functions):
 def refuse_direct_calls(tokens):
     """Raises SourceError for `kernel(...);`; and has kernels say so that a pointer led to.
 
-    The edits put a question at the beginning of each kernel: whether a kernel runs at all.
+    The edits put questions at the beginning of each kernel: whether a kernel runs at all, and
+    whether its bounds allow this one. They take the place of its brace.
     """
     functions = find_functions(tokens)
     i = called_like_a_function(tokens, functions)
     if i is not None:
         said = "kernel `%s` is called like a function; hint: %s<<<grid, block>>>(...)"
         raise SourceError(tokens.all[i].start, said % (tokens.text(i), tokens.text(i)))
-    bodies = [f for f in functions if f.is_kernel and f.brace is not None]
+    question = "{ if (!emulator_in_kernel) return emulator_called_directly(__func__); "
     return [
-        Edit(end, end, " if (!emulator_in_kernel) return emulator_called_directly(__func__);")
-        for end in (tokens.all[f.brace].end for f in bodies)
-    ]
+        replaced(tokens, f.brace, f.brace, question + check_of(f))
+        for f in functions if f.is_kernel and f.brace is not None
+    ]  # fmt: skip

@@ -11,6 +11,7 @@ import bisect
 
 from cuda_tokens import MARKER, Edit, quoted
 from fission import Kernel, Refusal
+from kernel_facts import bounds_place, check_of
 
 LOOPS, CUT, FIBERS = "loops", "loops, cut at barriers", "fibers"
 # The file that a second version seems to stand in, with the number of its function.
@@ -115,7 +116,12 @@ class Loops:
             " ".join(words), function.name, first_parameter, comma, parameters)  # fmt: skip
 
     def pieces(self, function):
-        return [self.tokens.text(i) for i in range(function.first, function.name_index)]
+        """The words before a function's name, but for its bounds."""
+        bounds = bounds_place(function)
+        return [
+            self.tokens.text(i) for i in range(function.first, function.name_index)
+            if i not in bounds
+        ]  # fmt: skip
 
     def device_version(self, function):
         head = self.head(function, "const ::emulator::Index emulator_index")
@@ -124,7 +130,7 @@ class Loops:
 
     def kernel_version(self, function):
         kernel = Kernel(self.program, function, self.code)
-        body = kernel.write()
+        body = check_of(function, " {}") + kernel.write()
         head = self.head(function, "const ::emulator::BlockIndex emulator_block")
         # The last void is what the kernel returns.
         before, void, after = head.partition(function.name + "(")[0].rpartition("void")

@@ -5,6 +5,7 @@ Macros do most of it (include/emulator/language.h). What they cannot do is done 
 - a launch, `kernel<<<grid, block>>>(arguments)`, becomes a call, see emulator/launch.h;
 - a `__shared__` variable becomes a reference into the block's memory, see emulator/shared.h;
   a static one gets a check that it fits into the 48 KB of a block;
+- `__launch_bounds__` become a check, see kernel_facts.py;
 - what the emulated GPU does not have is marked for the compiler to refuse, see refusals.py;
 - kernels get a second version that runs a whole block as loops, see loops.py;
 - for the checked build instead, the names of a kernel's parameters stand behind it, copied
@@ -17,6 +18,7 @@ the original file.
 
 from cuda_tokens import Tokens, apply_edits, quoted, without_prelude
 from direct_calls import refuse_direct_calls
+from kernel_facts import tell_facts
 from launches import rewrite_launches
 from loops import add_loops
 from parameter_names import name_parameters
@@ -28,6 +30,7 @@ from vector_copies import show_copies
 
 PASSES = (
     refuse_direct_calls,
+    tell_facts,
     rewrite_launches,
     rewrite_shared,
     refuse_missing,

@@ -38,6 +38,39 @@ CASE(launches_at_the_limits_are_accepted) {
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
+const int kTile = 16;
+
+template <int most>
+__global__ void __launch_bounds__(most) bounded_template(int* out) { out[threadIdx.x] = 1; }
+__launch_bounds__(kTile * 4, 2) __global__ static void bounded(int* out) {
+  __shared__ float tile[kTile][kTile + 1];
+  __shared__ volatile unsigned char flags[4], more;
+  tile[threadIdx.x % kTile][0] = 1;
+  flags[threadIdx.x % 4] = more = 0;
+  __syncthreads();
+  out[threadIdx.x] = 1;
+}
+
+template <typename Kernel>
+static bool runs(Kernel kernel, int threads) {
+  Device<int> out(std::vector<int>(1024, 0));
+  kernel<<<3, threads>>>(out.data);
+  const cudaError_t error = cudaGetLastError();
+  CHECK(error == cudaSuccess || error == cudaErrorInvalidValue);
+  CHECK(out.get()[threads - 1] == (error == cudaSuccess) && out.get()[0] == out.get()[threads - 1]);
+  return error == cudaSuccess;
+}
+
+CASE(more_threads_than_a_kernels_bounds_are_refused) {
+  CHECK(runs(bounded, 64) && !runs(bounded, 65));
+  CHECK(runs(bounded_template<128>, 128) && !runs(bounded_template<64>, 128));
+  cudaFuncAttributes about_bounded, about_set;
+  CHECK(cudaFuncGetAttributes(&about_bounded, bounded) == cudaSuccess);
+  CHECK(cudaFuncGetAttributes(&about_set, set) == cudaSuccess);
+  CHECK(about_bounded.maxThreadsPerBlock == 64 && about_set.maxThreadsPerBlock == 1024);
+  CHECK(about_bounded.sharedSizeBytes == 16 * 17 * 4 + 5 && about_set.sharedSizeBytes == 0);
+}
+
 CASE(much_dynamic_shared_memory_must_be_asked_for) {
   const int limit = 227 * 1024;
   refused(1, 1, 48 * 1024 + 1, cudaErrorInvalidValue);

@@ -37,6 +37,7 @@ struct Grid {
   size_t pointers_count;
   unsigned shuffle;  // the seed of the order of blocks and threads; 0 is the plain one
   std::atomic<bool> failed;
+  std::atomic<bool> refused;  // by a kernel's bounds
 };
 
 /*! \brief EMULATOR_SHUFFLE, or 0. */
@@ -104,6 +105,8 @@ class Block {
 
   /*! \brief Ends the launch with a sticky error, from a thread; prints the message. */
   [[noreturn]] void fail(cudaError_t error, const std::string& message);
+  /*! \brief Has no more blocks begin, and the launch be refused. */
+  void refuse() { grid_->refused = grid_->failed = true; }
   /*! \brief Leaves a block function at a wrong address, so that its threads are run one by one. */
   void leave_loops(const std::string& fault);
   /*! \brief "kernel k, block (1, 0, 0), thread (2, 0, 0)" */

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "block.h"
 #include "error.h"
@@ -15,6 +17,25 @@
 
 namespace emulator {
 namespace {
+
+struct Facts {
+  int most_threads;
+  size_t shared;
+};
+
+std::mutex mutex;
+
+// Noted before main begins, so it must be there by then.
+std::map<const void*, Facts>& noted() {
+  static auto* all = new std::map<const void*, Facts>;
+  return *all;
+}
+
+Facts facts_of(const void* kernel) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = noted().find(kernel);
+  return found != noted().end() ? found->second : Facts{kMaxThreads, 0};
+}
 
 // 0 where a block cannot run at all.
 int blocks_that_fit(int block_size, size_t shared) {
@@ -26,6 +47,12 @@ int blocks_that_fit(int block_size, size_t shared) {
 }
 
 }  // namespace
+
+bool note_kernel_at(const void* kernel, int bounds, size_t shared) {
+  std::lock_guard<std::mutex> lock(mutex);
+  noted()[kernel] = {bounds > 0 ? std::min(bounds, kMaxThreads) : kMaxThreads, shared};
+  return true;
+}
 
 // Of blocks that give the same number of threads, the largest, as NVIDIA's does.
 cudaError_t max_potential_block_size(int* grid, int* block, size_t (*shared_of)(const void*, int),
@@ -91,7 +118,9 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ke
   if (attributes == nullptr) return report(cudaErrorInvalidValue);
   if (kernel == nullptr) return report(cudaErrorInvalidDeviceFunction);
   std::memset(attributes, 0, sizeof *attributes);
-  attributes->maxThreadsPerBlock = emulator::kMaxThreads;
+  const emulator::Facts facts = emulator::facts_of(kernel);
+  attributes->maxThreadsPerBlock = facts.most_threads;
+  attributes->sharedSizeBytes = facts.shared;
   attributes->numRegs = 32;
   attributes->ptxVersion = attributes->binaryVersion = emulator::kMajor * 10 + emulator::kMinor;
   attributes->maxDynamicSharedSizeBytes = emulator::kSharedMemory;

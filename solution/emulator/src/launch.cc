@@ -78,7 +78,7 @@ void launch(const LaunchSite& site, const Config& config, const CallData& data) 
   const bool loops = use_loops() && shuffle == 0;
   Grid grid{site,      config,         data.function, loops ? data.block_function : nullptr,
             data.call, data.call_size, data.pointers, data.pointers_count,
-            shuffle,   {false}};
+            shuffle,   {false},        {false}};
   cudaError_t error = report(check(config));
   if (error != cudaSuccess) {
     EMULATOR_CHECK(launch_refused(grid, cudaGetErrorString(error)));
@@ -89,7 +89,13 @@ void launch(const LaunchSite& site, const Config& config, const CallData& data) 
   EMULATOR_CHECK(launch_begins(grid));
   EMULATOR_CHECK(kernel_submitted(grid));
   run(&grid);
+  if (grid.refused) {
+    report(cudaErrorInvalidValue);
+    EMULATOR_CHECK(launch_refused(grid, "more threads than the kernel's __launch_bounds__ allow"));
+  }
 }
+
+void refuse_launch() { Block::running()->refuse(); }
 
 cudaError_t launch_of_pointer(const LaunchSite& site, const Config& config, const CallData& data) {
   EMULATOR_HOST_CALL_OF("cudaLaunchKernel");

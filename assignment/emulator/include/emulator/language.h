@@ -11,6 +11,7 @@
 
 #define __CUDA_EMULATOR__ 1
 
+#define __maxnreg__(...)
 #ifndef EMULATOR_REWRITES  // rewrite.py must see them
 #define __global__
 #define __device__
@@ -25,7 +26,6 @@
 #define __shared__ thread_local  // only where rewrite.py does not understand it
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-#define __maxnreg__(...)
 // Nothing, since libstdc++ says __attribute__((__noinline__)), where a macro would be expanded.
 #define __noinline__
 #define __align__(n) __attribute__((aligned(n)))

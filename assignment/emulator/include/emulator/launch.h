@@ -63,6 +63,16 @@ struct CallData {
 /*! \brief Runs all threads of a grid. An error is left for cudaGetLastError. */
 void launch(const LaunchSite& site, const Config& config, const CallData& data);
 
+/*! \brief Has a launch end as refused before any of its threads has done anything. */
+void refuse_launch();
+
+/*! \brief Whether a block has more threads than its kernel's `__launch_bounds__` allow. */
+EMULATOR_UNCHECKED inline bool are_too_many(unsigned bounds) {
+  if (blockDim.x * blockDim.y * blockDim.z <= bounds) return false;
+  refuse_launch();
+  return true;
+}
+
 /*! \brief An argument if it is a pointer, else null. */
 template <typename T>
 const void* pointer_of(const T& value) {

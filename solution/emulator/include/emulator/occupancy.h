@@ -30,6 +30,13 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* shared, void (*ker
 
 namespace emulator {
 
+/*! \brief Notes a kernel's `__launch_bounds__`, or 0, and the bytes of its shared variables. */
+bool note_kernel_at(const void* kernel, int bounds, size_t shared);
+template <typename... Args>
+bool note_kernel(void (*kernel)(Args...), int bounds, size_t shared) {
+  return note_kernel_at(reinterpret_cast<const void*>(kernel), bounds, shared);
+}
+
 /*! \brief Tries all sizes of a block; `shared_of` says how much shared memory one of them takes. */
 cudaError_t max_potential_block_size(int* grid, int* block,
                                      size_t (*shared_of)(const void* data, int block_size),

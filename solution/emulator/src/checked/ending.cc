@@ -76,7 +76,7 @@ struct AtExit {
 }  // namespace
 
 #ifdef __GLIBC__
-void call_exit(int status) {
+[[noreturn]] void call_exit(int status) {
   gave_up = true;
   auto* next = reinterpret_cast<void (*)(int)>(dlsym(RTLD_NEXT, "exit"));
   if (next != nullptr) next(status);
@@ -91,7 +91,7 @@ extern "C" {
 
 #ifdef __GLIBC__
 /*! \brief The program's own call; what the system calls when `main` returns is not this one. */
-void exit(int status) noexcept { emulator::checked::call_exit(status); }
+[[noreturn]] void exit(int status) noexcept { emulator::checked::call_exit(status); }
 #endif
 
 /*! \brief Writes what was found so far, for a process that will be ended rather than end. */

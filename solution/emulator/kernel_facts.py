@@ -1,0 +1,100 @@
+"""What a kernel says of itself: `__launch_bounds__`, and its static shared variables.
+
+A launch of more threads than the bounds allow is refused, see emulator/launch.h. What
+cudaFuncGetAttributes tells is noted behind each kernel that is no template and has no overload; a
+shared variable counts if its type names nothing that the kernel declares.
+"""
+
+from itertools import pairwise
+
+from cuda_tokens import Edit, blank
+from functions import find_functions
+from launches import split_arguments
+from shared_variables import find_declaration, find_declarators, is_file_scope
+from statements import QUALIFIERS, TYPE_WORDS
+
+BOUNDS = "__launch_bounds__"
+# What may stand before a name that is declared, beside words.
+DECLARING = ("*", "&", ",", "{", ">")
+
+
+def bounds_place(function):
+    """The indices of the tokens of a function's bounds."""
+    tokens = function.tokens
+    for i in range(function.first, function.name_index):
+        if tokens.text(i) == BOUNDS and tokens.text(i + 1) == "(":
+            return range(i, tokens.match_forward(i + 1) + 1)
+    return range(0)
+
+
+def bounds_of(function):
+    """The most threads of a block that a kernel's bounds allow, as text; or None."""
+    place = bounds_place(function)
+    if not place:
+        return None
+    first, last = split_arguments(function.tokens, place[1], place[-1])[0]
+    return " ".join(function.tokens.text(i) for i in range(first, last + 1))
+
+
+def check_of(function, result=""):
+    """A statement that leaves a kernel which too many threads run, or nothing."""
+    bounds = bounds_of(function)
+    return "if (::emulator::are_too_many(%s)) return%s; " % (bounds, result) if bounds else ""
+
+
+def declared_in(function):
+    """Words that a kernel may declare, and more."""
+    tokens = function.tokens
+    return {
+        tokens.text(i) for i in range(function.first, function.end)
+        if tokens.all[i].kind == "word"
+        and (tokens.all[i - 1].kind == "word" or tokens.text(i - 1) in DECLARING)
+    } - TYPE_WORDS - QUALIFIERS  # fmt: skip
+
+
+def shared_sizes(function):
+    """The sizes of a kernel's static shared variables, as far as names outside of it tell them."""
+    tokens, sizes, declared = function.tokens, [], declared_in(function)
+    places = range(function.brace, function.end)
+    for place in (i for i in places if tokens.text(i) == "__shared__"):
+        first, last = find_declaration(tokens, place)
+        names = find_declarators(tokens, first, last) if last is not None else []
+        words = [tokens.text(i) for i in range(first, names[0][0])] if names else ["extern"]
+        type_words = [word for word in words if word not in ("__shared__", "static")]
+        if {"extern", "("} & set(type_words) or declared & set(type_words):
+            continue
+        for name, behind in names:
+            extents = [tokens.text(i) for i in range(name + 1, behind)]
+            if not declared & set(extents):
+                sizes.append("sizeof(%s)" % " ".join(type_words + extents))
+    return sizes
+
+
+def note_of(function):
+    """A declaration behind a kernel that notes its address and its facts, or nothing."""
+    words = [function.tokens.text(i) for i in range(function.brace, function.end)]
+    is_plain = "using" not in words and ("auto", "[") not in pairwise(words)
+    bounds, sizes = bounds_of(function), shared_sizes(function) if is_plain else []
+    if not bounds and not sizes:
+        return ""
+    facts = "%s, %s, %s" % (function.name, bounds or 0, " + ".join(sizes) or 0)
+    text = " [[maybe_unused]] static const bool emulator_noted_%d = ::emulator::note_kernel(%s);"
+    return text % (function.name_index, facts)
+
+
+def tell_facts(tokens):
+    """The edits that take bounds away, check them, and note facts for cudaFuncGetAttributes."""
+    functions, edits = find_functions(tokens), []
+    for i, token in enumerate(tokens.all):
+        if token.text == BOUNDS and tokens.text(i + 1) == "(":
+            edits.append(blank(tokens, i, tokens.match_forward(i + 1)))
+    names = [function.name for function in functions]
+    for function in functions:
+        if not function.is_kernel or function.brace is None:
+            continue
+        end = tokens.all[function.end].end
+        is_template = tokens.text(function.first) == "template"
+        is_named = names.count(function.name) == 1 and is_file_scope(tokens, function.first)
+        if is_named and not is_template:
+            edits.append(Edit(end, end, note_of(function)))
+    return [edit for edit in edits if edit.text]
