@@ -51,12 +51,17 @@ def by_macro(g, place, t):
     )
     if key == "PASTE":
         return Node(f"{name}({place[:1]}, {place[1:]});")
-    parts = []
-    for piece in use.replace("{n}", name).replace("{p}", place).replace("{b}", inner).split("{"):
+    given, parts = (f"({place})" if "," in place else place), []
+    for piece in use.replace("{n}", name).replace("{p}", given).replace("{b}", inner).split("{"):
         if piece.startswith("s}"):
-            parts += [e.step(g, t, 1).node, piece[2:]]
+            parts += [*argument(e.step(g, t, 1).node), piece[2:]]
         elif piece.startswith("c}"):
-            parts += [e.condition(g).node, piece[2:]]
+            parts += [*argument(e.condition(g).node), piece[2:]]
         else:
             parts.append(piece)
     return Node(*parts)
+
+
+def argument(node):
+    """What a macro is given: in brackets if it may have a comma of its own."""
+    return ["(", node, ")"] if "," in node.text() else [node]
