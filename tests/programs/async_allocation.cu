@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <vector>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 __global__ void fill(float *x, int n, float value)
 {

@@ -4,7 +4,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 __device__ static float atomicMaxFloat(float *address, float val)
 {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <vector>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 // q, k, v and out are (heads, T, D), scores are (heads, T, T).
 __global__ void attention_query_key(float *scores, const float *q, const float *k, int heads, int T, int D)

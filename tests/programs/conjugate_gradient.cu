@@ -5,7 +5,7 @@
 #include <vector>
 #include <cuda_runtime.h>
 #include <cublas_v2.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 #define BLAS(call) checkResult((call), #call, __FILE__, __LINE__)
 

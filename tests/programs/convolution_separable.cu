@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cmath>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 #define KERNEL_RADIUS 4
 #define KERNEL_LENGTH (2 * KERNEL_RADIUS + 1)

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime.h>
 
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 static int failures = 0;
 

@@ -2,8 +2,8 @@
 #include <assert.h>
 #include <stdio.h>
 #include <vector>
-#include "common/stop_watch.h"
-#include "common/error_check.h"
+#include "headers/stop_watch.h"
+#include "headers/error_check.h"
 
 __global__ void saxpy(int n, float a, float *x, float *y)
 {

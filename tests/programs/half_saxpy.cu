@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 __global__ void hsaxpy(half a, const half *x, half *y, int n)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 #define NUM_BINS 128
 #define SECTION 4

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <atomic>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 const int N_workloads = 4;
 const int N_elements_per_workload = 1000;

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 __global__ void work(const int* in, int* out, int n, int factor) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)

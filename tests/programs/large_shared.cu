@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <vector>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 // Reverses a whole row that fits into shared memory only.
 __global__ void reverseRow(const int *in, int *out, int n)

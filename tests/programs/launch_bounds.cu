@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 constexpr int THREADS = 128;
 constexpr int MIN_BLOCKS = 2;

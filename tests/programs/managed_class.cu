@@ -5,7 +5,7 @@
 #include <new>
 #include <string>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 class Managed {
  public:

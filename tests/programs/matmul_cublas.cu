@@ -6,7 +6,7 @@
 #include <cuda_runtime.h>
 #include <cublas_v2.h>
 
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 #define CUBLAS_CHECK(call) checkResult((call), #call, __FILE__, __LINE__)
 

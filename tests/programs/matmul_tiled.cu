@@ -5,7 +5,7 @@
 
 #include <cuda_runtime.h>
 
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 #define TILE_WIDTH 16
 

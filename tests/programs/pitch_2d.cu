@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 __global__ void addRows(float *devPtr, size_t pitch, int width, int height, float step)
 {

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 // 1: every second thread of the rest works; warps diverge.
 __global__ void reduce0(int *g_idata, int *g_odata, unsigned int n) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <vector>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 #define CU(call) checkResult((call), #call, __FILE__, __LINE__)
 

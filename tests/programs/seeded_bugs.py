@@ -23,7 +23,7 @@ def edited_program(bug, folder):
     shutil.rmtree(copied, ignore_errors=True)
     copied.mkdir(parents=True)
     # Headers are found as beside the original: those of all programs, and the program's own.
-    shutil.copytree(PROGRAMS / "common", copied / "common")
+    shutil.copytree(PROGRAMS / "headers", copied / "headers")
     for path in {bug_file.parent for bug_file in program.sources} - {PROGRAMS}:
         shutil.copytree(path, copied / path.name)
     for source in program.sources:

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 template <int THREADS>
 __global__ void softmax_block(const float* __restrict__ in, float* __restrict__ out, int cols) {

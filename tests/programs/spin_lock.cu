@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 struct Lock {
     int *mutex;

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 struct CSRMatrix {
   int rows, cols;

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <vector>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 #define BDIMX 16
 #define BDIMY 8

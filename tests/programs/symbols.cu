@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 typedef struct { float scale; int shift; int2 limits; } Settings;
 

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 const int KEYS = 10;
 

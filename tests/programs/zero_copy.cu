@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <math.h>
-#include "common/error_check.h"
+#include "headers/error_check.h"
 
 __global__ void sumArraysZeroCopy(float *A, float *B, float *C, const int N)
 {

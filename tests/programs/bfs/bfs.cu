@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <cuda_runtime.h>
 #include "graph.h"
-#include "../common/error_check.h"
+#include "../headers/error_check.h"
 
 #define LOCAL_CAPACITY 64
 

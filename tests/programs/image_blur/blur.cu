@@ -1,7 +1,7 @@
 #include <cuda_runtime.h>
 
 #include "blur.cuh"
-#include "../common/error_check.h"
+#include "../headers/error_check.h"
 
 #define BLOCK 16
 #define MAX_RADIUS 3

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 #include "sharedmem.cuh"
-#include "../common/error_check.h"
+#include "../headers/error_check.h"
 
 template <class T>
 __global__ void bySpecialisation(const T *g_idata, T *g_odata)
