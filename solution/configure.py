@@ -169,15 +169,15 @@ def kernel_flags(cxx):
 
 def flags_of_kernels(cxx, checked=False):
     """All that CUDA sources are compiled with for the emulated GPU, as a list of words."""
+    # nvcc, too, lets a pointer of another type see the same memory.
+    language = ["-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unknown-pragmas"]
     if not checked:
-        return [*kernel_flags(cxx).split(), "-ffp-contract=off", "-fopenmp-simd",
-                "-Wno-unknown-pragmas"]  # fmt: skip
+        return [*kernel_flags(cxx).split(), "-fopenmp-simd", *language]
     # The compiler calls a function at each access. These functions are the emulator's own, in
     # emulator/src/checked, so nothing is linked with -fsanitize.
     return [
         "-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=thread", "-fsanitize=bounds,alignment",
-        "-ffp-contract=off", "-Wno-unknown-pragmas", "-DEMULATOR_CHECKED",
-        *check_flags(cxx).split(),
+        "-DEMULATOR_CHECKED", *language, *check_flags(cxx).split(),
     ]  # fmt: skip
 
 

@@ -45,6 +45,7 @@ ALONE = {
     "groups": set(),
     "host": set(),
     "intrinsics": set(),
+    "launches": set(),
     "loops": set(),
     "numbers": {"round_a_file", "widen_all", "compute_a_file_of_halves",
                 "compute_a_file_of_bfloats"},

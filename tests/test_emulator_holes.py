@@ -17,24 +17,11 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def built(kit):
-    """A function that builds a program once, and gives its name."""
-    done = set()
-
-    def build(name):
-        if name not in done:
-            kit.build_program(HOLES / f"{name}.cu")
-            done.add(name)
-        return name
-
-    return build
-
-
 @pytest.mark.parametrize("program, case", CASES, ids=[f"{p}-{c}" for p, c in CASES])
-def test_a_hole(kit, built, program, case):
+def test_a_hole(kit, program, case):
     """The fast form prints what threads one by one print."""
-    expected = kit.run(built(program), case, EMULATOR_LOOPS="0")
+    kit.build_once(HOLES / f"{program}.cu")
+    expected = kit.run(program, case, EMULATOR_LOOPS="0")
     assert expected.returncode == 0, expected.stderr
     assert expected.stdout.strip()
     for threads in ("1", "2"):

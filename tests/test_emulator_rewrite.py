@@ -1,9 +1,12 @@
 """The emulated GPU's source pass: every spelling of a launch, shared variables, errors."""
 
+import contextlib
 import re
 
+import kit as emulator_kit
 import pytest
 import rewrite
+from cuda_tokens import SourceError
 
 BEFORE = """\
 __global__ void k(int *p, int n) { p[0] = n; }
@@ -311,7 +314,7 @@ int main() {
 
 def test_the_device_sees_its_architecture_and_the_host_does_not(kit, tmp_path):
     (tmp_path / "a.cu").write_text(ARCHITECTURE)
-    compiled = kit.compile_kernels(tmp_path / "a.cu")
+    compiled = kit.compile_kernels(tmp_path / "a.cu", tmp_path.name)
     program = kit.link(compiled, tmp_path / "a")
     assert kit.call(program).stdout == "902 7 1 0\n"
 
@@ -335,6 +338,16 @@ def test_a_kernel_called_through_a_pointer_says_so(kit, tmp_path):
     text = "template <class K, class... A> void call(K kernel, A... a) { kernel(a...); }\n"
     text += "int main() { call(k, p, 3); printf(cudaGetErrorName(cudaGetLastError())); }\n"
     (tmp_path / "a.cu").write_text(BEFORE + text)
-    done = kit.call(kit.link(kit.compile_kernels(tmp_path / "a.cu"), tmp_path / "a"))
+    done = kit.call(kit.link(kit.compile_kernels(tmp_path / "a.cu", tmp_path.name), tmp_path / "a"))
     assert done.stdout == "cudaErrorMissingConfiguration"
     assert done.stderr.startswith("emulated GPU: kernel k is called like a function; hint: k<<<")
+
+
+@pytest.mark.parametrize("mode", [rewrite.THREADS, rewrite.LOOPS, rewrite.CHECKED])
+def test_a_bracket_more_or_less_is_left_to_the_compiler(mode):
+    text = (emulator_kit.PROGRAMS / "launches.cu").read_text()
+    for found in list(re.finditer(r"[][(){}]", text))[::7]:
+        for bracket in ("", "(", "]"):
+            broken = text[: found.start()] + bracket + text[found.end() :]
+            with contextlib.suppress(SourceError):
+                rewrite.rewrite(broken, "a.cu", mode)

@@ -70,8 +70,8 @@ class Analysis:
                 j += 2
                 if self.text(j) == "(":
                     return True  # a member function
-            elif self.text(j) == "[" and is_object and variable.is_parameter and j > i + 1:
-                return False  # matrix.elements[k]
+            elif self.text(j) == "[" and is_object and variable.is_parameter:
+                return j == i + 1  # an operator; but matrix.elements[k] is none
             elif self.text(j) == "[" and not is_pointer:
                 j = self.tokens.match_forward(j) + 1
             elif (
@@ -88,7 +88,7 @@ class Analysis:
         ):
             return True
         if is_object and j == i + 1:
-            return not self.is_copied(first, j)
+            return not self.is_copied(variable, first, j)
         return self.is_changed_behind(j)
 
     def is_call(self, i):
@@ -96,12 +96,45 @@ class Analysis:
         before = self.tokens.all[i - 1]
         return (before.kind == "word" and before.text != "return") or before.text in (")", "]", ">")
 
-    def is_copied(self, first, behind):
-        """Whether an object is an argument, or what a variable begins with."""
+    def is_copied(self, variable, first, behind):
+        """Whether an object becomes another of its type: an argument, or an initial value.
+
+        No function of its own is called for that, so constant or not makes no difference.
+        """
         before, after = self.text(first - 1), self.text(behind)
-        if before in ("(", ",") and after in (",", ")"):
+        if before == "sizeof" or (before == "(" and self.text(first - 2) == "sizeof"):
             return True
-        return (before in ("=", "return") and after in (";", ",")) or before == "sizeof"
+        if before in ("(", ",") and after in (",", ")"):
+            return variable.type == self.type_of_argument(first)
+        part = (first, behind - 1)
+        made = [v for v in self.variables if v.initial == part and v.style == "="]
+        return bool(made) and made[0].type in (variable.type, "auto")
+
+    def type_of_argument(self, i):
+        """The type of the parameter that the argument beginning at an index is for, or None."""
+        number, k = 0, i - 1
+        while self.text(k) not in ("", ";", "{", "}", "("):
+            number += self.text(k) == ","
+            k = self.tokens.match_backward(k) or k
+            k -= 1
+        name = call_name(self.tokens, k) if self.text(k) == "(" else None
+        called = self.program.functions.get(self.text(name), []) if name is not None else []
+        if len(called) != 1 or number >= len(called[0].parameters or ()):
+            return None
+        parameter = called[0].parameters[number]
+        return None if parameter.dimensions else parameter.type
+
+    def object_claims(self, variable):
+        """What is believed of a constant object's members: they are numbers, or arrays of them."""
+        claims = {}
+        for i in variable.uses:
+            behind = i + 1
+            while self.text(behind) == "." and self.tokens.all[behind + 1].kind == "word":
+                behind += 2
+            if behind > i + 1:
+                name = "".join(self.text(k) for k in range(i, behind))
+                claims["EMULATOR_IS_PART(%s) " % name] = True
+        return claims
 
     def is_changed_behind(self, i):
         """Whether what ends before a token is assigned, or counted up or down."""

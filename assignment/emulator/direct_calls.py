@@ -33,15 +33,27 @@ def called_like_a_function(tokens, functions):
     return next((i for i in found if tokens.text(i) in kernels), None)
 
 
+def may_be_anothers(tokens, name):
+    """Whether a `using` may bring in a function of that name from another namespace."""
+    for i, token in enumerate(tokens.all):
+        if token.text == "using":
+            end = next(k for k in range(i, len(tokens.all)) if tokens.text(k) in (";", "="))
+            if tokens.text(i + 1) == "namespace" or tokens.text(end - 1) == name:
+                return True
+    return False
+
+
 def refuse_direct_calls(tokens):
     """Raises SourceError for `kernel(...);`; and has kernels say so that a pointer led to.
+
+    Where another namespace may have a function of that name, too, the kernel alone can tell.
 
     The edits put questions at the beginning of each kernel: whether a kernel runs at all, and
     whether its bounds allow this one. They take the place of its brace.
     """
     functions = find_functions(tokens)
     i = called_like_a_function(tokens, functions)
-    if i is not None:
+    if i is not None and not may_be_anothers(tokens, tokens.text(i)):
         said = "kernel `%s` is called like a function; hint: %s<<<grid, block>>>(...)"
         raise SourceError(tokens.all[i].start, said % (tokens.text(i), tokens.text(i)))
     question = "{ if (!emulator_in_kernel) return emulator_called_directly(__func__); "

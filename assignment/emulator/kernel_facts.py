@@ -1,8 +1,8 @@
 """What a kernel says of itself: `__launch_bounds__`, and its static shared variables.
 
 A launch of more threads than the bounds allow is refused, see emulator/launch.h. What
-cudaFuncGetAttributes tells is noted behind each kernel that is no template and has no overload; a
-shared variable counts if its type names nothing that the kernel declares.
+cudaFuncGetAttributes tells is noted behind each kernel that is no template; a shared variable
+counts if its type names nothing that the kernel declares.
 """
 
 from itertools import pairwise
@@ -22,18 +22,33 @@ def bounds_place(function):
     """The indices of the tokens of a function's bounds."""
     tokens = function.tokens
     for i in range(function.first, function.name_index):
-        if tokens.text(i) == BOUNDS and tokens.text(i + 1) == "(":
+        if tokens.text(i) == BOUNDS and tokens.match_forward(i + 1):
             return range(i, tokens.match_forward(i + 1) + 1)
     return range(0)
 
 
+def text_of(tokens, first, last):
+    """The text of tokens first .. last on one line."""
+    if first > last:
+        return ""
+    return " ".join(tokens.source[tokens.all[first].start : tokens.all[last].end].split())
+
+
 def bounds_of(function):
-    """The most threads of a block that a kernel's bounds allow, as text; or None."""
-    place = bounds_place(function)
+    """The most threads of a block that a kernel's bounds allow, as text; or None.
+
+    None, too, if a parameter hides a name in it, or a line marker stands in it.
+    """
+    tokens, place = function.tokens, bounds_place(function)
     if not place:
         return None
-    first, last = split_arguments(function.tokens, place[1], place[-1])[0]
-    return " ".join(function.tokens.text(i) for i in range(first, last + 1))
+    first, last = split_arguments(tokens, place[1], place[-1])[0]
+    hidden = {tokens.text(i) for i in range(function.open, function.close)} - TYPE_WORDS
+    if function.parameters is not None:
+        hidden = {parameter.name for parameter in function.parameters}
+    words = {tokens.text(i) for i in range(first, last + 1) if tokens.all[i].kind == "word"}
+    text = text_of(tokens, first, last)
+    return None if words & hidden or "#" in text else text
 
 
 def check_of(function, result=""):
@@ -64,10 +79,24 @@ def shared_sizes(function):
         if {"extern", "("} & set(type_words) or declared & set(type_words):
             continue
         for name, behind in names:
+            while tokens.text(behind - 1) != "]" and behind > name + 1:
+                behind -= 1  # attributes
             extents = [tokens.text(i) for i in range(name + 1, behind)]
-            if not declared & set(extents):
-                sizes.append("sizeof(%s)" % " ".join(type_words + extents))
+            text = text_of(tokens, name + 1, behind - 1)
+            if not declared & set(extents) and "#" not in text:
+                sizes.append("sizeof(%s%s)" % (" ".join(type_words), text))
     return sizes
+
+
+def pointer_to(function):
+    """A kernel's address, whatever overloads it has, or None."""
+    tokens, parameters = function.tokens, []
+    for first, last in split_arguments(tokens, function.open, function.close):
+        words = [tokens.text(i) for i in range(first, last + 1)]
+        end = first + words.index("=") - 1 if "=" in words else last
+        parameters.append(text_of(tokens, first, end))
+    text = "static_cast<void (*)(%s)>(%s)" % (", ".join(parameters), function.name)
+    return None if "#" in text else text
 
 
 def note_of(function):
@@ -75,26 +104,29 @@ def note_of(function):
     words = [function.tokens.text(i) for i in range(function.brace, function.end)]
     is_plain = "using" not in words and ("auto", "[") not in pairwise(words)
     bounds, sizes = bounds_of(function), shared_sizes(function) if is_plain else []
-    if not bounds and not sizes:
+    pointer = pointer_to(function)
+    if pointer is None or not (bounds or sizes):
         return ""
-    facts = "%s, %s, %s" % (function.name, bounds or 0, " + ".join(sizes) or 0)
+    facts = "%s, %s, %s" % (pointer, bounds or 0, " + ".join(sizes) or 0)
     text = " [[maybe_unused]] static const bool emulator_noted_%d = ::emulator::note_kernel(%s);"
     return text % (function.name_index, facts)
+
+
+def can_be_named(function):
+    """Whether a kernel is no template, and stands where its address can be taken behind it."""
+    tokens, first = function.tokens, function.first
+    plain = tokens.text(first) != "template" and tokens.text(first - 1) in ("", ";", "{", "}")
+    return plain and is_file_scope(tokens, first)
 
 
 def tell_facts(tokens):
     """The edits that take bounds away, check them, and note facts for cudaFuncGetAttributes."""
     functions, edits = find_functions(tokens), []
     for i, token in enumerate(tokens.all):
-        if token.text == BOUNDS and tokens.text(i + 1) == "(":
+        if token.text == BOUNDS and tokens.match_forward(i + 1):
             edits.append(blank(tokens, i, tokens.match_forward(i + 1)))
-    names = [function.name for function in functions]
     for function in functions:
-        if not function.is_kernel or function.brace is None:
-            continue
-        end = tokens.all[function.end].end
-        is_template = tokens.text(function.first) == "template"
-        is_named = names.count(function.name) == 1 and is_file_scope(tokens, function.first)
-        if is_named and not is_template:
+        if function.is_kernel and function.brace is not None and can_be_named(function):
+            end = tokens.all[function.end].end
             edits.append(Edit(end, end, note_of(function)))
     return [edit for edit in edits if edit.text]

@@ -1,11 +1,14 @@
 """Launches, `kernel<<<grid, block>>>(arguments)`, become calls, see emulator/launch.h."""
 
 import re
+from collections import Counter
 
 from cuda_tokens import CLOSING, COMMENT, OPENING, Edit, SourceError, blank
+from functions import find_functions
 
 # What NULL may become.
 NULLS = ("0", "0L", "__null", "NULL")
+NO_OBJECTS = ("this", "nullptr", "true", "false")
 # Words before a parenthesis that make it no call.
 NOT_CALLED = ("if", "while", "for", "switch", "return", "else", "do", "case", "throw", "sizeof")
 
@@ -51,8 +54,10 @@ def find_operand(tokens, last):
 def is_callee(tokens, index):
     """Whether the token before a parenthesis makes it a call's."""
     # f(x) or f[i](x); `if (x) (f)` and `template<class T> (f)` are none.
+    if tokens.text(index) == ">":
+        index = (tokens.template_backward(index) or 0) - 1
     text = tokens.text(index)
-    return text == "]" or (is_word(tokens, index) and text not in NOT_CALLED)
+    return text == "]" or (is_word(tokens, index) and text not in (*NOT_CALLED, "template"))
 
 
 def is_word(tokens, index):
@@ -104,14 +109,28 @@ def launch_edits(tokens, launch):
     if close is None:
         raise SourceError(position, "launch of `%s`: `<<<` without `>>>`" % name)
     last = find_arguments_end(tokens, launch, close + 3, name)
-    parameters, arguments, edits = null_edits(tokens, close + 3, last)
-    opening = "::emulator::emulator_kernel(EMULATOR_NAME(%s), [=](%s) { " % (name, parameters)
-    block = whole_block(name, parameters, arguments)
+    parameters, arguments, edits = argument_edits(tokens, close + 3, last)
+    opening = "::emulator::emulator_kernel(EMULATOR_NAME(%s), " % name
+    if names_kernel(tokens, first, launch - 1):
+        opening += "[=](%s) { " % parameters
+        calls = "(%s); }%s" % (arguments, whole_block(name, parameters, arguments))
+    else:  # which kernel it is, is asked once
+        opening += "[=, emulator_chosen = "
+        calls = "](%s) { emulator_chosen(%s); }" % (parameters, arguments)
     return edits + [
         Edit(begin, begin, opening),
-        replaced(tokens, launch, launch, "(%s); }%s)(" % (arguments, block)),
+        replaced(tokens, launch, launch, calls + ")("),
         replaced(tokens, close, close + 2, ")"),
     ]
+
+
+def names_kernel(tokens, first, last):
+    """Whether tokens before a launch name a kernel, and compute nothing."""
+    while tokens.text(last) == ")" and tokens.match_backward(last) == first:
+        first, last = first + 1, last - 1
+    if tokens.text(first) == "*" or tokens.text(last) in (")", "]"):
+        return False
+    return tokens.text(last) == ">" or tokens.text(last - 1) not in (".", "->")
 
 
 def replaced(tokens, first, last, text):
@@ -122,7 +141,7 @@ def replaced(tokens, first, last, text):
 
 def whole_block(name, parameters, arguments):
     """A lambda more: the same call of the version that runs a whole block, if there is one."""
-    if "(" in name or "[" in name:
+    if "(" in name:
         return ""
     parameters = ", ".join(filter(None, ["auto emulator_block", parameters]))
     call = "%s(%s)" % (name, ", ".join(filter(None, ["emulator_block", arguments])))
@@ -153,29 +172,57 @@ def split_arguments(tokens, first, last):
     return found
 
 
-def null_edits(tokens, first, last):
-    """Parameters and arguments of a launch's lambda, and the edits for arguments 0 and __null.
+def is_only_in_call(tokens, begin, end, several):
+    """Whether an argument means something in the call itself alone: 0, {1, 2}, a template."""
+    if tokens.text(begin) == "{":
+        return tokens.match_forward(begin) == end
+    return begin == end and (tokens.text(begin) in NULLS or tokens.text(begin) in several)
 
-    Only where they stand in the call itself may a pointer be made of them. So they move there,
-    from between the parentheses `first` and `last`.
+
+def names_of_several(tokens):
+    """Names of functions that are templates, or have overloads."""
+    names = [f.name for f in find_functions(tokens)]
+    several = {name for name, count in Counter(names).items() if count > 1}
+    return several | {f.name for f in find_functions(tokens) if tokens.text(f.first) == "template"}
+
+
+def held_edits(tokens, variables):
+    """Edits by which a launch holds objects by their addresses, see emulator/launch.h."""
+    edits = []
+    for token in (tokens.all[i] for i in variables):
+        if token.kind == "word" and token.text not in NULLS + NO_OBJECTS:
+            edits.append(Edit(token.start, token.start, "::emulator::held("))
+            edits.append(Edit(token.end, token.end, ")"))
+    return edits
+
+
+def argument_edits(tokens, first, last):
+    """Parameters and arguments of a launch's lambda, and the edits for arguments 0 and {1, 2}.
+
+    Only where they stand in the call itself may a pointer, or an object, be made of them. So they
+    move there, from between the parentheses `first` and `last`.
     """
     listed = split_arguments(tokens, first, last)
-    nulls = [begin == end and tokens.text(begin) in NULLS for begin, end in listed]
+    several = names_of_several(tokens)
+    nulls = [is_only_in_call(tokens, begin, end, several) for begin, end in listed]
+    single = [listed[k][0] for k in range(len(listed)) if listed[k][0] == listed[k][1]]
+    held = held_edits(tokens, [i for i in single if not is_only_in_call(tokens, i, i, several)])
     # Commas of templates, or a pack: the arguments cannot be counted.
     text = tokens.source[tokens.all[first].start : tokens.all[last].end]
     if not any(nulls) or "<" in text or "..." in text:
-        return "auto... emulator_args", "emulator_args...", []
+        return "auto... emulator_args", "::emulator::given(emulator_args)...", held
     parameters, arguments, edits = [], [], []
     for i, (begin, end) in enumerate(listed):
         if i > 0 and (nulls[i] or not parameters):
             edits.append(blank(tokens, begin - 1, begin - 1))
         if nulls[i]:
-            arguments.append(tokens.text(begin))
+            arguments.append(" ".join(tokens.text(k) for k in range(begin, end + 1)))
             edits.append(blank(tokens, begin, end))
         else:
-            arguments.append("emulator_arg_%d" % i)
-            parameters.append("auto " + arguments[-1])
-    return ", ".join(parameters), ", ".join(arguments), edits
+            name = "emulator_arg_%d" % i
+            arguments.append("::emulator::given(%s)" % name)
+            parameters.append("auto " + name)
+    return ", ".join(parameters), ", ".join(arguments), edits + held
 
 
 def rewrite_launches(tokens):

@@ -297,6 +297,8 @@ class Program:
             return False
         known = TYPE_WORDS | function.template_names() | {"const", "*", "&"}
         first = tokens.match_backward(close)
+        if tokens.text(first + 1) in self.aliases and not self.is_variable(function, first + 1):
+            return first + 2 == close
         if call_name(tokens, first) is not None and tokens.text(first - 1) in OPERATORS:
             return tokens.text(first - 1) in ("if", "for", "while")
         words = [tokens.text(k) for k in range(first + 1, close)]

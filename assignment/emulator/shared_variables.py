@@ -57,10 +57,10 @@ def find_declarators(tokens, first, last):
             if name is not None:
                 found.append((name, i))
             name = None
+        elif text in ATTRIBUTES:  # before a name, or behind it
+            i = tokens.match_forward(i + 1) or i
         elif text in OPENING:
-            if text == "(" and name == i - 1:  # __align__(16)
-                name = None
-            i = tokens.match_forward(i)
+            i = tokens.match_forward(i) or i
         elif text in ("<", ">"):
             templates += 1 if text == "<" else -1
         elif tokens.all[i].kind == "word" and templates == 0:
@@ -75,7 +75,7 @@ def specifier_edits(tokens, first, last):
     while i < last:
         end = i
         if tokens.text(i) in ATTRIBUTES:
-            end = tokens.match_forward(i + 1)
+            end = tokens.match_forward(i + 1) or i
         elif tokens.text(i) not in ("extern", "static", "__device__", "__shared__"):
             i += 1
             continue

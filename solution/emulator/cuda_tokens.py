@@ -19,15 +19,16 @@ Place = namedtuple("Place", "start file line")
 
 COMMENT = r"//(?:\\\r?\n|[^\n])*|/\*[\s\S]*?(?:\*/|\Z)"
 STRING = r'(?:u8|[uUL])?"(?:\\[\s\S]|[^"\\\n])*"'
+LETTER = r"\\U[\da-f]{8}"  # as g++ -E writes an umlaut
 TOKEN = re.compile(
     r"(?P<skip>%s|\\\r?\n|[^\S\n]+)"
     r"|(?P<newline>\n)"
     r'|(?P<raw>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\([\s\S]*?\)(?P=fence)")'
     r"|(?P<text>%s|(?:u8|[uUL])?'(?:\\[\s\S]|[^'\\\n])*')"
     r"|(?P<number>\.?\d(?:[eEpP][+-]|'?[\w.])*)"
-    r"|(?P<word>[^\W\d]\w*)"
+    r"|(?P<word>(?:[^\W\d]|%s)(?:\w|%s)*)"
     # Never >>, since two of them may close templates. `<< <` is a launch, too.
-    r"|(?P<sign><<\s*<(?!<?=)|<<=|<<|<=|->\*?|::|>=|[^\s\w])" % (COMMENT, STRING)
+    r"|(?P<sign><<\s*<(?!<?=)|<<=|<<|<=|->\*?|::|>=|[^\s\w])" % (COMMENT, STRING, LETTER, LETTER)
 )
 # A directive runs to the end of its line, or further by a backslash or a comment.
 DIRECTIVE = re.compile(r"#(?:\\\r?\n|%s|%s|[^\n])*" % (STRING, COMMENT))
@@ -126,6 +127,7 @@ class Tokens:
         self.places = tokenizer.places
         self.starts = [place.start for place in self.places]
         self.partners, self.around = self.pair_brackets()
+        self.functions = None  # once functions.py has found them
 
     def pair_brackets(self):
         """Indices of brackets by those of their partners, and of the { around each token."""
@@ -146,6 +148,12 @@ class Tokens:
                 if token.text == "{":
                     braces.append(i)
         return partners, around
+
+    @property
+    def is_balanced(self):
+        """Whether each bracket has its partner."""
+        brackets = [t for t in self.all if t.kind == "sign" and t.text in "()[]{}"]
+        return len(brackets) == len(self.partners)
 
     def text(self, index):
         """Text of a token, or "" outside of the source."""
@@ -211,6 +219,8 @@ def apply_edits(source, edits):
 
 def without_prelude(source, path):
     """The text of a file itself; the headers that options of the compiler include stand before."""
+    # Where the file includes itself, the marker says that it is entered.
     found = [m.end() + 1 for m in MARKER.finditer(source)
-             if m.group(1) == "1" and unquoted(m.group(2)) == path]  # fmt: skip
+             if m.group(1) == "1" and unquoted(m.group(2)) == path
+             and ENTERS not in m.group(3).split()]  # fmt: skip
     return source[found[-1] :] if found else source

@@ -97,7 +97,8 @@ class Kernel:
             return "EMULATOR_INTEGER(%s) " % variable.name
         is_object = not is_built_in(variable, self.program.number_names(self.function))
         if variable.is_parameter and is_object:
-            return "EMULATOR_IS_AGGREGATE(%s) " % variable.name
+            parts = "".join(self.analysis.object_claims(variable))
+            return "EMULATOR_IS_AGGREGATE(%s) %s" % (variable.name, parts)
         return "EMULATOR_NUMBER(%s) " % variable.name
 
     def moving(self, statements):

@@ -214,6 +214,8 @@ def find_function(tokens, index):
 
 def find_functions(tokens):
     """All functions marked __global__ or __device__, also those without a body."""
+    if tokens.functions is not None:
+        return tokens.functions
     found, known = [], set()
     for i, token in enumerate(tokens.all):
         if token.text not in ("__global__", "__device__"):
@@ -222,6 +224,7 @@ def find_functions(tokens):
         if function is not None and function.name_index not in known:
             known.add(function.name_index)
             found.append(function)
+    tokens.functions = found
     return found
 
 

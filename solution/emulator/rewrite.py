@@ -52,6 +52,8 @@ def rewrite(source, path, mode=THREADS, refused=None):
     source = without_prelude(source, path)
     tokens = Tokens(source, path)
     edits = [edit for rewrite_pass in PASSES for edit in rewrite_pass(tokens)]
+    if not tokens.is_balanced:
+        mode = THREADS  # the compiler will say what is missing
     program = None if mode == THREADS else Program(tokens, refused)
     if mode == CHECKED:
         edits += name_parameters(tokens) + show_copies(tokens)

@@ -124,6 +124,13 @@ class Kit:
         """A program of a .cu file."""
         return self.link(self.compile_kernels(source), self.folder / source.stem)
 
+    def build_once(self, source):
+        """The same, by whichever process comes first."""
+        with open(self.folder / f"{source.stem}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            program = self.folder / source.stem
+            return program if program.exists() else self.build_program(source)
+
     def link(self, compiled, program):
         """A program of an object file."""
         rpath = f"-Wl,-rpath,{self.folder}"

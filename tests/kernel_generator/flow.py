@@ -104,7 +104,7 @@ HEADS = [
     "for (int {k} = 0; {k} < {n}; {k}++) ",
     "for (unsigned {k} = 0; {k} < (unsigned)({n}); {k} += 1) ",
     "for (int {k} = ({n}) - 1; {k} >= 0; --{k}) ",
-    "for (short {k} = 0; {k} != {n}; ++{k}) ",
+    "for (short {k} = 0, {k}_end = {n}; {k} != {k}_end; ++{k}) ",
     "for (auto {k} = 0; {k} < {n}; ({k})++) ",
     "for (int {k} = 0, {k}_end = {n}; {k} < {k}_end; {k} = {k} + 1) ",
     "for (size_t {k} = 0; {k} < (size_t)({n}); {k}++) ",

@@ -56,17 +56,20 @@ def outputs(program, names, env, call):
     found, left = {}, list(names)
     while left:
         done = call(program, *left, env=env) if len(left) < len(names) else call(program, env=env)
+        what = f"crash: status {done.returncode} {done.stderr.strip()[-300:]}"
         for seed, launch, value in LINE.findall(done.stdout):
             found[int(seed), int(launch)] = value
-        missing = [name for name in left if (int(name[1:]), 1) not in found]
-        if not missing:
+            if value.startswith("error"):  # which stays, so nothing behind it says anything
+                what = value
+                break
+        ended = [name for name in left if (int(name[1:]), 1) not in found]
+        if what.startswith("error"):
+            ended = [f"k{seed}", *left[left.index(f"k{seed}") + 1 :]]
+        if not ended:
             break
-        first = int(missing[0][1:])
         for launch in (0, 1):
-            found.setdefault(
-                (first, launch), f"crash: status {done.returncode} {done.stderr.strip()[-300:]}"
-            )
-        left = missing[1:]
+            found.setdefault((int(ended[0][1:]), launch), what)
+        left = ended[1:]
     return found
 
 

@@ -38,8 +38,9 @@ Facts facts_of(const void* kernel) {
 }
 
 // 0 where a block cannot run at all.
-int blocks_that_fit(int block_size, size_t shared) {
-  if (block_size > static_cast<int>(kMaxThreads) || shared > kSharedMemoryOptin) return 0;
+int blocks_that_fit(const Facts& kernel, int block_size, size_t shared) {
+  shared += kernel.shared;
+  if (block_size > kernel.most_threads || shared > kSharedMemoryOptin) return 0;
   const int by_threads = kThreadsPerMultiprocessor / block_size;
   const int most = std::min(by_threads, kBlocksPerMultiprocessor);
   if (shared == 0) return most;
@@ -55,16 +56,17 @@ bool note_kernel_at(const void* kernel, int bounds, size_t shared) {
 }
 
 // Of blocks that give the same number of threads, the largest, as NVIDIA's does.
-cudaError_t max_potential_block_size(int* grid, int* block, size_t (*shared_of)(const void*, int),
-                                     const void* data, int limit) {
+cudaError_t max_potential_block_size(int* grid, int* block, const void* kernel,
+                                     size_t (*shared_of)(const void*, int), const void* data,
+                                     int limit) {
   EMULATOR_RETURN_IF_STICKY();
   if (grid == nullptr || block == nullptr || limit < 0) return report(cudaErrorInvalidValue);
-  const int largest =
-      limit == 0 ? static_cast<int>(kMaxThreads) : std::min<int>(limit, kMaxThreads);
+  const Facts facts = facts_of(kernel);
+  const int largest = limit == 0 ? facts.most_threads : std::min(limit, facts.most_threads);
   int best_threads = 0;
   *grid = *block = 0;
   for (int size = largest; size > 0; size = (size - 1) / kWarp * kWarp) {
-    const int blocks = blocks_that_fit(size, shared_of(data, size));
+    const int blocks = blocks_that_fit(facts, size, shared_of(data, size));
     if (blocks * size <= best_threads) continue;
     best_threads = blocks * size;
     *block = size;
@@ -82,7 +84,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
   EMULATOR_RETURN_IF_STICKY();
   if (blocks == nullptr || block_size <= 0) return report(cudaErrorInvalidValue);
   if (kernel == nullptr) return report(cudaErrorInvalidDeviceFunction);
-  *blocks = emulator::blocks_that_fit(block_size, shared);
+  *blocks = emulator::blocks_that_fit(emulator::facts_of(kernel), block_size, shared);
   return cudaSuccess;
 }
 
@@ -99,8 +101,11 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* shared, const void
   EMULATOR_RETURN_IF_STICKY();
   if (shared == nullptr || blocks <= 0 || block_size <= 0) return report(cudaErrorInvalidValue);
   if (kernel == nullptr) return report(cudaErrorInvalidDeviceFunction);
-  if (blocks > emulator::blocks_that_fit(block_size, 0)) return report(cudaErrorInvalidValue);
-  const size_t each = emulator::kSharedPerMultiprocessor / blocks - emulator::kReservedShared;
+  const emulator::Facts facts = emulator::facts_of(kernel);
+  if (blocks > emulator::blocks_that_fit(facts, block_size, 0))
+    return report(cudaErrorInvalidValue);
+  const size_t taken = emulator::kReservedShared + facts.shared;
+  const size_t each = emulator::kSharedPerMultiprocessor / blocks - taken;
   *shared = std::min(each, emulator::kSharedMemoryOptin);
   return cudaSuccess;
 }

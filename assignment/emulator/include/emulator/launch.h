@@ -5,10 +5,10 @@
  * rewrite.py turns it into
  *
  *   ::emulator::emulator_kernel(EMULATOR_NAME(kernel), [=](auto... emulator_args) {
- *     kernel(emulator_args...);
+ *     kernel(::emulator::given(emulator_args)...);
  *   }, [=](auto emulator_block, auto... emulator_args)
- *       -> decltype(kernel(emulator_block, emulator_args...)) {
- *     return kernel(emulator_block, emulator_args...);
+ *       -> decltype(kernel(emulator_block, ::emulator::given(emulator_args)...)) {
+ *     return kernel(emulator_block, ::emulator::given(emulator_args)...);
  *   })(grid, block, shared, stream)(arguments)
  *
  * so that the configuration and the arguments are evaluated once, by the caller, while the
@@ -80,6 +80,37 @@ const void* pointer_of(const T& value) {
     return const_cast<const void*>(static_cast<const volatile void*>(value));
   else
     return nullptr;
+}
+
+/*!
+ * \brief An object that must not be copied like bytes, held by its address: the kernel's parameter
+ * may be of another type, and a copy's destructor would do harm.
+ */
+template <typename T>
+struct Held {
+  T* object;
+};
+
+/*! \brief What a launch keeps of a variable. */
+template <typename T>
+decltype(auto) held(T&& variable) {
+  typedef std::remove_reference_t<T> Value;
+  if constexpr (std::is_class_v<Value> && !std::is_trivially_copyable_v<Value>)
+    return Held<Value>{&variable};
+  else if constexpr (std::is_lvalue_reference_v<T>)
+    return static_cast<T>(variable);
+  else
+    return Value(variable);
+}
+
+/*! \brief What the kernel is called with. */
+template <typename T>
+T& given(T& argument) {
+  return argument;
+}
+template <typename T>
+T& given(Held<T>& argument) {
+  return *argument.object;
 }
 
 /*! \brief In the place of a function that runs a block, where there is none. */

@@ -38,7 +38,7 @@ bool note_kernel(void (*kernel)(Args...), int bounds, size_t shared) {
 }
 
 /*! \brief Tries all sizes of a block; `shared_of` says how much shared memory one of them takes. */
-cudaError_t max_potential_block_size(int* grid, int* block,
+cudaError_t max_potential_block_size(int* grid, int* block, const void* kernel,
                                      size_t (*shared_of)(const void* data, int block_size),
                                      const void* data, int limit);
 
@@ -46,10 +46,10 @@ cudaError_t max_potential_block_size(int* grid, int* block,
 
 /*! \brief The block that fills the device best, and the grid that fills it at all. */
 template <typename Function, typename T>
-cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* grid, int* block, T,
+cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* grid, int* block, T kernel,
                                                            Function shared_of, int limit = 0) {
   return emulator::max_potential_block_size(
-      grid, block,
+      grid, block, (const void*)kernel,
       [](const void* function, int block_size) -> size_t {
         return (*static_cast<Function*>(const_cast<void*>(function)))(block_size);
       },
@@ -62,10 +62,10 @@ cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags(int* grid, i
   return cudaOccupancyMaxPotentialBlockSizeVariableSMem(grid, block, kernel, shared_of, limit);
 }
 template <typename T>
-cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, T, size_t shared = 0,
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, T kernel, size_t shared = 0,
                                                int limit = 0) {
   return emulator::max_potential_block_size(
-      grid, block,
+      grid, block, (const void*)kernel,
       [](const void* size, int) -> size_t { return *static_cast<const size_t*>(size); }, &shared,
       limit);
 }

@@ -13,6 +13,8 @@
 
 #include <type_traits>
 
+#include "emulator/vector_types.h"
+
 namespace emulator {
 
 template <typename T>
@@ -34,6 +36,36 @@ constexpr bool is_constant = (is_number<Type> || std::is_enum_v<Type>) &&
 template <typename Expression>
 constexpr bool is_member = std::is_const_v<std::remove_reference_t<Expression>> &&
                            is_number<std::remove_const_t<std::remove_reference_t<Expression>>>;
+
+/*! \brief Whether a type is one of CUDA's short vectors, which have no functions. */
+template <typename T>
+struct is_vector : std::false_type {};
+#define EMULATOR_ARE_VECTORS(Name)               \
+  template <>                                    \
+  struct is_vector<Name##1> : std::true_type {}; \
+  template <>                                    \
+  struct is_vector<Name##2> : std::true_type {}; \
+  template <>                                    \
+  struct is_vector<Name##3> : std::true_type {}; \
+  template <>                                    \
+  struct is_vector<Name##4> : std::true_type {};
+EMULATOR_ARE_VECTORS(char)
+EMULATOR_ARE_VECTORS(uchar)
+EMULATOR_ARE_VECTORS(short)
+EMULATOR_ARE_VECTORS(ushort)
+EMULATOR_ARE_VECTORS(int)
+EMULATOR_ARE_VECTORS(uint)
+EMULATOR_ARE_VECTORS(long)
+EMULATOR_ARE_VECTORS(ulong)
+EMULATOR_ARE_VECTORS(longlong)
+EMULATOR_ARE_VECTORS(ulonglong)
+EMULATOR_ARE_VECTORS(float)
+EMULATOR_ARE_VECTORS(double)
+#undef EMULATOR_ARE_VECTORS
+
+/*! \brief A member of which `const` changes no meaning: a number, a vector, or an array of them. */
+template <typename T, typename Part = std::remove_cv_t<std::remove_all_extents_t<T>>>
+constexpr bool is_part = is_number<Part> || is_vector<Part>::value || std::is_enum_v<Part>;
 
 }  // namespace emulator
 
@@ -59,6 +91,8 @@ constexpr bool is_member = std::is_const_v<std::remove_reference_t<Expression>> 
                 "`" #name "` may change");
 #define EMULATOR_IS_MEMBER(name) \
   static_assert(::emulator::is_member<decltype((name))>, "`" #name "` may change");
+#define EMULATOR_IS_PART(name) \
+  static_assert(::emulator::is_part<decltype(name)>, "`" #name "` may be told from a constant");
 // Copying it is copying its members.
 #define EMULATOR_IS_AGGREGATE(name)                                             \
   static_assert(::std::is_aggregate_v<::std::remove_const_t<decltype(name)>> && \
