@@ -202,6 +202,13 @@ class SourceError(Exception):
         self.position, self.place = position, None  # or its file and line
 
 
+def text_of(tokens, first, last):
+    """The text of tokens first .. last on one line."""
+    if first > last:
+        return ""
+    return " ".join(tokens.source[tokens.all[first].start : tokens.all[last].end].split())
+
+
 def blank(tokens, first, last):
     """An edit that leaves spaces, so that columns stay."""
     start, end = tokens.all[first].start, tokens.all[last].end

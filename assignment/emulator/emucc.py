@@ -347,6 +347,9 @@ def main(words=None):
     except configure.ConfigureError as error:
         print("emucc: %s" % error, file=sys.stderr)
         return 3
+    except BrokenPipeError:  # as of `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except Exception:
         traceback.print_exc()
         print("emucc: this is a bug of the emulated GPU, not of the program; hint: tell who gave "

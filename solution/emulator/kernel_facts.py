@@ -7,7 +7,7 @@ counts if its type names nothing that the kernel declares.
 
 from itertools import pairwise
 
-from cuda_tokens import Edit, blank
+from cuda_tokens import Edit, blank, text_of
 from functions import find_functions
 from launches import split_arguments
 from shared_variables import find_declaration, find_declarators, is_file_scope
@@ -25,13 +25,6 @@ def bounds_place(function):
         if tokens.text(i) == BOUNDS and tokens.match_forward(i + 1):
             return range(i, tokens.match_forward(i + 1) + 1)
     return range(0)
-
-
-def text_of(tokens, first, last):
-    """The text of tokens first .. last on one line."""
-    if first > last:
-        return ""
-    return " ".join(tokens.source[tokens.all[first].start : tokens.all[last].end].split())
 
 
 def bounds_of(function):

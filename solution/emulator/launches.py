@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from cuda_tokens import CLOSING, COMMENT, OPENING, Edit, SourceError, blank
+from cuda_tokens import CLOSING, COMMENT, OPENING, Edit, SourceError, blank, text_of
 from functions import find_functions
 
 # What NULL may become.
@@ -205,8 +205,7 @@ def argument_edits(tokens, first, last):
     listed = split_arguments(tokens, first, last)
     several = names_of_several(tokens)
     nulls = [is_only_in_call(tokens, begin, end, several) for begin, end in listed]
-    single = [listed[k][0] for k in range(len(listed)) if listed[k][0] == listed[k][1]]
-    held = held_edits(tokens, [i for i in single if not is_only_in_call(tokens, i, i, several)])
+    held = held_edits(tokens, [i for (i, j), null in zip(listed, nulls) if i == j and not null])
     # Commas of templates, or a pack: the arguments cannot be counted.
     text = tokens.source[tokens.all[first].start : tokens.all[last].end]
     if not any(nulls) or "<" in text or "..." in text:
@@ -216,7 +215,7 @@ def argument_edits(tokens, first, last):
         if i > 0 and (nulls[i] or not parameters):
             edits.append(blank(tokens, begin - 1, begin - 1))
         if nulls[i]:
-            arguments.append(" ".join(tokens.text(k) for k in range(begin, end + 1)))
+            arguments.append(text_of(tokens, begin, end))
             edits.append(blank(tokens, begin, end))
         else:
             name = "emulator_arg_%d" % i

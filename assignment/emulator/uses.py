@@ -1,0 +1,162 @@
+"""How a function uses its variables: which it changes, copies, or takes the address of.
+
+Guesses: what is believed to stay the same is `const` in a second version, so the compiler refuses
+that version if it is not so.
+"""
+
+from functions import call_name, is_built_in
+from statements import TYPE_WORDS
+
+
+class Uses:
+    """The variables of one function, by the tokens that name them."""
+
+    def __init__(self, program, function):
+        self.program, self.function = program, function
+        self.tokens, self.text = function.tokens, function.tokens.text
+        self.block = function.parse()
+        self.variables = list(function.parameters)
+        for statement in self.block.walk():
+            self.variables += getattr(statement, "variables", [])
+        self.owner = {i: variable for variable in self.variables for i in variable.uses}
+        self.changes = {v: [i for i in v.uses if self.is_changed(v, i)] for v in self.variables}
+        self.pinned = {v for v in self.variables if any(self.is_pinned(i) for i in v.uses)}
+
+    def is_changed(self, variable, i):
+        """Whether a variable is assigned where it is named.
+
+        A guess: what is believed to stay the same is `const` in a second version.
+        """
+        first, j, program = i, i + 1, self.program
+        is_pointer = "*" in variable.stars or (variable.is_parameter and variable.dimensions)
+        is_object = not is_pointer and not variable.is_reference
+        is_object = is_object and not is_built_in(variable, program.number_names(self.function))
+        while True:
+            if self.text(j) == "." and self.tokens.all[j + 1].kind == "word":
+                j += 2
+                if self.text(j) == "(":
+                    return True  # a member function
+            elif self.text(j) == "[" and is_object and variable.is_parameter:
+                return j == i + 1  # an operator; but matrix.elements[k] is none
+            elif self.text(j) == "[" and not is_pointer:
+                j = self.tokens.match_forward(j) + 1
+            elif (
+                self.text(first - 1) == "(" and self.text(j) == ")" and not self.is_call(first - 1)
+            ):
+                first, j = first - 1, j + 1
+            else:
+                break
+        before = self.text(first - 1)
+        if (
+            before in ("+", "-")
+            and self.text(first - 2) == before
+            and self.tokens.adjacent(first - 2)
+        ):
+            return True
+        if is_object and j == i + 1:
+            return not self.is_copied(variable, first, j)
+        return self.is_changed_behind(j)
+
+    def is_call(self, i):
+        """Whether the ( at an index may be a call's, or a condition's."""
+        before = self.tokens.all[i - 1]
+        return (before.kind == "word" and before.text != "return") or before.text in (")", "]", ">")
+
+    def is_copied(self, variable, first, behind):
+        """Whether an object becomes another of its type: an argument, or an initial value.
+
+        No function of its own is called for that, so constant or not makes no difference.
+        """
+        before, after = self.text(first - 1), self.text(behind)
+        if before == "sizeof" or (before == "(" and self.text(first - 2) == "sizeof"):
+            return True
+        if before in ("(", ",") and after in (",", ")"):
+            return variable.type == self.type_of_argument(first)
+        part = (first, behind - 1)
+        made = [v for v in self.variables if v.initial == part and v.style == "="]
+        return bool(made) and made[0].type in (variable.type, "auto")
+
+    def type_of_argument(self, i):
+        """The type of the parameter that the argument beginning at an index is for, or None."""
+        number, k = 0, i - 1
+        while self.text(k) not in ("", ";", "{", "}", "("):
+            number += self.text(k) == ","
+            k = self.tokens.match_backward(k) or k
+            k -= 1
+        name = call_name(self.tokens, k) if self.text(k) == "(" else None
+        called = self.program.functions.get(self.text(name), []) if name is not None else []
+        if len(called) != 1 or number >= len(called[0].parameters or ()):
+            return None
+        parameter = called[0].parameters[number]
+        return None if parameter.dimensions else parameter.type
+
+    def object_claims(self, variable):
+        """What is believed of a constant object's members: they are numbers, or arrays of them."""
+        claims = {}
+        for i in variable.uses:
+            behind = i + 1
+            while self.text(behind) == "." and self.tokens.all[behind + 1].kind == "word":
+                behind += 2
+            if behind > i + 1:
+                name = "".join(self.text(k) for k in range(i, behind))
+                claims["EMULATOR_IS_PART(%s) " % name] = True
+        return claims
+
+    def is_changed_behind(self, i):
+        """Whether what ends before a token is assigned, or counted up or down."""
+        sign, following = self.text(i), self.text(i + 1)
+        touch = self.tokens.adjacent(i)
+        if sign in ("+", "-") and following == sign and touch:
+            return True
+        if sign == "=":
+            return following != "=" or not touch
+        if sign and sign in "+-*/%&|^" and following == "=" and touch:
+            return True
+        return sign == "<<=" or (sign == ">" and following == ">=" and touch)
+
+    def is_operand_before(self, i):
+        """Whether a value ends before a token, so that & or * there has two operands."""
+        before = self.tokens.all[i - 1]
+        if before.text == ")":
+            first = self.tokens.match_backward(i - 1)
+            words = [self.text(k) for k in range(first + 1, i - 1)]
+            return not all(w in TYPE_WORDS or w in ("const", "*") for w in words)
+        return (
+            before.kind in ("number", "text")
+            or before.text == "]"
+            or (before.kind == "word" and before.text not in ("return", "else", "do", "case"))
+        )
+
+    def is_pinned(self, i):
+        """Whether a variable's address is taken where it is named, in whatever way."""
+        variable = self.owner[i]
+        is_pointer = "*" in variable.stars or (variable.is_parameter and variable.dimensions)
+        is_element = is_pointer and self.text(i + 1) in ("[", "->")  # &numbers[i]
+        if self.text(i - 1) == "&" and not self.is_operand_before(i - 1) and not is_element:
+            return not (self.text(i - 2) == "&" and self.tokens.adjacent(i - 2))
+        depth, k = 0, i
+        while self.text(k) not in (";", "{", "}", ""):
+            depth += (self.text(k) == ")") - (self.text(k) == "(")
+            if depth < 0:
+                name = call_name(self.tokens, k)
+                for other in self.program.functions.get(self.text(name), []) if name else []:
+                    if any(other.tokens.text(j) == "&" for j in range(other.open, other.close)):
+                        return True
+                depth = 0
+            k -= 1
+        return any(v.is_reference and v.initial and v.initial[0] <= i <= v.initial[1]
+                   for v in self.variables)  # fmt: skip
+
+    def is_fixed(self, variable):
+        """Whether a variable keeps the value that it begins with."""
+        return (
+            not self.changes[variable]
+            and variable not in self.pinned
+            and not variable.is_reference
+            and not variable.is_shared
+            and (variable.dimensions is None or variable.is_parameter)
+        )
+
+    def names(self, first, last):
+        """The variables that are named between two indices."""
+        return {self.owner[i] for i in range(first, last + 1) if i in self.owner}
