@@ -79,6 +79,19 @@ def test_kernels_without_spaces_and_with_bounds_become_loops(tmp_path):
     assert explained(source) == {"dense": LOOPS, "bounded": LOOPS, "more": LOOPS}
 
 
+def test_kernels_of_structs_become_loops(tmp_path):
+    source = tmp_path / "structs.cu"
+    source.write_text(
+        "struct In { float a, b; }; struct Outer { In in; int n; float *out; float3 v; };\n"
+        "struct Grid { Outer all[2]; };\n"
+        "__device__ float inner(In q, float x) { return q.a * x + q.b; }\n"
+        "__global__ void nested(Outer o) { o.out[threadIdx.x] = inner(o.in, threadIdx.x); }\n"
+        "__global__ void array(Grid g) { g.all[0].out[threadIdx.x] = g.all[1].in.a; }\n"
+        "__global__ void vector(Outer o) { o.out[threadIdx.x] = o.v.x + o.v.y; }\n"
+    )
+    assert explained(source) == {"nested": LOOPS, "array": LOOPS, "vector": LOOPS}
+
+
 def test_the_kernels_of_the_assignment_become_loops():
     how = explained(emulator_kit.ROOT / "solution/src/gpu_op.cu")
     fibers = {name for name, way in how.items() if way.startswith("fibers")}

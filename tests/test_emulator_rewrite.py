@@ -351,38 +351,3 @@ def test_a_bracket_more_or_less_is_left_to_the_compiler(mode):
             broken = text[: found.start()] + bracket + text[found.end() :]
             with contextlib.suppress(SourceError):
                 rewrite.rewrite(broken, "a.cu", mode)
-
-
-OF_HOST = """int count = 3, *pointer;
-const int fine = 4; constexpr float too[2] = {1, 2}; static const float eps = 1e-3f;
-const int fixed[2] = {1, 2};
-float plus(float x) { return x + 1; }
-static float later(float x);
-extern "C" void named(float);
-__device__ float both(float x);
-float both(float x, int y) { return x + y; }
-struct S { int count; __device__ int f() { return count; } };
-__device__ int of_parameter(int count) { return count + fine; }
-__host__ __device__ int of_both() { return count; }
-__global__ void right(float *p) {
-  S s; p[0] = too[1] + eps + s.f() + s.count + both(1) + sizeof(count) + sizeof(pointer);
-  float plus = 1; p[1] = plus;
-}
-__global__ void wrong(float *p) { p[0] = STATEMENT; }
-"""
-
-
-@pytest.mark.parametrize(
-    "statement, names",
-    [
-        ("plus(2) + later(3) + count", ["plus", "later", "count"]),
-        ("fixed[1]", ["fixed"]),
-        ("*pointer + 2 * count", ["pointer", "count"]),
-        ("(p[0] > count && count) ? both(count) : p[p[1] * count]", ["count"] * 4),
-        ("(named(1), 2)", ["named"]),
-        ("fine + eps + both(2) + of_both() + of_parameter(1)", []),
-    ],
-)
-def test_names_of_the_host_are_refused_in_kernels(statement, names):
-    text = rewritten(OF_HOST.replace("STATEMENT", statement))
-    assert re.findall(r"error \\\"`(\w+)` is a \w+ of the host", text) == names

@@ -30,7 +30,7 @@ def bounds_place(function):
 def bounds_of(function):
     """The most threads of a block that a kernel's bounds allow, as text; or None.
 
-    None, too, if a parameter hides a name in it, or a line marker stands in it.
+    None, too, if a parameter hides a name in it, or if it is not certain where it ends.
     """
     tokens, place = function.tokens, bounds_place(function)
     if not place:
@@ -41,7 +41,7 @@ def bounds_of(function):
         hidden = {parameter.name for parameter in function.parameters}
     words = {tokens.text(i) for i in range(first, last + 1) if tokens.all[i].kind == "word"}
     text = text_of(tokens, first, last)
-    return None if words & hidden or "#" in text else text
+    return None if words & hidden or set("#<") & set(text) else text
 
 
 def check_of(function, result=""):
@@ -82,14 +82,15 @@ def shared_sizes(function):
 
 
 def pointer_to(function):
-    """A kernel's address, whatever overloads it has, or None."""
+    """A kernel's address, whatever overloads it has; None if that cannot be said for certain."""
     tokens, parameters = function.tokens, []
     for first, last in split_arguments(tokens, function.open, function.close):
         words = [tokens.text(i) for i in range(first, last + 1)]
         end = first + words.index("=") - 1 if "=" in words else last
         parameters.append(text_of(tokens, first, end))
     text = "static_cast<void (*)(%s)>(%s)" % (", ".join(parameters), function.name)
-    return None if "#" in text else text
+    inside = {tokens.text(i) for i in range(function.open, function.close)}
+    return None if "#" in text or inside & {"<", "::"} else text
 
 
 def note_of(function):

@@ -8,7 +8,6 @@ from functions import find_functions
 
 # What NULL may become.
 NULLS = ("0", "0L", "__null", "NULL")
-NO_OBJECTS = ("this", "nullptr", "true", "false")
 # Words before a parenthesis that make it no call.
 NOT_CALLED = ("if", "while", "for", "switch", "return", "else", "do", "case", "throw", "sizeof")
 
@@ -186,11 +185,25 @@ def names_of_several(tokens):
     return several | {f.name for f in find_functions(tokens) if tokens.text(f.first) == "template"}
 
 
+def owning_variables(tokens):
+    """Names of variables of the program's classes that have a destructor."""
+    owners = {tokens.text(i + 1) for i, token in enumerate(tokens.all) if token.text == "~"}
+    found = set()
+    for i, token in enumerate(tokens.all):
+        if token.text in owners and token.kind == "word":
+            behind = i + 1
+            while tokens.text(behind) not in ("", ";", "(", ")", "{", "}", ",") and behind < i + 9:
+                if tokens.all[behind].kind == "word":
+                    found.add(tokens.text(behind))
+                behind += 1
+    return found
+
+
 def held_edits(tokens, variables):
     """Edits by which a launch holds objects by their addresses, see emulator/launch.h."""
-    edits = []
+    edits, owning = [], owning_variables(tokens) if variables else ()
     for token in (tokens.all[i] for i in variables):
-        if token.kind == "word" and token.text not in NULLS + NO_OBJECTS:
+        if token.text in owning:
             edits.append(Edit(token.start, token.start, "::emulator::held("))
             edits.append(Edit(token.end, token.end, ")"))
     return edits

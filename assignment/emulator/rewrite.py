@@ -18,7 +18,6 @@ the original file.
 
 from cuda_tokens import Tokens, apply_edits, quoted, without_prelude
 from direct_calls import refuse_direct_calls
-from host_names import refuse_host_names
 from kernel_facts import tell_facts
 from launches import rewrite_launches
 from loops import add_loops
@@ -36,7 +35,6 @@ PASSES = (
     rewrite_shared,
     refuse_missing,
     refuse_in_kernels,
-    refuse_host_names,
 )
 # How kernels run: each thread on its own, as loops where that can be, or in the checked build.
 THREADS, LOOPS, CHECKED = "threads", "loops", "checked"

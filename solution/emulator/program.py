@@ -56,6 +56,7 @@ class Program:
         self.read_aliases(tokens)
         self.read_constants(tokens)
         self.redefined = self.read_redefined(tokens)
+        self.tells_vectors = self.may_tell_constants(tokens)
         self.hidden_indices = self.uses_indices_in_classes(tokens)
         self.problems = {}
 
@@ -147,6 +148,21 @@ class Program:
                     found.add(token.text)
         return found
 
+    def may_tell_constants(self, tokens):
+        """Whether an operator takes a reference that is not constant, and is no assignment."""
+        for i in self.places.get("operator", ()):
+            first = i + 1
+            while tokens.text(first) not in ("", "(", ";"):
+                first += 1
+            signs = [tokens.text(k) for k in range(i + 1, first)]
+            if "=" in signs[1:] or signs in (["="], ["+", "+"], ["-", "-"], ["<<"], []):
+                continue
+            close = tokens.match_forward(first) or first
+            words = [tokens.text(k) for k in range(first, close)]
+            if words.count("&") > words.count("const"):
+                return True
+        return False
+
     def telling(self):
         """Words that say which thread runs, or have it wait; with functions that name one."""
         told = set(INDICES) | {word.text for word in self.tokens.all if WAITS.match(word.text)}
@@ -170,7 +186,8 @@ class Program:
                 continue
             if token.text in ("struct", "class", "union", "operator"):
                 brace = i
-                while tokens.text(brace) not in ("", ";", "{", "}"):
+                while tokens.text(brace) not in ("", ";", "{", "}", ")"):
+                    brace = tokens.match_forward(brace) or brace  # alignas(16), or parameters
                     brace += 1
                 close = tokens.match_forward(brace) if tokens.text(brace) == "{" else None
                 if any(tokens.text(k) in told for k in range(brace, close or brace)):

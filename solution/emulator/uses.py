@@ -4,6 +4,8 @@ Guesses: what is believed to stay the same is `const` in a second version, so th
 that version if it is not so.
 """
 
+import re
+
 from functions import call_name, is_built_in
 from statements import TYPE_WORDS
 
@@ -91,16 +93,36 @@ class Uses:
         return None if parameter.dimensions else parameter.type
 
     def object_claims(self, variable):
-        """What is believed of a constant object's members: they are numbers, or arrays of them."""
+        """What is believed of what is named of a constant object: nothing tells it is constant."""
         claims = {}
         for i in variable.uses:
-            behind = i + 1
-            while self.text(behind) == "." and self.tokens.all[behind + 1].kind == "word":
-                behind += 2
-            if behind > i + 1:
-                name = "".join(self.text(k) for k in range(i, behind))
-                claims["EMULATOR_IS_PART(%s) " % name] = True
+            name, behind = self.member(i)
+            if name == variable.name:
+                continue
+            for place in re.finditer(r"\[", name):
+                claims["EMULATOR_IS_INDEXED(%s) " % name[: place.start()]] = True
+            wanted = None
+            if self.text(i - 1) in ("(", ",") and self.text(behind) in (",", ")"):
+                wanted = self.type_of_argument(i)
+            if wanted is not None and not set("&*") & set(wanted):
+                claims["EMULATOR_IS_COPIED(%s, %s) " % (name, wanted)] = True
+            else:
+                vectors = "false" if self.program.tells_vectors else "true"
+                claims["EMULATOR_IS_PART(%s, %s) " % (name, vectors)] = True
         return claims
+
+    def member(self, i):
+        """The text of `a.b[k].c` from an index on, as `a.b[0].c`, and the index behind it."""
+        name, behind = self.text(i), i + 1
+        while True:
+            if self.text(behind) == "." and self.tokens.all[behind + 1].kind == "word":
+                name += "." + self.text(behind + 1)
+                behind += 2
+            elif self.text(behind) == "[":
+                name += "[0]"
+                behind = self.tokens.match_forward(behind) + 1
+            else:
+                return name, behind
 
     def is_changed_behind(self, i):
         """Whether what ends before a token is assigned, or counted up or down."""

@@ -78,6 +78,7 @@ enum { kTwo = 2 };
 struct Sizes {
   static const int kThree = 3;  // declared, and never defined
   unsigned four : 4;
+  void launch(float* out) const;
 };
 __global__ void of_numbers(float* out, int a, int b, int c, const int* none, int e) {
   out[threadIdx.x] = none == nullptr ? a + b + c + e : 0;
@@ -89,10 +90,21 @@ static void with_numbers(float* out, Sizes sizes) {
   of_numbers<<<1, 64>>>(out, n, one_more, sizes.four, NULL, kTwo);
 }
 
+void Sizes::launch(float* out) const {
+  of_numbers<<<1, 64>>>(out, four, kThree, 0, nullptr, four);
+}
+
 CASE(numbers_need_no_address) {
   Device<float> out(64);
   with_numbers<5>(out.data, Sizes{4});
   CHECK(holds(out, 12));
+  Sizes{4}.launch(out.data);
+  CHECK(holds(out, 11));
+  constexpr int six = 6;
+  float* const data = out.data;
+  auto launch = [data] { of_numbers<<<1, 64>>>(data, six, six, 0, nullptr, six); };
+  launch();
+  CHECK(holds(out, 18));
 }
 
 CASE(an_object_is_converted_and_never_copied) {

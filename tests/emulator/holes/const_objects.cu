@@ -71,3 +71,48 @@ CASE(operators_of_members) {
   by_element_plain<<<1, 33>>>(more.data, Holder{{1}, {{2}, {3}}});
   show(more);
 }
+
+struct Parts {
+  float numbers[4];
+  float3 vector;
+  int count;
+};
+__device__ float pick(float* p) { return p[1]; }
+__device__ float pick(const float* p) { return -p[1]; }
+template <class T>
+struct Constness {
+  static const int value = 1;
+};
+template <class T>
+struct Constness<const T> {
+  static const int value = 2;
+};
+template <class T>
+__device__ float kind(T*) {
+  return Constness<T>::value;
+}
+__device__ float operator+(float3&, int) { return 1; }
+__device__ float operator+(const float3&, int) { return 2; }
+__global__ void by_pointer(float* out, Parts p) { out[threadIdx.x] = pick(p.numbers); }
+__global__ void by_sum(float* out, Parts p) { out[threadIdx.x] = pick(p.numbers + 0); }
+__global__ void by_template(float* out, Parts p) { out[threadIdx.x] = kind(p.numbers); }
+__global__ void by_variable(float* out, Parts p) {
+  auto q = p.numbers;
+  out[threadIdx.x] = pick(q);
+}
+__global__ void by_operator(float* out, Parts p) { out[threadIdx.x] = p.vector + p.count; }
+
+CASE(arrays_and_vectors_of_objects) {
+  const Parts parts = {{1, 3, 5, 7}, {1, 2, 3}, 4};
+  Device<float> out(33);
+  by_pointer<<<1, 33>>>(out.data, parts);
+  show(out);
+  by_sum<<<1, 33>>>(out.data, parts);
+  show(out);
+  by_template<<<1, 33>>>(out.data, parts);
+  show(out);
+  by_variable<<<1, 33>>>(out.data, parts);
+  show(out);
+  by_operator<<<1, 33>>>(out.data, parts);
+  show(out);
+}

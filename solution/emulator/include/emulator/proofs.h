@@ -63,9 +63,22 @@ EMULATOR_ARE_VECTORS(float)
 EMULATOR_ARE_VECTORS(double)
 #undef EMULATOR_ARE_VECTORS
 
-/*! \brief A member of which `const` changes no meaning: a number, a vector, or an array of them. */
-template <typename T, typename Part = std::remove_cv_t<std::remove_all_extents_t<T>>>
-constexpr bool is_part = is_number<Part> || is_vector<Part>::value || std::is_enum_v<Part>;
+/*! \brief What is named of a constant object: behind a pointer, or of a type without functions. */
+template <typename Expression, bool vectors, typename Value = std::remove_reference_t<Expression>>
+constexpr bool is_part =
+    !std::is_const_v<Value> || is_number<std::remove_cv_t<Value>> || std::is_enum_v<Value> ||
+    (vectors && is_vector<std::remove_cv_t<Value>>::value);
+
+/*! \brief What the language's own [] is for. */
+template <typename T>
+constexpr bool is_indexed = std::is_array_v<std::remove_reference_t<T>> ||
+                            is_address<std::remove_cv_t<std::remove_reference_t<T>>>::value;
+
+/*! \brief What becomes a parameter of its own type, by copying its members. */
+template <typename Expression, typename T, typename Value = std::remove_reference_t<Expression>>
+constexpr bool is_copied = std::is_same_v<std::remove_cv_t<Value>, std::remove_cv_t<T>> &&
+                           (is_number<std::remove_cv_t<T>> || std::is_enum_v<T> ||
+                            (std::is_aggregate_v<T> && std::is_trivially_copyable_v<T>));
 
 }  // namespace emulator
 
@@ -91,8 +104,15 @@ constexpr bool is_part = is_number<Part> || is_vector<Part>::value || std::is_en
                 "`" #name "` may change");
 #define EMULATOR_IS_MEMBER(name) \
   static_assert(::emulator::is_member<decltype((name))>, "`" #name "` may change");
-#define EMULATOR_IS_PART(name) \
-  static_assert(::emulator::is_part<decltype(name)>, "`" #name "` may be told from a constant");
+#define EMULATOR_IS_PART(name, vectors)                         \
+  static_assert(::emulator::is_part<decltype((name)), vectors>, \
+                "`" #name "` may be told from a constant");
+#define EMULATOR_IS_INDEXED(name)                                                         \
+  static_assert(::emulator::is_indexed<decltype(name)>, "`" #name "` may be told from a " \
+                                                                  "constant");
+#define EMULATOR_IS_COPIED(name, ...)                                 \
+  static_assert(::emulator::is_copied<decltype((name)), __VA_ARGS__>, \
+                "`" #name "` may be told from a constant");
 // Copying it is copying its members.
 #define EMULATOR_IS_AGGREGATE(name)                                             \
   static_assert(::std::is_aggregate_v<::std::remove_const_t<decltype(name)>> && \
