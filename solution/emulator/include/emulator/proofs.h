@@ -107,9 +107,10 @@ constexpr bool is_copied = std::is_same_v<std::remove_cv_t<Value>, std::remove_c
 #define EMULATOR_IS_PART(name, vectors)                         \
   static_assert(::emulator::is_part<decltype((name)), vectors>, \
                 "`" #name "` may be told from a constant");
-#define EMULATOR_IS_INDEXED(name)                                                         \
-  static_assert(::emulator::is_indexed<decltype(name)>, "`" #name "` may be told from a " \
-                                                                  "constant");
+#define EMULATOR_IS_INDEXED(name)                                               \
+  static_assert(::emulator::is_indexed<decltype(name)>, "`" #name               \
+                                                        "` may be told from a " \
+                                                        "constant");
 #define EMULATOR_IS_COPIED(name, ...)                                 \
   static_assert(::emulator::is_copied<decltype((name)), __VA_ARGS__>, \
                 "`" #name "` may be told from a constant");
