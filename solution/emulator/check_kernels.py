@@ -59,23 +59,26 @@ def environment(options, findings, ends):
     return env
 
 
-def pass_on(child):
-    """Lets Ctrl-C and its like end the child, whose findings are shown all the same."""
+def run(command, env):
+    """Runs the command to its end; returns its exit status, negative for a signal.
+
+    Ctrl-C and its like end the command, whose findings are shown all the same; also if they come
+    before it has begun.
+    """
+    child, early = [], []
 
     def interrupt(number, frame):
-        # A terminal sends its own to the child, too.
-        if number not in (signal.SIGINT, signal.SIGQUIT) or not sys.stdin.isatty():
-            child.send_signal(number)
+        # A terminal sends its own to the command, too.
+        if number in (signal.SIGINT, signal.SIGQUIT) and sys.stdin.isatty():
+            return
+        child[0].send_signal(number) if child else early.append(number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, interrupt)
-
-
-def run(command, env):
-    """Runs the command to its end; returns its exit status, negative for a signal."""
-    child = subprocess.Popen(command, env=env)
-    pass_on(child)
-    return child.wait()
+    child.append(subprocess.Popen(command, env=env))
+    for number in early:
+        child[0].send_signal(number)
+    return child[0].wait()
 
 
 def signal_text(number):
