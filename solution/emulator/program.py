@@ -155,12 +155,16 @@ class Program:
             while tokens.text(first) not in ("", "(", ";"):
                 first += 1
             signs = [tokens.text(k) for k in range(i + 1, first)]
-            if "=" in signs[1:] or signs in (["="], ["+", "+"], ["-", "-"], ["<<"], []):
+            if signs[-1:] == ["="] and signs[0] not in ("=", "!") or signs == ["="]:
                 continue
             close = tokens.match_forward(first) or first
-            words = [tokens.text(k) for k in range(first, close)]
-            if words.count("&") > words.count("const"):
-                return True
+            parameter = []
+            for k in range(first + 1, close + 1):
+                if tokens.text(k) in (",", ")"):
+                    if "&" in parameter and "const" not in parameter:
+                        return True
+                    parameter = []
+                parameter.append(tokens.text(k))
         return False
 
     def telling(self):

@@ -116,3 +116,16 @@ CASE(arrays_and_vectors_of_objects) {
   by_operator<<<1, 33>>>(out.data, parts);
   show(out);
 }
+
+__device__ bool operator==(const float2 a, float2& b) { return a.x == b.x; }
+__device__ bool operator==(const float2 a, const float2& b) { return a.x != b.x; }
+struct Two {
+  float2 a, b;
+};
+__global__ void by_comparison(float* out, Two two) { out[threadIdx.x] = two.a == two.b; }
+
+CASE(comparisons_of_members) {
+  Device<float> out(33);
+  by_comparison<<<1, 33>>>(out.data, Two{{1, 2}, {1, 2}});
+  show(out);
+}
