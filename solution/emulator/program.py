@@ -155,7 +155,7 @@ class Program:
             while tokens.text(first) not in ("", "(", ";"):
                 first += 1
             signs = [tokens.text(k) for k in range(i + 1, first)]
-            if signs[-1:] == ["="] and signs[0] not in ("=", "!") or signs == ["="]:
+            if (signs[-1:] == ["="] and signs[0] not in ("=", "!")) or signs == ["="]:
                 continue
             close = tokens.match_forward(first) or first
             parameter = []
