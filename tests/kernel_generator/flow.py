@@ -217,8 +217,9 @@ def leave(g):
         g.note(word + ", uniform")
         return statement("if (", a_condition(g, True), f") {word};")
     g.note(word)
-    test = e.condition(g, 1).node  # before what may be declared in the block
-    change = changed(g) if g.chance(0.3) else ""
+    test = e.condition(g, 1).node
+    with g.scope():
+        change = changed(g) if g.chance(0.3) else ""
     return statement("if (", test, g.pick([") {", ") { "]), change, f"{word}; }}")
 
 
@@ -274,8 +275,9 @@ def leave_kernel(g):
         g.note("return of whole blocks")
         return statement("if (", a_condition(g, True), ") return;")
     g.note("early return")
-    test = e.condition(g, 1).node  # before what may be declared in the block
-    write = changed(g) if g.chance(0.4) else ""
+    test = e.condition(g, 1).node
+    with g.scope():
+        write = changed(g) if g.chance(0.4) else ""
     return statement("if (", test, ") { ", write, "return; }")
 
 

@@ -51,14 +51,16 @@ def by_macro(g, place, t):
     )
     if key == "PASTE":
         return Node(f"{name}({place[:1]}, {place[1:]});")
-    given, parts = (f"({place})" if "," in place else place), []
-    for piece in use.replace("{n}", name).replace("{p}", given).replace("{b}", inner).split("{"):
-        if piece.startswith("s}"):
-            parts += [*argument(e.step(g, t, 1).node), piece[2:]]
-        elif piece.startswith("c}"):
-            parts += [*argument(e.condition(g).node), piece[2:]]
-        else:
-            parts.append(piece)
+    words = {"n": [name], "p": [f"({place})" if "," in place else place], "b": [inner]}
+    start, *pieces = use.split("{")
+    parts = [start]
+    for piece in pieces:
+        kind, rest = piece.split("}", 1)
+        if kind == "s":
+            words[kind] = argument(e.step(g, t, 1).node)
+        elif kind == "c":
+            words[kind] = argument(e.condition(g).node)
+        parts += [*words[kind], rest]
     return Node(*parts)
 
 

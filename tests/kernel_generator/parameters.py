@@ -148,9 +148,12 @@ def constants(g):
             "template constant": f"template <typename T> constexpr T {name}_t = T({value});",
         }[form]
         g.add_top(line)
-        word = {"enum class": f"(int)E{name}::a", "template constant": f"{name}_t<int>"}.get(
-            form, name
-        )
+        word = {
+            "const": f"(+{name})",  # a value: a reference would need the host's variable
+            "constexpr": f"(+{name})",
+            "enum class": f"(int)E{name}::a",
+            "template constant": f"{name}_t<int>",
+        }.get(form, name)
         t = "unsigned" if form == "constexpr" else "int"
         g.declare(Name(word, t, writable=False, uniform=True, low=value, high=value))
     if g.chance(0.12) and g.allows("macro"):
