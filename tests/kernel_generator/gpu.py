@@ -3,9 +3,9 @@
     python -m kernel_generator --hashes --folder FOLDER > hashes.txt     # where the emulator ran
     python -m kernel_generator.gpu hashes.txt --jobs 16                  # where the GPU is
 
-It needs nvcc and a GPU, no network. One difference is nvcc's own: for a `char` of 127, nvcc 13 takes
-`++c > 2` for true and then forgets the step (no wrap to -128), so such a kernel is listed as wrong. A line of hashes.txt is `seed hash hash digest`: of the two
-launches, and of the program's text, so that another random generator is not taken for a bug.
+It needs nvcc and a GPU, no network. A line of hashes.txt is `seed hash hash digest`: of the two
+launches, and of the program's text, so that another random generator is not taken for a bug. One
+difference is nvcc's own, and listed as wrong: in `if (++c > 2) c--;` a `char` of 127 stays 127.
 Exit codes: 0 all agree, 1 some do not, 2 usage.
 """
 
