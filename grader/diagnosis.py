@@ -70,31 +70,63 @@ class _Found(Failure):
     """The call just made has findings; those of later calls would only blur them."""
 
 
+class Findings:
+    """What the checked build writes into a file, while a child lives.
+
+    Attributes:
+        env: what the child's environment needs, and fds: the descriptors that it inherits.
+        stopped: whether a check was ended at a finding, since the last `begin`.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        """The file has no name that the child could replace, and outlives the child."""
+        os.fchmod(descriptor, 0o666)
+        self._descriptor, self._start, self.stopped = descriptor, 0, False
+        self.env = {"DLSYS_CHECKED": "1", "EMULATOR_FINDINGS": f"/dev/fd/{descriptor}"}
+        self.fds = (descriptor,)
+
+    def begin(self) -> None:
+        """Forgets what was found so far."""
+        self._start, self.stopped = len(read_file(self._descriptor)), False
+
+    def write(self, remote: Remote) -> None:
+        """Lets the child write what it has found."""
+        remote.import_("dlsys._base")._LIB.emulator_write_findings()
+        remote.flush()
+
+    def entries(self) -> tuple[list[dict[str, Any]], int]:
+        """What was found, and how many lines are malformed; see `grader.findings.read_entries`."""
+        return read_entries(read_file(self._descriptor)[self._start :])
+
+    def stop_at(self, remote: Remote, counts: Callable[[str], bool]) -> None:
+        """Raises a Failure if there is a finding whose kind `counts`."""
+        self.write(remote)
+        if any(counts(entry["kind"]) for entry in self.entries()[0]):
+            self.stopped = True
+            raise _Found("found")
+
+
+def _is_no_advice(kind: str) -> bool:
+    return not kind.startswith("advice")
+
+
 @dataclass
 class _Checked(Context):
-    """Runs a check with the checked build, whose findings go to the first of `fds`, and stops
-    it at the first call that has some."""
+    """Runs a check with the checked build, and stops it at the first call that has findings."""
+
+    findings: Findings | None = None
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
+        findings = self.findings
+        assert findings is not None
         with super().session() as session:
-            session.remote.after_fetch = lambda: self._stop_if_found(session.remote)
+            session.remote.after_fetch = lambda: findings.stop_at(session.remote, _is_no_advice)
             try:
                 yield session
             finally:
                 with contextlib.suppress(ChildError):
-                    _write_findings(session.remote)
-
-    def _stop_if_found(self, remote: Remote) -> None:
-        _write_findings(remote)
-        entries, _ = read_entries(read_file(self.fds[0]))
-        if any(not entry["kind"].startswith("advice") for entry in entries):
-            raise _Found("found")
-
-
-def _write_findings(remote: Remote) -> None:
-    remote.import_("dlsys._base")._LIB.emulator_write_findings()
-    remote.flush()
+                    findings.write(session.remote)
 
 
 @dataclass
@@ -127,7 +159,7 @@ class Diagnosis:
     ) -> None:
         """`taken` are the submission's files; `prebuilt` gives the tree at `pristine`, built
         checked; `view` is what student code sees; `checks` is the table of them."""
-        self._pristine, self._checks = pristine, checks
+        self._pristine, self.checks = pristine, checks
         self._taken = taken
         self._budget = rubric.findings
         self._left = rubric.findings.total
@@ -136,7 +168,7 @@ class Diagnosis:
         self._scratch: Scratch | None = None
         self._tree: Path | None = None
         self._refusal = ""
-        self._turn = threading.Lock()
+        self._turn, self._building = threading.Lock(), threading.Lock()
         self._sources: dict[str, bytes] = {}
 
     def __enter__(self) -> Diagnosis:
@@ -148,7 +180,7 @@ class Diagnosis:
 
     def explain(self, context: Context, error: Exception) -> Explanation:
         """Findings about the failure of a check. Never raises. Threads take turns."""
-        if not concerns_kernels(context.check, error, self._checks):
+        if not concerns_kernels(context.check, error, self.checks):
             return Explanation()
         with self._turn:
             return self._explain(context, error)
@@ -185,13 +217,13 @@ class Diagnosis:
         """Runs a check, and returns what it raised."""
         started = time.monotonic()
         try:
-            return outcome(self._checks[again.check], again)
+            return outcome(self.checks[again.check], again)
         finally:
             self._left -= time.monotonic() - started
 
     def _compared(self, context: Context, error: Exception) -> str:
         """A hint from running the check once more with the same inputs, and with whole tiles."""
-        repeatable = context.check in REPEATABLE or is_of_kernels(self._checks[context.check])
+        repeatable = context.check in REPEATABLE or is_of_kernels(self.checks[context.check])
         if not isinstance(error, Failure) or not repeatable:
             return ""
         again = self._plainly(context)
@@ -216,33 +248,34 @@ class Diagnosis:
     # The emulated GPU: the checked build.
 
     def _checked(self, context: Context) -> tuple[list[dict[str, Any]], str]:
-        tree = self._checked_tree()
-        with fresh_copy(tree) as copy, tempfile.TemporaryFile() as file:
-            # The file has no name that the child could replace, and outlives the child.
-            os.fchmod(file.fileno(), 0o666)
-            env = {"DLSYS_CHECKED": "1", "EMULATOR_FINDINGS": f"/dev/fd/{file.fileno()}"}
-            values = _watched(context, copy, self._seconds())
-            values |= {"env": {**context.env, **env}, "fds": (file.fileno(),)}
-            ended = self._rerun(_Checked(**values))
-            entries, broken = read_entries(read_file(file.fileno()))
+        with fresh_copy(self.checked_tree()) as copy, tempfile.TemporaryFile() as file:
+            findings = Findings(file.fileno())
+            values = watched(context, copy, self._seconds(), findings)
+            ended = self._rerun(_Checked(**values, findings=findings))
+            entries, broken = findings.entries()
         notes = [str(ended)] if isinstance(ended, ChildError) and not entries else []
         notes += [f"{broken} lines of findings are malformed"] if broken else []
-        found, more = self._resolve(tree, entries) if entries else ([], 0)
+        found, more = self.resolve(entries)
         notes += [f"{more} more findings are left out"] if more else []
         notes += ["nothing was found"] if not found else []
         return found, "; ".join(notes)
 
-    def _checked_tree(self) -> Path:
-        """The submission in a tree of its own, built checked at the first call."""
-        if self._refusal:
-            raise NoFindings(self._refusal)
-        if self._tree is None:
-            try:
-                self._tree = self._build(self._prebuilt())
-            except NoFindings as refusal:
-                self._refusal = str(refusal)
-                raise
-        return self._tree
+    def checked_tree(self) -> Path:
+        """The submission in a tree of its own, built checked at the first call.
+
+        Raises:
+            NoFindings: it does not compile so.
+        """
+        with self._building:
+            if self._refusal:
+                raise NoFindings(self._refusal)
+            if self._tree is None:
+                try:
+                    self._tree = self._build(self._prebuilt())
+                except NoFindings as refusal:
+                    self._refusal = str(refusal)
+                    raise
+            return self._tree
 
     def _build(self, prebuilt: Path) -> Path:
         self._scratch = Scratch()
@@ -258,10 +291,16 @@ class Diagnosis:
             raise NoFindings(f"the checked build failed: {error or done.reason}")
         return tree
 
-    def _resolve(
-        self, tree: Path, entries: list[dict[str, Any]]
-    ) -> tuple[list[dict[str, Any]], int]:
-        """Findings with lines and words, by a process in the sandbox."""
+    def resolve(self, entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+        """What the checked build found, with lines and words, by a process in the sandbox; and
+        how much is left out.
+
+        Raises:
+            NoFindings, Malformed: it can't be read.
+        """
+        if not entries:
+            return [], 0
+        tree = self.checked_tree()
         with scratch_folder() as folder:
             script, path = folder / "resolve.py", folder / "findings.jsonl"
             shutil.copyfile(_RESOLVER, script)
@@ -308,7 +347,7 @@ class Diagnosis:
     def _under(self, context: Context, command: tuple[str, ...], seconds: float) -> str:
         """Everything that is printed when the check runs behind a command."""
         with fresh_copy(context.tree) as copy:
-            values = _watched(context, copy, seconds)
+            values = watched(context, copy, seconds)
             folders = {Path(command[0]).parent, Path(command[0]).resolve().parent}
             seen = (*context.view.readable, *sorted(folders))
             values["view"] = dataclasses.replace(context.view, readable=seen)
@@ -318,12 +357,17 @@ class Diagnosis:
         return "\n".join(again.printed).replace(str(copy), str(context.tree))
 
 
-def _watched(context: Context, tree: Path, seconds: float) -> dict[str, Any]:
-    """The same for a run under a tool."""
+def watched(
+    context: Context, tree: Path, seconds: float, findings: Findings | None = None, **env: str
+) -> dict[str, Any]:
+    """The same settings for a run under a tool: in the checked build if it writes `findings`."""
     values = settings_of(context)
     del values["wrap"]
     rubric = _smaller(context.rubric)
-    return {**values, "tree": tree, "seconds": seconds, "watched": True, "rubric": rubric}
+    values |= {"tree": tree, "seconds": seconds, "watched": True, "rubric": rubric}
+    if findings is not None:
+        values |= {"env": {**context.env, **findings.env, **env}, "fds": findings.fds}
+    return values
 
 
 def _smaller(rubric: Rubric) -> Rubric:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,17 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from grader import build, gpu, isolation, sandbox
-from grader.checks import OFF_DEVICE, Check, Context, Failure, Flag, NotHere, checks_of
+from grader.audit import Auditor
+from grader.checks import (
+    OFF_DEVICE,
+    Check,
+    Context,
+    Failure,
+    Flag,
+    NotHere,
+    checks_of,
+    is_of_kernels,
+)
 from grader.course import Course, kit_course
 from grader.diagnosis import Diagnosis
 from grader.lanes import BESIDE, DEVICE, Lanes, Worker, plan
@@ -33,6 +44,7 @@ from grader.verdicts import (
     result_of,
     sentence,
     skip,
+    with_audit,
     with_findings,
     with_opinion,
     with_sentence,
@@ -157,6 +169,10 @@ class _Grading:
         self._second = SecondOpinion(
             submission.taken, options.rubric, lambda: self._kit, self._view, checks
         )
+        budget = options.rubric.findings
+        self._auditor = Auditor(self._diagnosis, budget.seconds, budget.total)
+        self._auditing, self._audits_begun = threading.Lock(), False
+        self._rows: Sequence[Row] = ()
         self._disputed: set[str] = set()  # checks whose result differs between the GPU's forms
         self._resources = contextlib.ExitStack()
 
@@ -171,6 +187,7 @@ class _Grading:
             self._tree = stack.enter_context(_workspace(self._options.keep))
             self._lay_out(self._tree, self._submission.taken)
             self._sources = Snapshot(self._tree, sources_only=True)
+            stack.enter_context(self._auditor)
             self._resources = stack.pop_all()
         return self
 
@@ -184,7 +201,7 @@ class _Grading:
     @contextlib.contextmanager
     def results(self, rows: Sequence[Row]) -> Iterator[Iterator[Result]]:
         """Decides the rows, and yields the results in the order in which they come."""
-        jobs = plan(rows, self._backend)
+        self._rows, jobs = rows, plan(rows, self._backend)
         if not any(row.name == "build" for row in rows):
             self._try_device()
             self._built = Snapshot(self._tree)
@@ -301,13 +318,30 @@ class _Grading:
             context = self._context(row, tree, snapshot)
             self._options.on_check(context)
             error: Exception | None = None
+            if self._is_audited(row) and snapshot is self._built:
+                self._begin_audits()
             try:
                 self._checks[row.name](context)
             except Exception as raised:  # the grader's own fault must not end the other checks
                 error = raised
             result = self._judge(row, context, error, snapshot)
+            if result.status == PASS and self._is_audited(row):
+                result = with_audit(result, self._auditor.result(row.name))
         result.seconds = round(time.monotonic() - started, 3)
         return result, error
+
+    def _is_audited(self, row: Row) -> bool:
+        return is_of_kernels(self._checks[row.name]) and self._backend == "emulated"
+
+    def _begin_audits(self) -> None:
+        """Of all checks of kernels that are to be decided; once."""
+        with self._auditing:
+            if self._audits_begun or self._built is None:
+                return
+            self._audits_begun = True
+            rows = [row for row in self._rows if row.name not in self._kept]
+            wanted = [row for row in rows if row.name != "build" and self._is_audited(row)]
+            self._auditor.begin([self._context(row, self._tree, self._built) for row in wanted])
 
     def _context(self, row: Row, tree: Path, snapshot: Snapshot) -> Context:
         return Context(

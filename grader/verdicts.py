@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from grader import sandbox
+from grader.audit import Audit
 from grader.checks import CHECKS, Check
 from grader.compiler import excerpt, first_error, in_tree, last_step
 from grader.diagnosis import Explanation
@@ -26,6 +27,16 @@ FORMS_DISAGREE = (
 DOES_NOT_BUILD = (
     "the two forms of the emulated GPU disagree: the fast form of the kernels does not compile, "
     "and the plain one does, with which the checks are made"
+)
+#: How the message begins where right values come of a wrong program.
+VALUES_ARE_RIGHT = "every value is right, but by luck"
+ORDER_MATTERS = "the result depends on the order in which blocks and threads run"
+CHECKED_DIFFERS = (
+    "the two builds of the emulated GPU disagree: this check passes, and in the checked build, "
+    "which finds nothing wrong, it fails"
+)
+_ORDER_HINT = (
+    "the order is not fixed: does one thread use what another writes, without a barrier between?"
 )
 _LOOK = (
     "a person must look: this is a bug of the kit, or code that looks which form it is in. "
@@ -107,6 +118,26 @@ def with_opinion(result: Result, opinion: Opinion) -> Result:
     message = f"{FORMS_DISAGREE}; the fast form: {result.message}"
     details = [*opinion.details, *result.details]
     return replace(result, status=ERROR, message=message, details=details, hint=_LOOK)
+
+
+def with_audit(result: Result, audit: Audit) -> Result:
+    """A passed result after a look at every access: a fail if they are not what they should be."""
+    if audit.facts:
+        result.facts["audit"] = audit.facts
+    if not (audit.findings or audit.failure or audit.unsettled):
+        return result
+    failed = replace(result, status=FAIL, score=0.0)
+    if audit.failure is not None:
+        message = f"{ORDER_MATTERS}: {audit.failure.message}"
+        return replace(failed, message=message, hint=_ORDER_HINT)
+    if audit.unsettled is not None:
+        message = f"{CHECKED_DIFFERS}: {audit.unsettled.message}"
+        return replace(failed, status=ERROR, message=message, hint=_LOOK)
+    found = audit.findings[0]
+    title = found["title"][:1].lower() + found["title"][1:]
+    where = f" ({place_of(found)})" if place_of(found) else ""
+    failed = replace(failed, message=f"{VALUES_ARE_RIGHT}: {title}{where}", hint=found["cure"])
+    return with_findings(failed, Explanation(audit.findings))
 
 
 def with_findings(result: Result, explanation: Explanation) -> Result:

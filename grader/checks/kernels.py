@@ -37,14 +37,23 @@ def check(cases: Callable[[Context], Iterator[Case]]) -> KernelCheck:
 
 
 def _shapes(ctx: Context, published: Shape, odd: Iterable[Shape]) -> list[Shape]:
-    """The shapes that everybody can know, and some of this run alone: of the published rank and
-    no larger, so that what was written for the published shapes has no new limit to meet."""
-    known = [*odd, published] if ctx.thorough else [published]
+    """The shapes that everybody can know, and some of this run alone. Where the published ones
+    are all that is asked for, those are no larger: what was written for them has no new limit to
+    meet. Else one is larger than all others, so that no limit is large enough."""
     largest = [min(size, 600 if axis < 2 else 4) for axis, size in enumerate(published)]
     fresh = [ctx.sizes(*largest), ctx.sizes(*largest)]
-    if ctx.thorough and odd is ODD_SHAPES:
+    if not ctx.thorough:
+        return [ctx.sized(shape) for shape in [published, *fresh]]
+    if odd is ODD_SHAPES:
         fresh.append(ctx.sizes(5000))
-    return [ctx.sized(shape) for shape in known + fresh]
+    else:
+        fresh += [_beyond(ctx, (4000, 3)), _beyond(ctx, (3, 4000))]
+    return [ctx.sized(shape) for shape in [*odd, _beyond(ctx, published), *fresh]]
+
+
+def _beyond(ctx: Context, sizes: Shape) -> Shape:
+    """Random sizes, each a little larger than the one given."""
+    return tuple(size + int(ctx.random.integers(1, 2 + size // 20)) for size in sizes)
 
 
 @check
@@ -68,7 +77,9 @@ def broadcast_to(ctx: Context) -> Iterator[Case]:
     odd: list[tuple[Shape, int]] = [((129, 3), 5), ((31,), 3), ((33,), 1), ((256,), 1000)]
     odd += [((3, 5, 7), 2), ((1025,), 2), ((1,), 33)]
     fresh = [(ctx.sizes(90, 90), ctx.sizes(20)[0]), (ctx.sizes(40, 9), ctx.sizes(70)[0])]
-    cases = [*(odd if ctx.thorough else []), ((200, 300), 130), *fresh]
+    cases = [((200, 300), 130), *fresh]
+    if ctx.thorough:
+        cases = [*odd, (_beyond(ctx, (200, 300)), 130), (_beyond(ctx, (3,)), 2000), *fresh]
     for shape, copies in cases:
         out = ctx.sized((copies, *shape))
 
@@ -154,6 +165,15 @@ def matrix_elementwise_multiply(ctx: Context) -> Iterator[Case]:
     )  # fmt: skip
 
 
+def _of_all_sizes(ctx: Context, shape: Shape) -> Array:
+    """Numbers of both signs, from a thousandth to thousands: clamps and `fabs` show."""
+    numbers = ctx.uniform(shape)
+    # In float32 as it is made: some arrays have millions of elements.
+    scales = np.float32(10) ** np.arange(-2, 4, dtype=np.float32)
+    numbers *= scales[ctx.random.integers(len(scales), size=shape, dtype=np.uint8)]
+    return numbers
+
+
 def _constant(ctx: Context) -> float:
     return float(np.float32(ctx.random.uniform(1, 5) * ctx.random.choice([-1, 1])))
 
@@ -163,7 +183,7 @@ def matrix_elementwise_add_by_const(ctx: Context) -> Iterator[Case]:
     """matrix_elementwise_add_by_const adds a number to arrays of any shape, also in place"""
     return elementwise(
         ctx, "matrix_elementwise_add_by_const", lambda a, c: a + np.float32(c), (2000, 3000),
-        lambda shape: [ctx.uniform(shape, 0, 10), _constant(ctx)],
+        lambda shape: [_of_all_sizes(ctx, shape), _constant(ctx)],
     )  # fmt: skip
 
 
@@ -187,6 +207,10 @@ def matrix_multiply(ctx: Context) -> Iterator[Case]:
         sizes = [(33, 65, 40), (31, 1, 129), (127, 10, 100), (128, 64, 96), (1, 33, 7), (1, 1, 1)]
         cases = [(*size, *flag) for size in sizes for flag in flags]
         cases += published if ctx.backend == "cuda" else [(200, 256, 300, *flag) for flag in flags]
+        for axis, flag in enumerate(flags[:3]):  # each size in turn larger than any other
+            mnk = [5, 3, 4]
+            mnk[axis] = 2500
+            cases.append((*_beyond(ctx, tuple(mnk)), *flag))
     cases = [*cases, *[(*ctx.sizes(150, 150, 150), *flag) for flag in flags]]
     for *size, trans_a, trans_b in cases:
         m, n, k = ctx.sized(tuple(size))
@@ -224,7 +248,7 @@ def relu(ctx: Context) -> Iterator[Case]:
     """relu keeps what is positive and makes the rest 0, for any shape, also in place"""
 
     def inputs(shape: Shape) -> list[Any]:
-        x = ctx.uniform(shape)
+        x = _of_all_sizes(ctx, shape)
         x.reshape(-1)[-1] = abs(x.reshape(-1)[-1])  # an output of zeros alone is never right
         return [x]
 
@@ -236,7 +260,7 @@ def relu_gradient(ctx: Context) -> Iterator[Case]:
     """relu_gradient passes the gradient where the input is positive; at 0 it is 0"""
 
     def inputs(shape: Shape) -> list[Any]:
-        x = ctx.uniform(shape)
+        x = _of_all_sizes(ctx, shape)
         if ctx.thorough:
             x.reshape(-1)[::3] = 0
         x.reshape(-1)[-1] = 1
@@ -268,6 +292,17 @@ def softmax(ctx: Context) -> Iterator[Case]:
     if ctx.thorough:
         shape = ctx.sized((33, 65))
         yield Case("softmax", lambda: [_far_from_zero(ctx, shape)], judge, shape)
+        yield Case("softmax", lambda: [_far_from_each_other(ctx, shape)], judge, shape)
+
+
+def _far_from_each_other(ctx: Context, shape: tuple[int, ...]) -> Array:
+    """A matrix whose rows begin or end 200 below their largest values: who subtracts anything but
+    the maximum gets an infinite exponential."""
+    x = ctx.uniform(shape, -5, 5)
+    x[::2, 0] -= 100
+    x[1::2, -1] -= 100
+    x[:, shape[1] // 2] += 100
+    return np.asarray(x)
 
 
 def _far_from_zero(ctx: Context, shape: tuple[int, ...]) -> Array:

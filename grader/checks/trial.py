@@ -24,6 +24,10 @@ _TRIES = 8
 _MOST_TO_HOST = 64
 #: Handles of cuBLAS that the calls of a check may leave.
 _MOST_HANDLES = 2
+_LEFT = (
+    "the numbers that are wrong stood in the output before the call: these elements were never "
+    "written"
+)
 _LATE = (
     "these values become right only after the call has returned: all work belongs on the "
     "default stream, and none of it into a thread"
@@ -114,7 +118,6 @@ class _Trial:
         self.arrays: dict[str, Any] = {self.target: self.output.array}
         self.kept: dict[str, Array] = {}
         self.last: Array | None = None
-        self.clean: Any = None
         self.to_host = 0  # bytes that a call has copied there, at most
         self.text = ""
         self.record: Callable[[], Call]
@@ -186,6 +189,8 @@ class _Trial:
         except Failure as failure:
             if self._comes_late(memory, expected, bound):
                 failure.hint = _LATE
+            elif self._was_left(got, content):
+                failure.hint = _LEFT
             elif self.case.explain:
                 failure.hint = self.case.explain(got, bound, *self.args) or failure.hint
             raise
@@ -196,14 +201,15 @@ class _Trial:
         self.require_unchanged(memory)
 
     def _content(self, number: int) -> Array:
-        """What lies on the device around and in the output before the call: NaN in it, unless
-        it is an input too. Kept, with all that the call reads."""
+        """What lies on the device around and in the output before the call, unless it is an input
+        too: NaN, which shows best what was not written, and in later calls ordinary numbers, so
+        that nobody can tell by them what is to be computed. Kept, with all that the call reads."""
         if self.target in self.values:
             content = self.output.surround(self.values[self.target])
         elif number == 0:
             content = self.output.surround(np.full(self.output.shape, np.nan, np.float32))
         else:
-            content = self.kept["memory_0"]
+            content = self.output.surround(self.ctx.uniform(self.output.shape, -9, 9))
         self.kept[f"memory_{number}"] = content
         for name in self._inputs():
             self.kept[f"{name}_{number}"] = self.values[name]
@@ -215,9 +221,7 @@ class _Trial:
     def _carry_out(self, number: int, content: Array) -> list[Any]:
         """Fills the arrays, calls, and reads twice: at once, and when the device has done all."""
         device, output = self.session.device, self.output
-        if number == 0 or self.target in self.values:
-            self.clean = self.session.upload(content)
-        output.memory[:] = self.clean
+        output.memory[:] = self.session.upload(content)
         staged = self._fill(late=number > 0 and self.ctx.backend == "cuda")
         sent = [
             self.arrays[name] if name else arg
@@ -277,6 +281,16 @@ class _Trial:
                 f"{self.text} creates a cuBLAS handle, as earlier calls did, and keeps it",
                 "create one handle and keep it, or destroy it with cublasDestroy",
             )
+
+    def _was_left(self, got: Array, content: Array) -> bool:
+        """Whether numbers that stood in the output before the call are what is wrong in it."""
+        before = self.output.inside(content, self.text)
+        if np.isnan(before).any() or self.target in self.values:
+            return False
+        left = got.view(np.uint32) == before.view(np.uint32)
+        with np.errstate(invalid="ignore"):
+            wrong = ~(np.abs(got.astype(np.float64) - self.expected) <= self.bound)
+        return bool(left[wrong].all())
 
     def _comes_late(self, memory: Array, expected: Array, bound: Any) -> bool:
         """Whether the output becomes right after it was read first."""
