@@ -40,6 +40,7 @@ class Mutant:
         device: "cuda" or "emulated", where only one of them shows it: those in the folder cuda
             are for a real GPU.
         missed: why the check passes all the same; "" where it fails, as it should.
+        audit: whether only a look at every access of a kernel that passes can catch it.
         opinion: whether tests ask the emulated GPU twice before the fail; the table always does.
         status: what the check must be: "fail", or "error" where a person must look.
     """
@@ -54,6 +55,7 @@ class Mutant:
     seconds: float | None = None
     device: str = ""
     missed: str = ""
+    audit: bool = False
     opinion: bool = False
     status: str = FAIL
 
@@ -67,14 +69,14 @@ class Mutant:
     def rubric(self, rubric: Rubric, opinion: bool = True) -> Rubric:
         """`rubric` with this submission's limit of time on the check, and no time for explaining
         failures, nor for a second opinion unless it is wanted: these take builds of their own, and
-        other tests see to them."""
+        other tests see to them; an audit takes its time from there."""
         rows = [
             dataclasses.replace(row, seconds=self.seconds)
             if self.seconds is not None and row.name == self.check
             else row
             for row in rubric.rows
         ]
-        none = FindingsBudget(build=0, seconds=0, total=0)
+        none = rubric.findings if self.audit else FindingsBudget(build=0, seconds=0, total=0)
         second = rubric.second_opinion if opinion else OpinionBudget(build=0, seconds=0, total=0)
         return dataclasses.replace(rubric, rows=tuple(rows), findings=none, second_opinion=second)
 
