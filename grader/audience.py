@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
+import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
+from typing import Any
 
+from grader.build import KIT, cache_folder
 from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.rubric import AFTER_DUE_DATE, ALWAYS, NEVER
 
 STUDENT = "student"
+
+#: Folders of a submission's tree, which its paths are told from.
+_TREE = ("python", "src", "emulator", "tests", "build")
 
 _OURS = "this is not your fault, and it costs you nothing"
 
@@ -28,22 +37,68 @@ def student_view(report: Report, after_due_date: bool = False) -> Report:
     if report.audience == STUDENT:
         return report
     shown = shown_to_students(after_due_date)
+    hide = _hiding(_folders(report))
     hidden = [result for result in report.results if result.visibility not in shown]
     return replace(
         report,
         submission=PurePath(report.submission).name,
         seed="",
         audience=STUDENT,
-        results=[_for_student(r) for r in report.results if r.visibility in shown],
+        notes=hide(report.notes),
+        problem=hide(report.problem),
+        results=[_for_student(r, hide) for r in report.results if r.visibility in shown],
         withheld=dict(Counter(result.visibility for result in hidden)),
         withheld_points=sum(result.points for result in hidden),
     )
 
 
-def _for_student(result: Result) -> Result:
-    """The grader's own faults in words alone: a traceback tells how it works."""
+def _folders(report: Report) -> list[Path]:
+    """Folders of whoever graded, which are nobody's business."""
+    recipes = [result.facts.get("recipe") for result in report.results]
+    sources = [Path(str(recipe["source"])) for recipe in recipes if _has_folder(recipe)]
+    parents = [Path(report.submission).parent, Path.home(), Path(tempfile.gettempdir())]
+    return [KIT, cache_folder(), *sources, *(path for path in parents if path.is_absolute())]
+
+
+def _has_folder(recipe: Any) -> bool:
+    return isinstance(recipe, dict) and os.path.isabs(str(recipe.get("source", "")))
+
+
+def _hiding(folders: Iterable[Path]) -> Callable[[Any], Any]:
+    """What takes the paths below some folders out of texts: of one in a submission's tree the part
+    from there stays, of any other the last name."""
+    starts = sorted({str(folder) for folder in folders} - {"/"}, key=len, reverse=True)
+    path = re.compile(f"(?:{'|'.join(map(re.escape, starts))})(?:/[\\w.+-]*)*")
+
+    def short(match: re.Match[str]) -> str:
+        parts = PurePath(match[0]).parts
+        inside = [i for i, name in enumerate(parts) if name in _TREE]
+        return "/".join(parts[inside[-1] :] if inside else parts[-1:])
+
+    def hide(value: Any) -> Any:
+        if isinstance(value, str):
+            return path.sub(short, value)
+        if isinstance(value, list):
+            return [hide(item) for item in value]
+        if isinstance(value, dict):
+            return {name: hide(item) for name, item in value.items()}
+        return value
+
+    return hide
+
+
+def _for_student(result: Result, hide: Callable[[Any], Any]) -> Result:
+    """Without paths of the machine. The grader's own faults in words alone: a traceback tells how
+    it works."""
     if result.status != ERROR:
-        return result
+        return replace(
+            result,
+            message=hide(result.message),
+            hint=hide(result.hint),
+            details=hide(result.details),
+            facts=hide(result.facts),
+            findings=hide(result.findings),
+        )
     return replace(result, message=_OURS, details=[], hint="", facts={}, findings=[])
 
 

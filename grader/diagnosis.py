@@ -232,10 +232,11 @@ class Diagnosis:
                 "with the same inputs the result differs from run to run: is there a race, or is "
                 "something read that nobody wrote?"
             )
-        if self._plainly(context, tile=_TILE) is None:
+        whole = self._plainly(context, tile=_TILE) is None
+        if whole and self._plainly(context, tile=_TILE, past=1) is not None:
             return (
-                f"all sizes that are multiples of {_TILE} are right: are the edges guarded, where "
-                "a tile or a block reaches past the array?"
+                f"all sizes that are multiples of {_TILE} are right, and wrong with one more: are "
+                "the edges guarded, where a tile or a block reaches past the array?"
             )
         return ""
 

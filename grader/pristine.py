@@ -120,10 +120,15 @@ def check_device(tree: Path) -> None:
 def child_environment(backend: str) -> dict[str, str]:
     """What the driver needs of this machine's environment; the rest stays away.
 
+    The emulated GPU closes device memory to host code every time, also on processors without keys
+    for it, where it would else do so sparingly.
+
     Without a real GPU, numpy's BLAS gets one thread unless the environment says otherwise: its
     threads wait for each other by spinning, and on cores that others use an epoch of small
     products then takes 20 times as long.
     """
     names = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "EMULATOR_THREADS", *_BLAS_THREADS)
     found = {name: os.environ[name] for name in names if name in os.environ}
-    return found if backend == "cuda" else dict.fromkeys(_BLAS_THREADS, "1") | found
+    if backend == "cuda":
+        return found
+    return {"EMULATOR_PROTECT": "1", **dict.fromkeys(_BLAS_THREADS, "1"), **found}

@@ -45,6 +45,7 @@ from grader.verdicts import (
     sentence,
     skip,
     with_audit,
+    with_changed_headers,
     with_findings,
     with_opinion,
     with_sentence,
@@ -269,7 +270,9 @@ class _Grading:
         if done.rc == 0:
             result = result_of(row, PASS, facts={"backend": build.backend_of(self._tree)})
         else:
-            result = self._build_error(row) or build_failure(row, done, self._submission.taken)
+            failed = build_failure(row, done, self._submission.taken)
+            failed = with_changed_headers(failed, self._submission.changed)
+            result = self._build_error(row) or failed
             if result.status == FAIL and self._backend == "emulated":
                 result, built = self._built_plainly(row, result, built)
         self._built = built

@@ -281,6 +281,7 @@ def _rest_notes(
     notes = []
     if missing:
         notes.append(f"not handed in, so graded as the skeleton: {', '.join(missing)}.")
+    changed = [name for name in changed if not name.endswith(".md")]  # those are for people
     if changed:
         notes.append(f"changed but not taken, the course's own are used: {_list(changed)}.")
     if extra:

@@ -15,11 +15,12 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 _LARGEST = 64 << 20  # bytes of an object file
-# Loading code, opening files, other processes and their memory, new processes, Python.
+# Loading code, opening files, other processes and their memory, new processes, Python, and the
+# environment, by which the emulated GPU is told to protect memory.
 _REACHING = re.compile(
     r"dl(open|sym|vsym|mopen)|(__)?open(at)?(64)?(_2)?|p?write(v)?(64)?(v2)?|process_vm_(read|write)v|ptrace|"
     r"f(d|re)?open(64)?|_ZNSt\d+basic_[io]?f(stream|ilebuf)\w*|prctl|syscall|mprotect|pkey_mprotect|mmap(64)?|mremap|memfd_create|shm_open|v?fork|clone3?|"
-    r"exec(v|ve|vp|vpe|l|le|lp)|fexecve|posix_spawnp?|system|popen|Py[A-Z_]\w*"
+    r"exec(v|ve|vp|vpe|l|le|lp)|fexecve|posix_spawnp?|system|popen|Py[A-Z_]\w*|(set|unset|put|clear)env|(__)?environ"
 )
 
 

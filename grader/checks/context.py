@@ -131,6 +131,7 @@ class Context:
         watched: whether a tool looks at every access: that takes long, so large sizes are
             smaller, and no array may be larger than what it holds.
         tile: sizes are rounded up to its multiples, if it is not 0.
+        past: is added to sizes that were rounded up.
         reaches: what the kernels call to get at the system or at the process itself.
         wrap, fds: of every child, see `Remote`.
         reference: a folder with the reference, built, for as long as it is entered.
@@ -153,6 +154,7 @@ class Context:
     call: Callable[[], Call] | None = None
     watched: bool = False
     tile: int = 0
+    past: int = 0
     wrap: tuple[str, ...] = ()
     reaches: tuple[str, ...] = ()
     fds: tuple[int, ...] = ()
@@ -188,7 +190,9 @@ class Context:
         """The sizes to use instead of `sizes`: the same, unless `watched` or `tile` is set."""
         if self.watched and np.prod(sizes, dtype=np.int64) > _MOST_WATCHED:
             sizes = tuple(size // 13 | 1 if size >= 100 else size for size in sizes)
-        return tuple(-(-size // self.tile) * self.tile for size in sizes) if self.tile else sizes
+        if not self.tile:
+            return sizes
+        return tuple(-(-size // self.tile) * self.tile + self.past for size in sizes)
 
     def uniform(self, shape: tuple[int, ...], low: float = -1, high: float = 1) -> Array:
         """Fresh random float32 values."""

@@ -76,7 +76,7 @@ def render(findings, show_all=False, ended=None):
     advice = [finding for finding in findings if finding.is_advice]
     parts = [folded(wrong, 1, show_all, sources)] if wrong else []
     if advice:
-        heading = "Advice: correct, but a GPU could be faster\n\n"
+        heading = "Advice: this changes no value, but a GPU could be faster\n\n"
         parts.append(heading + folded(advice, len(wrong) + 1, show_all, sources))
     return "\n".join(parts + [summary(findings, ended)])
 
