@@ -55,13 +55,10 @@ def student_view(report: Report, after_due_date: bool = False) -> Report:
 def _folders(report: Report) -> list[Path]:
     """Folders of whoever graded, which are nobody's business."""
     recipes = [result.facts.get("recipe") for result in report.results]
-    sources = [Path(str(recipe["source"])) for recipe in recipes if _has_folder(recipe)]
+    found = [str(recipe.get("source", "")) for recipe in recipes if isinstance(recipe, dict)]
+    sources = [Path(source) for source in found if os.path.isabs(source)]
     parents = [Path(report.submission).parent, Path.home(), Path(tempfile.gettempdir())]
     return [KIT, cache_folder(), *sources, *(path for path in parents if path.is_absolute())]
-
-
-def _has_folder(recipe: Any) -> bool:
-    return isinstance(recipe, dict) and os.path.isabs(str(recipe.get("source", "")))
 
 
 def _hiding(folders: Iterable[Path]) -> Callable[[Any], Any]:

@@ -27,7 +27,7 @@ GRADER_ORDER = [
     "archive", "symbols", "manifest", "submission",
     "build", "compiler", "usage", "shim", "scratch", "snapshot", "isolation", "cancel", "sandbox",
     "worker", "resolve", "pipe", "remote", "gpu", "checks", "findings", "sanitizer", "rerun",
-    "diagnosis", "opinion",
+    "diagnosis", "audit", "opinion",
     "wording", "results", "pristine", "stored", "lanes", "verdicts", "runner", "proof", "replay",
     "audience", "report", "picture", "html", "junit", "gradescope", "autograder", "exports",
     "classbook",

@@ -273,12 +273,12 @@ class _Trial:
         """Raises Failure if a call worked on the host, or left a handle of cuBLAS."""
         if self.to_host > _MOST_TO_HOST:
             raise Failure(
-                f"{self.text} gives the right values, and copies {self.to_host:,} bytes to the host",
+                f"{self.text} is right, but copies {self.to_host:,} bytes to the host",
                 "the values stay on the device: compute in a kernel",
             )
         if self.session.handles > _MOST_HANDLES:
             raise Failure(
-                f"{self.text} gives the right values, and creates a cuBLAS handle, as earlier calls "
+                f"{self.text} is right, but creates a cuBLAS handle, as earlier calls "
                 "did, and keeps it",
                 "create one handle and keep it, or destroy it with cublasDestroy",
             )
