@@ -51,8 +51,8 @@ class Audit:
 
     Attributes:
         findings: those that fail it; as grader.findings describes them.
-        failure: what was wrong in another order of the threads alone, or None.
-        unsettled: what is wrong in the checked build in the usual order too, or None.
+        failure: what is wrong in another order of the threads, or None.
+        unsettled: what is wrong in the checked build alone, or None.
         facts: {"seconds", "note"}; empty if nothing was looked at.
     """
 
@@ -95,7 +95,7 @@ class Auditor:
             self._thread.join()
 
     def begin(self, contexts: Sequence[Context]) -> None:
-        """Begins with the checks of these contexts, in that order. Their trees are not used."""
+        """Begins with the checks of these contexts, in that order."""
         self._waiting.extend(contexts)
         self._thread.start()
 
@@ -172,14 +172,16 @@ class Auditor:
         return ended is None
 
     def _settle(self, audit: Audit, context: Context, failure: Failure) -> None:
-        """Whether the order of threads is to blame for a failure that no finding explains."""
-        with fresh_copy(self._diagnosis.checked_tree()) as copy, tempfile.TemporaryFile() as file:
-            values = watched(context, copy, self._seconds, Findings(file.fileno()))
-            plainly = outcome(self._diagnosis.checks[context.check], Context(**values))
-        if plainly is None:
-            audit.failure = failure
-        elif isinstance(plainly, Failure):
-            audit.unsettled = plainly
+        """Whether the order of threads is to blame for a failure that no finding explains: then
+        the usual build, too, fails in that order."""
+        with fresh_copy(context.tree) as copy:
+            values = watched(context, copy, self._seconds)
+            values["env"] = {**context.env, "EMULATOR_SHUFFLE": str(_number(context))}
+            ordered = outcome(self._diagnosis.checks[context.check], Context(**values))
+        if isinstance(ordered, Failure):
+            audit.failure = ordered
+        else:
+            audit.unsettled = failure
 
 
 def _number(context: Context) -> int:

@@ -82,6 +82,19 @@ class FindingsBudget:
 
 
 @dataclass(frozen=True)
+class AuditBudget:
+    """Seconds that may be spent on looking at every access of kernels whose values are right.
+
+    Attributes:
+        seconds: for one check.
+        total: for all checks of a submission; 0: nothing is looked at.
+    """
+
+    seconds: float = 30.0
+    total: float = 120.0
+
+
+@dataclass(frozen=True)
 class OpinionBudget:
     """Seconds that may be spent on second opinions, on the emulated GPU.
 
@@ -112,6 +125,7 @@ class Rubric:
         rows: the checks in the order in which they run.
         mnist: how MNIST is trained, as it stands in the file.
         findings: how long failures of kernels may be explained.
+        audit: how long kernels that pass may be looked at.
         second_opinion: how long the emulated GPU may be asked twice before a fail.
         own_checks: names the contents of a course's own files of checks; "" without any.
     """
@@ -126,6 +140,7 @@ class Rubric:
     rows: tuple[Row, ...]
     mnist: dict[str, Any] = field(default_factory=dict)
     findings: FindingsBudget = field(default_factory=FindingsBudget)
+    audit: AuditBudget = field(default_factory=AuditBudget)
     second_opinion: OpinionBudget = field(default_factory=OpinionBudget)
     own_checks: str = ""
 
@@ -235,6 +250,7 @@ def _parse(path: Path, raw: dict[str, Any]) -> Rubric:
         rows=rows,
         mnist=raw.get("mnist", {}),
         findings=FindingsBudget(**_seconds(raw, "findings")),
+        audit=AuditBudget(**_seconds(raw, "audit")),
         second_opinion=OpinionBudget(**_seconds(raw, "second_opinion")),
     )
 

@@ -170,7 +170,7 @@ class _Grading:
         self._second = SecondOpinion(
             submission.taken, options.rubric, lambda: self._kit, self._view, checks
         )
-        budget = options.rubric.findings
+        budget = options.rubric.audit
         self._auditor = Auditor(self._diagnosis, budget.seconds, budget.total)
         self._auditing, self._audits_begun = threading.Lock(), False
         self._rows: Sequence[Row] = ()
@@ -334,7 +334,8 @@ class _Grading:
         return result, error
 
     def _is_audited(self, row: Row) -> bool:
-        return is_of_kernels(self._checks[row.name]) and self._backend == "emulated"
+        of_kernels = is_of_kernels(self._checks[row.name]) and self._backend == "emulated"
+        return of_kernels and self._options.rubric.audit.total > 0
 
     def _begin_audits(self) -> None:
         """Of all checks of kernels that are to be decided; once."""

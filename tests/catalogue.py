@@ -11,7 +11,7 @@ from pathlib import Path
 
 from grader import isolation
 from grader.results import FAIL, Report
-from grader.rubric import FindingsBudget, OpinionBudget, Rubric
+from grader.rubric import AuditBudget, FindingsBudget, OpinionBudget, Rubric
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -68,8 +68,8 @@ class Mutant:
 
     def rubric(self, rubric: Rubric, opinion: bool = True) -> Rubric:
         """`rubric` with this submission's limit of time on the check, and no time for explaining
-        failures, nor for a second opinion unless it is wanted: these take builds of their own, and
-        other tests see to them; an audit takes its time from there."""
+        failures, nor for audits and a second opinion unless they are wanted: these take builds of
+        their own, and other tests see to them."""
         rows = [
             dataclasses.replace(row, seconds=self.seconds)
             if self.seconds is not None and row.name == self.check
@@ -77,8 +77,11 @@ class Mutant:
             for row in rubric.rows
         ]
         none = rubric.findings if self.audit else FindingsBudget(build=0, seconds=0, total=0)
+        audit = rubric.audit if self.audit else AuditBudget(total=0)
         second = rubric.second_opinion if opinion else OpinionBudget(build=0, seconds=0, total=0)
-        return dataclasses.replace(rubric, rows=tuple(rows), findings=none, second_opinion=second)
+        return dataclasses.replace(
+            rubric, rows=tuple(rows), findings=none, audit=audit, second_opinion=second
+        )
 
     def verdict(self, report: Report) -> str:
         """What is wrong with a report on it; "" if it was caught with the right words."""

@@ -1,0 +1,51 @@
+"""Kernels that pass are looked at once more: what that finds, and what it leaves alone."""
+
+import dataclasses
+
+import pytest
+
+import catalogue
+from grader.results import FAIL, PASS
+from grader.rubric import AuditBudget, load_rubric
+from grader.runner import Options, grade
+
+RUBRIC = load_rubric("default")
+MUTANTS = {mutant.name: mutant for mutant in catalogue.mutants()}
+
+
+def graded(source, *checks, rubric=RUBRIC):
+    report = grade(source, Options(rubric, "emulated", seed="a0d17", only=checks))
+    return {result.check: result for result in report.results}
+
+
+def test_the_reference_is_looked_at_and_passes():
+    results = graded(catalogue.KIT / "solution", "relu", "reduce_sum_axis_zero", "softmax")
+    for name in ("relu", "reduce_sum_axis_zero", "softmax"):
+        assert results[name].status == PASS
+        assert results[name].facts["audit"]["note"] == ""
+        assert results[name].facts["audit"]["seconds"] > 0
+
+
+@pytest.fixture(scope="module")
+def lucky(tmp_path_factory):
+    """A kernel without a barrier that it needs, right in the usual order of threads."""
+    return catalogue.write(
+        MUTANTS["reduce_sum_by_the_last_thread"], tmp_path_factory.mktemp("lucky")
+    )
+
+
+def test_a_race_fails_a_check_whose_values_are_right_and_no_other(lucky):
+    results = graded(lucky, "reduce_sum_axis_zero", "relu")
+    found = results["reduce_sum_axis_zero"]
+    assert (found.status, found.score) == (FAIL, 0)
+    assert found.message.startswith("every value is right, but by luck: race in shared memory")
+    assert found.findings[0]["file"] == "src/gpu_op.cu"
+    assert "__syncthreads()" in found.hint
+    assert results["relu"].status == PASS
+
+
+def test_without_time_nothing_is_looked_at(lucky):
+    rubric = dataclasses.replace(RUBRIC, audit=AuditBudget(total=0))
+    found = graded(lucky, "reduce_sum_axis_zero", rubric=rubric)["reduce_sum_axis_zero"]
+    assert found.status == PASS
+    assert "audit" not in found.facts
