@@ -285,7 +285,9 @@ def softmax(ctx: Context) -> Iterator[Case]:
         expected = np.exp(_log_softmax(x))
         # The fast __expf, which is allowed, errs by 2 + 1.2 |x| units in the last place of
         # float32; an argument of up to 10 is 28 roundings, twice for the sum and the value.
+        # The largest value plus the logarithm of the sum may be one number, rounded where it lies.
         bound = sum_bound(x.shape[1], expected) + 60 * ROUND * expected
+        bound = bound + 2 * ROUND * np.abs(x).max(axis=1, keepdims=True) * expected
         return expected, bound + SMALLEST  # what is smaller may become 0
 
     for shape in _shapes(ctx, (400, 1000), ODD_MATRICES):
