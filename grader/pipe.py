@@ -76,11 +76,13 @@ _EXCESS = {
     "memory": "used more than {} bytes of memory",
     "disk": "wrote more than {} bytes to the disk",
     "processes": "started more than {} processes and threads",
+    "budget": "used up the {} s of processor time that all checks have together",
 }
 
 
 class ChildExcess(ChildError):
-    """The child used more than `limit` of `kind`: output, memory, disk (bytes) or processes."""
+    """The child used more than `limit` of `kind`: output, memory, disk (bytes), processes, or
+    budget (seconds of processor time, of all children together)."""
 
     def __init__(self, kind: str, limit: int, doing: str) -> None:
         self.kind, self.limit, self.doing = kind, limit, doing

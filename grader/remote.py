@@ -347,7 +347,10 @@ class Remote:
         if isinstance(stop, TimeoutError):
             return ChildTimeout(self._pipe.deadline[1], doing)
         if isinstance(stop, LimitError):
-            return ChildExcess(stop.kind, getattr(limits, stop.kind), doing)
+            most = self._pipe.child.most(stop.kind) or 0
+            if stop.kind == "cpu":
+                return ChildTimeout(most, doing, " of processor time")
+            return ChildExcess(stop.kind, int(most), doing)
         if isinstance(stop, ProtocolError):
             stop.doing = doing
             return stop
