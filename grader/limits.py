@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader import usage
 
@@ -46,6 +46,10 @@ class Limits:
     disk: int | None = 2048 * MIB
     processes: int | None = 256 + 4 * (os.cpu_count() or 1)
     files: int | None = 256
+
+    def within(self, free: int) -> Limits:
+        """These, for a disk with so many free bytes: half of them stay to others."""
+        return self if self.disk is None else replace(self, disk=min(self.disk, free // 2))
 
     @property
     def room(self) -> int:

@@ -7,6 +7,7 @@ import math
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -219,8 +220,8 @@ def start(
     A program that can't be run shows as exit code 1 and a line of output. Raises OSError when
     `cwd` is no folder.
     """
-    limits, view = limits or Limits(), view or View()
-    home = Scratch()
+    view, home = view or View(), Scratch()
+    limits = (limits or Limits()).within(shutil.disk_usage(home.path).free)
     try:
         command = confined(argv, Path(cwd).resolve(), home.path, limits.as_rlimits, view,
                            limits.room)  # fmt: skip

@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import platform
+import shutil
 import struct
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from grader import isolation, syscalls, usage
 from grader.isolation import View
-from grader.sandbox import MIB, Limits, run
+from grader.sandbox import MIB, Limits, run, start
 from grader.scratch import scratch_folder
 
 KIT = Path(__file__).resolve().parent.parent
@@ -241,6 +242,50 @@ time.sleep(60)
     assert size == 50 and device != os.stat(tempfile.gettempdir()).st_dev
     big = python(tree, level, code, memory=130 * MIB, disk=70 * MIB)
     assert big.reason == "memory", big.output
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root mounts a disk")
+def test_a_neighbour_who_fills_the_disk_harms_nobody(tmp_path, monkeypatch, level):
+    if level == "process":
+        pytest.skip("its scratch lies on the disk")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300m,mode=1777", "none", disk])
+    if done.returncode != 0:
+        pytest.skip("nothing can be mounted here")
+    try:
+        monkeypatch.setattr(tempfile, "tempdir", str(disk))
+        fill = f"""
+import os
+try:
+    os.write(os.open({str(disk / "x")!r}, os.O_CREAT | os.O_RDWR), bytes(299 << 20))
+except OSError:
+    pass
+"""
+        code = "import os; open(os.environ['HOME'] + '/x', 'wb').write(bytes(9 << 20)); print('ok')"
+        with scratch_folder() as tree:
+            (tree / "build").mkdir()
+            child = start([sys.executable, "-c", code], tree, view=View(level))
+            subprocess.run([sys.executable, "-c", fill], check=True)
+            child.wait(child.deadline)
+            child.kill()
+        assert child.output.text() == "ok\n"
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_a_disk_without_room_is_told_before_anything_runs(tmp_path, monkeypatch):
+    free = lambda folder: shutil._ntuple_diskusage(1 << 30, 1 << 30, 100 << 20)  # noqa: E731
+    monkeypatch.setattr(shutil, "disk_usage", free)
+    with pytest.raises(OSError, match=r"only 100 MiB are free in .*; hint: free some") as caught:
+        run(["true"], tmp_path)
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_no_child_may_take_more_than_half_of_what_is_free():
+    assert Limits(disk=100).within(1000).disk == 100
+    assert Limits(disk=100).within(120).disk == 60
+    assert Limits(disk=None).within(120).disk is None
 
 
 # --- keys ---------------------------------------------------------------------------------------
