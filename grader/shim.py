@@ -65,6 +65,13 @@ def become(uid: int) -> None:
     os.setgroups([])
     os.setgid(uid)
     os.setuid(uid)
+    end_with_parent()  # who becomes another user outlives its parent again
+
+
+def end_with_parent() -> None:
+    """The grader may be killed; this also outlives exec."""
+    if sys.platform == "linux":
+        call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def call(function: str, *arguments: Any) -> None:
@@ -199,7 +206,7 @@ def isolate(hide: list[str], show: list[Any], scratch: list[Any] | None) -> None
     if first:
         let_go([*theirs, tell])
         follow(first, told)
-    call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    end_with_parent()
     cover(hide, show, scratch)
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV)
     program = os.fork()
@@ -244,8 +251,7 @@ def main() -> None:
     settings = json.loads(sys.argv[1])
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # where memory runs out this process ends, and not the grader
-    if sys.platform == "linux":  # the grader may be killed; this also outlives exec
-        call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    end_with_parent()
     if settings["hide"] is not None:
         isolate(settings["hide"], settings["show"], settings["scratch"])
     if settings["filter"] is not None:

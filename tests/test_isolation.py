@@ -33,11 +33,13 @@ def level(request):
 
 
 @pytest.fixture
-def tree(tmp_path):
-    """A submission's tree: a source, and the folder that a build may write to."""
-    (tmp_path / "build").mkdir()
-    (tmp_path / "source.txt").write_text("mine")
-    return tmp_path
+def tree():
+    """A submission's tree: a source, and the folder that a build may write to. It lies where
+    another user may go, unlike the folders of pytest."""
+    with scratch.scratch_folder() as folder:
+        (folder / "build").mkdir()
+        (folder / "source.txt").write_text("mine")
+        yield folder
 
 
 def python(tree, level, code, view=None, **limits):

@@ -332,3 +332,40 @@ def test_tables_of_pages_count_as_memory():
         ctypes.c_char.from_address(place + at).value  # noqa: B018 a table for each is made
     assert usage.memory([os.getpid()]) - before > 6 * MIB
     libc.munmap(ctypes.c_void_p(place), ctypes.c_size_t(size))
+
+
+# --- never as root ------------------------------------------------------------------------------
+
+WHO = "import os; print(os.getuid(), os.getgid(), os.getgroups()); open('build/x', 'w').close()"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+def test_root_is_nobody_at_every_level(tree, level):
+    words = python(tree, level, WHO).output.split()
+    assert int(words[0]) >= 60514 and int(words[1]) >= 60514 and words[2] == "[]"
+    assert (tree / "build/x").stat().st_uid != 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+def test_where_root_cannot_become_another_user_the_level_process_is_refused(monkeypatch):
+    monkeypatch.setattr(isolation, "_PROBE", "raise SystemExit('cannot run python: no')")
+    isolation.why_not.cache_clear()
+    try:
+        with pytest.raises(isolation.IsolationError, match="never runs as root") as caught:
+            isolation.choose("process")
+        assert "hint: install bubblewrap" in str(caught.value)
+        with pytest.raises(isolation.IsolationError, match="no isolation works here"):
+            isolation.choose()
+    finally:
+        isolation.why_not.cache_clear()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+def test_a_folder_that_the_other_user_cannot_enter_is_told(tmp_path):
+    if "process" not in LEVELS:
+        pytest.skip("this Python is root's alone")
+    tmp_path.chmod(0o700)
+    (tmp_path / "tree").mkdir()
+    done = run(["true"], tmp_path / "tree", view=View("process"))
+    if done.rc != 0:  # the folders of pytest are root's alone where root runs it
+        assert "cannot enter" in done.output and "hint:" in done.output
