@@ -315,7 +315,10 @@ def _system() -> list[str]:
     words += ["--dir", "/etc"]
     for name in _ETC:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    words += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    words += ["--proc", "/proc"]
+    for name in filter(os.path.exists, ("/proc/keys", "/proc/key-users")):
+        words += ["--ro-bind", "/dev/null", name]  # what keys this user has is nobody's business
+    words += ["--dev", "/dev", "--remount-ro", "/dev"]
     return words + _bind("--dev-bind", sorted(Path("/dev").glob("nvidia*")))
 
 

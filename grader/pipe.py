@@ -56,7 +56,13 @@ class ChildError(Exception):
 
 
 class ChildDied(ChildError):
-    """The process ended, or closed its pipe, before its last word. `rc` as of subprocess."""
+    """The process ended, or closed its pipe, before its last word. `rc` as of subprocess.
+
+    `memory` is the most bytes that it was seen to hold, `most_memory` its limit or None.
+    """
+
+    memory: int = 0
+    most_memory: int | None = None
 
     def __init__(self, rc: int | None, doing: str) -> None:
         self.rc, self.doing = rc, doing

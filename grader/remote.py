@@ -357,7 +357,9 @@ class Remote:
         rc = self._pipe.farewell()
         if rc is not None and rc < 0 and sandbox.signal_name(-rc) == "SIGXCPU":
             return ChildTimeout(limits.cpu or 0, doing, " of processor time")
-        return ChildDied(rc, doing)
+        died = ChildDied(rc, doing)
+        died.memory, died.most_memory = self._pipe.child.memory, limits.memory
+        return died
 
     def _end(self, fatal: ChildError) -> NoReturn:
         self._pipe.end()

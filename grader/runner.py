@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from grader import build, gpu, isolation, sandbox
+from grader import build, gpu, isolation, kills, sandbox, usage
 from grader.checks import OFF_DEVICE, Check, Context, Failure, Flag, NotHere, checks_of
 from grader.course import Course, kit_course
 from grader.diagnosis import Diagnosis
@@ -47,6 +48,8 @@ _UNCONTAINED = (
     "hint: install bubblewrap, or allow namespaces to ordinary users"
 )
 
+# Of processor time that a submission may use, for each second that its checks may take together.
+_CPU_PER_SECOND = 2
 _MOST_ON_GPU = 3  # checks at the same time
 
 
@@ -112,7 +115,7 @@ def grade(
     report.sha256, report.notes = submission.sha256, [*report.notes, *submission.notes]
     order = [row.name for row in rows].index
     with (
-        _Grading(submission, options, report, checks) as grading,
+        _Grading(submission, options, report, checks, rows) as grading,
         grading.results(rows) as results,
     ):
         for result in results:
@@ -140,12 +143,14 @@ class _Grading:
         options: Options,
         report: Report,
         checks: Mapping[str, Check],
+        rows: Sequence[Row],
     ) -> None:
         self._submission, self._options, self._report = submission, options, report
         self._checks, self._pristine = checks, options.course.skeleton
         self._built: Snapshot | None = None
         self._kept: dict[str, Result] = {}
-        self._view = _view(report, options)
+        self._budget = usage.Budget(_CPU_PER_SECOND * sum(row.seconds for row in rows))
+        self._view = self._seen()
         self._diagnosis = Diagnosis(
             submission.taken,
             options.rubric,
@@ -157,6 +162,7 @@ class _Grading:
         self._second = SecondOpinion(
             submission.taken, options.rubric, lambda: self._kit, self._view, checks
         )
+        self._alone = threading.Lock()  # held by a check whose child was killed before
         self._disputed: set[str] = set()  # checks whose result differs between the GPU's forms
         self._resources = contextlib.ExitStack()
 
@@ -270,9 +276,13 @@ class _Grading:
         self._disputed.add(row.name)
         return builds_plainly(failed), built
 
+    def _seen(self, *writable: Path) -> isolation.View:
+        view = _view(self._report, self._options, *writable)
+        return replace(view, budget=self._budget)
+
     def _make(self, tree: Path, row: Row) -> sandbox.Completed:
         command = build.make_command(self._options.device)
-        view = _view(self._report, self._options, tree / "build")
+        view = self._seen(tree / "build")
         limits = Limits(wall=row.seconds)
         return sandbox.run(command, tree, build.build_environment(), limits, view)
 
@@ -292,8 +302,11 @@ class _Grading:
         message = f"the pristine files do not compile here either ({why})"
         return result_of(row, ERROR, message=message, details=tail(done.output))
 
-    def _check(self, row: Row, snapshot: Snapshot) -> tuple[Result, Exception | None]:
-        """The result of a check in a copy of its own, and what it raised."""
+    def _check(
+        self, row: Row, snapshot: Snapshot, evidence: kills.Evidence | None = None
+    ) -> tuple[Result, Exception | None]:
+        """The result of a check in a copy of its own, and what it raised. A check whose child was
+        killed runs once more, with `evidence` of whose fault that is."""
         started = time.monotonic()
         with contextlib.ExitStack() as stack:
             with self._report.timed("copying the built tree"):
@@ -305,7 +318,14 @@ class _Grading:
                 self._checks[row.name](context)
             except Exception as raised:  # the grader's own fault must not end the other checks
                 error = raised
-            result = self._judge(row, context, error, snapshot)
+            killed = kills.was_killed(error)
+            if error is not None and killed and evidence is not None:
+                error = evidence.judged(error)
+            if evidence is not None or not killed:
+                result = self._judge(row, context, error, snapshot)
+        if evidence is None and killed:
+            with self._alone:
+                return self._check(row, snapshot, kills.Evidence())
         result.seconds = round(time.monotonic() - started, 3)
         return result, error
 

@@ -209,6 +209,9 @@ def isolate(hide: list[str], show: list[Any], scratch: list[Any] | None) -> None
     end_with_parent()
     cover(hide, show, scratch)
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV)
+    for name in ("/proc/keys", "/proc/key-users"):  # this user's, also those of a login
+        if os.path.exists(name):
+            mount("/dev/null", name, None, MS_BIND)
     program = os.fork()
     if program:
         let_go(theirs)
