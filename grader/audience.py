@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import PurePath
 
+from grader.isolation import UNCONTAINED
 from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.rubric import AFTER_DUE_DATE, ALWAYS, NEVER
 
@@ -34,6 +35,7 @@ def student_view(report: Report, after_due_date: bool = False) -> Report:
         submission=PurePath(report.submission).name,
         seed="",
         audience=STUDENT,
+        notes=[note for note in report.notes if note != UNCONTAINED],
         results=[_for_student(r) for r in report.results if r.visibility in shown],
         withheld=dict(Counter(result.visibility for result in hidden)),
         withheld_points=sum(result.points for result in hidden),

@@ -41,6 +41,13 @@ KIT = Path(__file__).resolve().parent.parent
 #: Names a list of further folders, separated by colons, that student code may read.
 EXTRA_PATHS = "DLSYS_SANDBOX_PATHS"
 
+#: A note for instructors on results of the level "process"; no student needs to know.
+UNCONTAINED = (
+    "weak containment: the submission's code could see what the user that it ran as may see of "
+    "this machine's files and processes; hint: install bubblewrap, allow namespaces to ordinary "
+    "users, or, in a container, give it the right to make them"
+)
+
 _SHIM = Path(__file__).with_name("shim.py").read_text()
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/sys")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf")

@@ -2,8 +2,9 @@
 
 The kernel kills so where memory runs out, and an operator may; a student's code can do it to
 itself, by its own hand or by its limit of processor time. Who did it is written nowhere. So a check
-that ends so runs once more, alone; if it dies so again, the death is the student's, unless the kernel
-counted that it ended a process for want of memory, while the child was far below its limit.
+that ends so runs once more, beside no other of these; if it dies so again, the death is the
+student's, unless the kernel counted that it ended a process for want of memory, while the child was
+far below its limit.
 """
 
 from __future__ import annotations

@@ -42,12 +42,6 @@ from grader.wording import explain, tail
 
 __all__ = ["Options", "grade", "sentence"]
 
-_UNCONTAINED = (
-    "the submission's code could see files, network and other processes of this machine, with "
-    "the rights of whoever graded it; "
-    "hint: install bubblewrap, or allow namespaces to ordinary users"
-)
-
 # Of processor time that a submission may use, for each second that its checks may take together.
 _CPU_PER_SECOND = 2
 _MOST_ON_GPU = 3  # checks at the same time
@@ -400,7 +394,7 @@ def _empty_report(source: Path | Submission, options: Options) -> Report:
         isolation=level,
         seed=options.seed or secrets.token_hex(16),
         started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        notes=[_UNCONTAINED] if level == "process" else [],
+        notes=[isolation.UNCONTAINED] if level == "process" else [],
         parts={str(part): name for part, name in options.rubric.parts.items()},
         tasks=dict(options.rubric.tasks),
         rubric=options.rubric.digest,
