@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from grader.build import KIT, cache_folder
+from grader.isolation import UNCONTAINED
 from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.rubric import AFTER_DUE_DATE, ALWAYS, NEVER
 
@@ -44,7 +45,7 @@ def student_view(report: Report, after_due_date: bool = False) -> Report:
         submission=PurePath(report.submission).name,
         seed="",
         audience=STUDENT,
-        notes=hide(report.notes),
+        notes=hide([note for note in report.notes if note != UNCONTAINED]),
         problem=hide(report.problem),
         results=[_for_student(r, hide) for r in report.results if r.visibility in shown],
         withheld=dict(Counter(result.visibility for result in hidden)),

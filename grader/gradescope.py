@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from grader.audience import standing, student_view
+from grader.isolation import UNCONTAINED
 from grader.junit import full_text
 from grader.printable import printable
 from grader.report import number
@@ -69,7 +70,7 @@ def _output(report: Report, scored: bool) -> str:
     lines.append(f"{said[:1].upper()}{said[1:]}.")
     if public.withheld:
         lines.append(f"Public checks: {number(public.score)} of {number(public.points)} points.")
-    return "\n".join(printable(line) for line in [*lines, *report.notes])
+    return "\n".join(printable(line) for line in [*lines, *public.notes])
 
 
 def _test(result: Result, scored: bool) -> dict[str, Any]:
@@ -108,6 +109,8 @@ def _extra(report: Report, scored: bool) -> dict[str, Any]:
         "isolation": report.isolation,
         "grader_failed": not scored,
     }
+    if UNCONTAINED in report.notes:
+        extra["weak_containment"] = UNCONTAINED
     errors = {r.check: r.message for r in report.results if r.status == ERROR}
     if errors:
         extra["errors"] = {check: printable(message) for check, message in errors.items()}

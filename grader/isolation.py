@@ -6,8 +6,12 @@ Three levels, the strongest first:
   read-only, and a scratch folder; no network; its own processes alone; as root, another user.
 - `namespaces`: the same by the kernel's namespaces alone, on the machine's root: the folders of
   the kit, of the home and of temporary files are covered.
-- `process`: limits, and a group of processes that ends with the first. Files are as visible, and
-  the network as reachable, as they are for whoever runs the grader.
+- `process`: limits, and a group of processes that ends with the first; as root, another user. Files
+  are as visible as they are for whoever runs the grader.
+
+In all three a filter of system calls (see syscalls.py) refuses what no limit sees, sockets among
+it, and each child has a ring of keys of its own. A fourth, `none`, is limits alone, for the kit's
+own code.
 """
 
 from __future__ import annotations
@@ -28,19 +32,34 @@ from pathlib import Path
 
 import numpy as np
 
+from grader import syscalls
 from grader.scratch import scratch_folder
+from grader.usage import Budget
 
 LEVELS = ("bubblewrap", "namespaces", "process")
 KIT = Path(__file__).resolve().parent.parent
 #: Names a list of further folders, separated by colons, that student code may read.
 EXTRA_PATHS = "DLSYS_SANDBOX_PATHS"
 
+#: A note for instructors on results of the level "process"; no student needs to know.
+UNCONTAINED = (
+    "weak containment: the submission's code could see what the user that it ran as may see of "
+    "this machine's files and processes; hint: install bubblewrap, allow namespaces to ordinary "
+    "users, or, in a container, give it the right to make them"
+)
+
 _SHIM = Path(__file__).with_name("shim.py").read_text()
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/sys")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf")
 # Ids that own nothing and that no system gives away; in an order of this process's own.
 _USERS = itertools.cycle(random.SystemRandom().sample(range(60514, 61184), 670))
-_PROBE = "import os; os.listdir('/proc'); print(os.getuid())"
+_PROBE = "import os, sys; os.path.isdir('/proc') and os.listdir('/proc'); open(sys.argv[1]).close()"
+_WORKER = KIT / "grader" / "worker.py"  # what every child has to read
+_ROOM = 1 << 20  # bytes of scratch for a probe
+_AS_ROOT = (
+    "; student code never runs as root, and the user that it became can't work here; hint: install "
+    "bubblewrap, or lay the kit and its Python where every user may read them"
+)
 _CAPABILITIES = ("CAP_SETUID", "CAP_SETGID")  # for giving up root, which gives these up too
 
 
@@ -53,16 +72,18 @@ class View:
     """What a child may see beside the system's own folders.
 
     Attributes:
-        level: one of LEVELS.
+        level: one of LEVELS, or "none".
         readable: files and folders.
         writable: folders; they are given to the user that the child runs as.
         hidden: further folders that must not be seen.
+        budget: of processor time, which this child shares with others; or None.
     """
 
-    level: str = "process"
+    level: str = "none"
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
+    budget: Budget | None = None
 
 
 def choose(wanted: str = "auto") -> str:
@@ -72,7 +93,10 @@ def choose(wanted: str = "auto") -> str:
         IsolationError: the wanted one does not work here, or there is none of that name.
     """
     if wanted == "auto":
-        return next(level for level in LEVELS if not why_not(level))
+        for level in LEVELS:
+            if not why_not(level):
+                return level
+        raise IsolationError(f"no isolation works here: {why_not(LEVELS[-1])}")
     if wanted not in LEVELS:
         raise IsolationError(f"no isolation {wanted!r}; hint: one of auto, {', '.join(LEVELS)}")
     reason = why_not(wanted)
@@ -84,21 +108,23 @@ def choose(wanted: str = "auto") -> str:
 @functools.cache
 def why_not(level: str) -> str:
     """Why a level can't be had on this machine; "" if it can. Tries it, once."""
-    if level == "process":
+    if level == "process" and os.getuid() != 0:
         return ""
-    if sys.platform != "linux":
+    if level != "process" and sys.platform != "linux":
         return "it needs Linux"
     if level == "bubblewrap" and not shutil.which("bwrap"):
         return "bwrap is not installed; hint: apt-get install bubblewrap"
     with scratch_folder() as home:
-        argv = [sys.executable, "-I", "-S", "-c", _PROBE]
+        argv = [sys.executable, "-I", "-S", "-c", _PROBE, str(_WORKER)]
         try:
-            command = confined(argv, home, home, lambda own: [], View(level))
+            command = confined(argv, home, home, lambda own: [], View(level, (_WORKER,)), _ROOM)
             done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=60)
         except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
             return str(error)
-    lines = done.stderr.strip().splitlines()
-    return "" if done.returncode == 0 else (lines[-1] if lines else "it fails without a word")
+    lines = done.stderr.strip().splitlines() or ["it fails without a word"]
+    if done.returncode == 0:
+        return ""
+    return lines[-1] + (_AS_ROOT if level == "process" else "")
 
 
 def confined(
@@ -107,23 +133,29 @@ def confined(
     home: Path,
     limits: Callable[[bool], list[list[object]]],
     view: View,
+    room: int | None = None,
 ) -> list[str]:
     """The command that runs `argv` in the folder `cwd`, with `home` as scratch.
 
     As root, gives these folders and what is writable to the user that the child will be. `limits`
     gives the limits as shim.py reads them, told whether the child's processes are counted apart.
+    With `room`, and where the level can do it, `home` lies in memory and holds so many bytes.
     """
-    if view.level == "process":
+    if view.level == "none":
         return _shim(argv, cwd, limits(False))
-    writable = (*view.writable, home)
-    user = _give_away((cwd, *writable))
+    user = _give_away((cwd, *view.writable, home))
+    if view.level == "process":
+        return _shim(argv, cwd, limits(user is not None), user, filtered="try")
     own = limits(user is not None or _counts_namespaces_apart())
     if view.level == "bubblewrap":
-        return [*_bubblewrap((cwd, *view.readable), writable, user, view.hidden),
-                *_shim(argv, cwd, own, user)]  # fmt: skip
+        size = room if room and can_size_scratch() else None
+        words = _bubblewrap((cwd, *view.readable), view.writable, user, view.hidden, (home, size))
+        return [*words, *_shim(argv, cwd, own, user, filtered="must")]
     shown = [(str(path), False) for path in (*interpreter_paths(), cwd, *view.readable)]
-    shown += [(str(path), True) for path in writable]
-    return _shim(argv, cwd, own, user, _hidden(view.hidden), shown)
+    shown += [(str(path), True) for path in (*view.writable, *((home,) if room is None else ()))]
+    scratch = None if room is None else (str(home), room)
+    hidden = _hidden(view.hidden)
+    return _shim(argv, cwd, own, user, hidden, shown, scratch, filtered="must")
 
 
 def _counts_namespaces_apart() -> bool:
@@ -139,11 +171,46 @@ def _shim(
     uid: int | None = None,
     hide: list[str] | None = None,
     show: list[tuple[str, bool]] | None = None,
+    scratch: tuple[str, int] | None = None,
+    filtered: str = "",
 ) -> list[str]:
-    settings = json.dumps(
-        {"limits": limits, "cwd": str(cwd), "uid": uid, "hide": hide, "show": show}
-    )
-    return [sys.executable, "-I", "-S", "-c", _SHIM, settings, *argv]
+    """`filtered`: "must", "try" where the kernel may lack filters of system calls, or ""."""
+    program = syscalls.program(has_gpu()) if filtered and sys.platform == "linux" else None
+    settings = {
+        "limits": limits, "cwd": str(cwd), "uid": uid, "hide": hide, "show": show,
+        "scratch": scratch, "must": filtered == "must",
+        "filter": program.hex() if program else None,
+    }  # fmt: skip
+    return [sys.executable, "-I", "-S", "-c", _SHIM, json.dumps(settings), *argv]
+
+
+def has_gpu() -> bool:
+    """Whether this machine has NVIDIA's driver, which needs sockets of its own."""
+    return any(Path("/dev").glob("nvidia*"))
+
+
+@functools.cache
+def _knows(option: str) -> bool:
+    """Whether this bubblewrap has an option."""
+    words = ["bwrap", "--help"]
+    return option in subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
+
+
+def can_size_scratch() -> bool:
+    """Whether bubblewrap can bound a folder in memory."""
+    return _knows("--size ") and _knows("--perms ")
+
+
+@functools.cache
+def _no_user_namespaces() -> tuple[str, ...]:
+    """The option by which an ordinary user's bubblewrap allows none inside, if it works here. It
+    doubles the filter of system calls."""
+    words = ("--unshare-user", "--disable-userns")
+    if not _knows(words[1]):
+        return ()
+    tried = ["bwrap", *words, "--ro-bind", "/", "/", "--proc", "/proc", "true"]
+    done = subprocess.run(tried, capture_output=True, timeout=60, check=False)
+    return words[1:] if done.returncode == 0 else ()
 
 
 def _give_away(folders: Iterable[Path]) -> int | None:
@@ -206,9 +273,11 @@ def _bubblewrap(
     readable: Iterable[Path],
     writable: Iterable[Path],
     user: int | None,
-    hidden: Iterable[Path] = (),
+    hidden: Iterable[Path],
+    scratch: tuple[Path, int | None],
 ) -> list[str]:
     """The words before the program's: a root with what is to be seen."""
+    writable = (*writable, scratch[0])
     parents = {p for path in (*interpreter_paths(), *readable, *writable) for p in path.parents}
     words = ["bwrap", "--die-with-parent", *_separate(user), *_system()]
     for parent in sorted(parents):  # made by themselves they would be for root alone
@@ -224,7 +293,10 @@ def _bubblewrap(
     words += _bind("--ro-bind", readable)
     for folder in covered:
         words += ["--remount-ro", folder]
-    return [*words, *_bind("--bind", writable), "--remount-ro", "/", "--chdir", "/"]
+    words += _bind("--bind", writable)
+    if scratch[1] is not None:
+        words += ["--perms", "1777", "--size", str(scratch[1]), "--tmpfs", str(scratch[0])]
+    return [*words, "--remount-ro", "/", "--chdir", "/"]
 
 
 def _separate(user: int | None) -> list[str]:
@@ -232,7 +304,7 @@ def _separate(user: int | None) -> list[str]:
     words = ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     words += ["--unshare-cgroup-try"]
     if user is None:
-        return [*words, "--unshare-user"]
+        return [*words, "--unshare-user", *_no_user_namespaces()]
     words += ["--cap-drop", "ALL"]
     for name in _CAPABILITIES:
         words += ["--cap-add", name]
@@ -250,7 +322,10 @@ def _system() -> list[str]:
     words += ["--dir", "/etc"]
     for name in _ETC:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    words += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    words += ["--proc", "/proc"]
+    for name in filter(os.path.exists, ("/proc/keys", "/proc/key-users")):
+        words += ["--ro-bind", "/dev/null", name]  # what keys this user has is nobody's business
+    words += ["--dev", "/dev", "--remount-ro", "/dev"]
     return words + _bind("--dev-bind", sorted(Path("/dev").glob("nvidia*")))
 
 

@@ -56,7 +56,13 @@ class ChildError(Exception):
 
 
 class ChildDied(ChildError):
-    """The process ended, or closed its pipe, before its last word. `rc` as of subprocess."""
+    """The process ended, or closed its pipe, before its last word. `rc` as of subprocess.
+
+    `memory` is the most bytes that it was seen to hold, `most_memory` its limit or None.
+    """
+
+    memory: int = 0
+    most_memory: int | None = None
 
     def __init__(self, rc: int | None, doing: str) -> None:
         self.rc, self.doing = rc, doing
@@ -76,11 +82,13 @@ _EXCESS = {
     "memory": "used more than {} bytes of memory",
     "disk": "wrote more than {} bytes to the disk",
     "processes": "started more than {} processes and threads",
+    "budget": "used up the {} s of processor time that all checks have together",
 }
 
 
 class ChildExcess(ChildError):
-    """The child used more than `limit` of `kind`: output, memory, disk (bytes) or processes."""
+    """The child used more than `limit` of `kind`: output, memory, disk (bytes), processes, or
+    budget (seconds of processor time, of all children together)."""
 
     def __init__(self, kind: str, limit: int, doing: str) -> None:
         self.kind, self.limit, self.doing = kind, limit, doing

@@ -40,7 +40,7 @@ def prebuilt(device: str, checked: bool = False, source: Path = build.PRISTINE) 
     scratch = Path(tempfile.mkdtemp(prefix="new-", dir=target.parent))
     try:
         build.copy_pristine(scratch, source)
-        limits = sandbox.Limits(wall=600)
+        limits = sandbox.Limits(wall=600, cpu=None)  # its own code
         command = build.make_command(device, checked)
         done = sandbox.run(command, scratch, build.build_environment(), limits)
         if done.rc != 0:

@@ -347,14 +347,19 @@ class Remote:
         if isinstance(stop, TimeoutError):
             return ChildTimeout(self._pipe.deadline[1], doing)
         if isinstance(stop, LimitError):
-            return ChildExcess(stop.kind, getattr(limits, stop.kind), doing)
+            most = self._pipe.child.most(stop.kind) or 0
+            if stop.kind == "cpu":
+                return ChildTimeout(most, doing, " of processor time")
+            return ChildExcess(stop.kind, int(most), doing)
         if isinstance(stop, ProtocolError):
             stop.doing = doing
             return stop
         rc = self._pipe.farewell()
         if rc is not None and rc < 0 and sandbox.signal_name(-rc) == "SIGXCPU":
             return ChildTimeout(limits.cpu or 0, doing, " of processor time")
-        return ChildDied(rc, doing)
+        died = ChildDied(rc, doing)
+        died.memory, died.most_memory = self._pipe.child.memory, limits.memory
+        return died
 
     def _end(self, fatal: ChildError) -> NoReturn:
         self._pipe.end()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from grader import build, gpu, isolation, sandbox
+from grader import build, gpu, isolation, kills, sandbox, usage
 from grader.audit import Auditor
 from grader.checks import (
     OFF_DEVICE,
@@ -54,12 +54,8 @@ from grader.wording import explain, tail
 
 __all__ = ["Options", "grade", "sentence"]
 
-_UNCONTAINED = (
-    "the submission's code could see files, network and other processes of this machine, with "
-    "the rights of whoever graded it; "
-    "hint: install bubblewrap, or allow namespaces to ordinary users"
-)
-
+# Of processor time that a submission may use, for each second that its checks may take together.
+_CPU_PER_SECOND = 2
 _MOST_ON_GPU = 3  # checks at the same time
 
 
@@ -125,7 +121,7 @@ def grade(
     report.sha256, report.notes = submission.sha256, [*report.notes, *submission.notes]
     order = [row.name for row in rows].index
     with (
-        _Grading(submission, options, report, checks) as grading,
+        _Grading(submission, options, report, checks, rows) as grading,
         grading.results(rows) as results,
     ):
         for result in results:
@@ -153,12 +149,14 @@ class _Grading:
         options: Options,
         report: Report,
         checks: Mapping[str, Check],
+        rows: Sequence[Row],
     ) -> None:
         self._submission, self._options, self._report = submission, options, report
         self._checks, self._pristine = checks, options.course.skeleton
         self._built: Snapshot | None = None
         self._kept: dict[str, Result] = {}
-        self._view = _view(report, options)
+        self._budget = usage.Budget(_CPU_PER_SECOND * sum(row.seconds for row in rows))
+        self._view = self._seen()
         self._diagnosis = Diagnosis(
             submission.taken,
             options.rubric,
@@ -174,6 +172,7 @@ class _Grading:
         self._auditor = Auditor(self._diagnosis, budget.seconds, budget.total)
         self._auditing, self._audits_begun = threading.Lock(), False
         self._rows: Sequence[Row] = ()
+        self._alone = threading.Lock()  # held by a check whose child was killed before
         self._disputed: set[str] = set()  # checks whose result differs between the GPU's forms
         self._resources = contextlib.ExitStack()
 
@@ -290,9 +289,13 @@ class _Grading:
         self._disputed.add(row.name)
         return builds_plainly(failed), built
 
+    def _seen(self, *writable: Path) -> isolation.View:
+        view = _view(self._report, self._options, *writable)
+        return replace(view, budget=self._budget)
+
     def _make(self, tree: Path, row: Row) -> sandbox.Completed:
         command = build.make_command(self._options.device)
-        view = _view(self._report, self._options, tree / "build")
+        view = self._seen(tree / "build")
         limits = Limits(wall=row.seconds)
         return sandbox.run(command, tree, build.build_environment(), limits, view)
 
@@ -312,8 +315,11 @@ class _Grading:
         message = f"the pristine files do not compile here either ({why})"
         return result_of(row, ERROR, message=message, details=tail(done.output))
 
-    def _check(self, row: Row, snapshot: Snapshot) -> tuple[Result, Exception | None]:
-        """The result of a check in a copy of its own, and what it raised."""
+    def _check(
+        self, row: Row, snapshot: Snapshot, evidence: kills.Evidence | None = None
+    ) -> tuple[Result, Exception | None]:
+        """The result of a check in a copy of its own, and what it raised. A check whose child was
+        killed runs once more, with `evidence` of whose fault that is."""
         started = time.monotonic()
         with contextlib.ExitStack() as stack:
             with self._report.timed("copying the built tree"):
@@ -327,9 +333,16 @@ class _Grading:
                 self._checks[row.name](context)
             except Exception as raised:  # the grader's own fault must not end the other checks
                 error = raised
-            result = self._judge(row, context, error, snapshot)
-            if result.status == PASS and self._is_audited(row):
-                result = with_audit(result, self._auditor.result(row.name))
+            killed = kills.was_killed(error)
+            if error is not None and killed and evidence is not None:
+                error = evidence.judged(error)
+            if evidence is not None or not killed:
+                result = self._judge(row, context, error, snapshot)
+                if result.status == PASS and self._is_audited(row):
+                    result = with_audit(result, self._auditor.result(row.name))
+        if evidence is None and killed:
+            with self._alone:
+                return self._check(row, snapshot, kills.Evidence())
         result.seconds = round(time.monotonic() - started, 3)
         return result, error
 
@@ -418,7 +431,7 @@ def _empty_report(source: Path | Submission, options: Options) -> Report:
         isolation=level,
         seed=options.seed or secrets.token_hex(16),
         started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        notes=[_UNCONTAINED] if level == "process" else [],
+        notes=[isolation.UNCONTAINED] if level == "process" else [],
         parts={str(part): name for part, name in options.rubric.parts.items()},
         tasks=dict(options.rubric.tasks),
         rubric=options.rubric.digest,

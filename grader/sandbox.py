@@ -3,75 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import math
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader import cancel, usage
+from grader import cancel
 from grader.isolation import View, confined
+from grader.limits import MIB, LimitError, Limits
 from grader.scratch import Scratch
+from grader.strays import LIVE, LOCK, adopt_orphans, end_strays, open_pidfd
+from grader.watch import LOOK, Watch
 
-MIB = 1 << 20
-_PHYSICAL = usage.machine_memory()
-_LOOK = 0.2  # seconds between two looks at what a child uses
+__all__ = ["MIB", "Child", "Completed", "LimitError", "Limits", "Output", "plain", "run", "start"]
+
 _KEEP = 32 << 10  # bytes of output kept at either end
 _CHUNK = 64 << 10
 _PATIENCE = 5.0  # seconds that a killed process has to vanish
-_PR_SET_CHILD_SUBREAPER = 36
-#: A child that makes itself wait, by many threads, gets so many times its wall time at most.
-MOST_WAITING = 5
-
-
-class LimitError(Exception):
-    """The child used more than its limits allow of `kind`: output, memory, disk or processes."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(kind)
-        self.kind = kind
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a child may use; None means no limit.
-
-    `wall` and `cpu` are seconds (cpu: of one process, summed over its threads). While the child
-    waits for a core that others use, wall time stands still, up to MOST_WAITING times the limit:
-    a busy machine is nobody's fault. The rest are bytes:
-    `output` all it prints, `file_size` each file it writes. Of the child and its descendants
-    together, looked at several times a second on Linux: `memory` what they hold without backing
-    by a file, `disk` what lies in the folders that they may write or in files whose name is gone,
-    `processes` their number with threads. (A limit of the address space would do for none of it
-    where CUDA runs: the driver reserves far more than it uses.)
-    """
-
-    wall: float = 60.0
-    cpu: float | None = 600.0
-    output: int = 4 * MIB
-    file_size: int | None = 1024 * MIB
-    memory: int | None = min(8192 * MIB, _PHYSICAL // 2)
-    disk: int | None = 2048 * MIB
-    processes: int | None = 256 + 4 * (os.cpu_count() or 1)
-
-    def as_rlimits(self, own_user: bool) -> list[list[object]]:
-        """[name, soft, hard] of each; of processes only where the user is the child's alone."""
-        found: list[list[object]] = [["CORE", 0, 0]]
-        if self.file_size is not None:
-            found.append(["FSIZE", self.file_size, self.file_size])
-        if self.cpu is not None:
-            found.append(["CPU", math.ceil(self.cpu), math.ceil(self.cpu) + 1])
-        if self.processes is not None and own_user:
-            found.append(["NPROC", self.processes, self.processes])
-        return found
 
 
 def plain(text: str) -> str:
@@ -117,10 +73,9 @@ class Child:
         self.deadline = self.started + limits.wall
         self._popen = popen
         self._home = home
-        self._next_look = time.monotonic() + _LOOK
         self._out: int | None = popen.stdout.fileno()
-        self._pidfd = _open_pidfd(popen.pid)
-        self._waiting = usage.Waiting()
+        self._pidfd = open_pidfd(popen.pid)
+        self._watch = Watch(popen.pid, limits, view, home)
         self._killed = False
         os.set_blocking(self._out, False)
 
@@ -138,7 +93,7 @@ class Child:
             ready = self._poll(fd, events, left)
             if self._out in ready:
                 self.collect()
-            self._look()
+            self._watch.look()
             if fd in ready:
                 return True
             if self.exited():
@@ -146,7 +101,19 @@ class Child:
 
     def now(self) -> float:
         """time.monotonic() by a clock that stands still while the child waits for a core."""
-        return time.monotonic() - min(self._waiting.seconds, MOST_WAITING * self.limits.wall)
+        return self._watch.now()
+
+    def most(self, kind: str) -> float | None:
+        """The limit of the kind that a LimitError names."""
+        if kind == "budget":
+            return self.view.budget.seconds if self.view.budget else None
+        value: float | None = getattr(self.limits, kind)
+        return value
+
+    @property
+    def memory(self) -> int:
+        """The most bytes that it was seen to hold."""
+        return self._watch.memory
 
     def read_into(self, fd: int, view: memoryview, deadline: float) -> None:
         """Fills `view` from the non-blocking `fd`. Raises as `wait`, EOFError at the end."""
@@ -215,9 +182,9 @@ class Child:
             os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(timeout=_PATIENCE)
-        with _LOCK:
-            _LIVE.discard(self.pid)
-            _end_strays(self.pid)
+        with LOCK:
+            LIVE.discard(self.pid)
+            end_strays(self.pid)
 
     def _poll(self, fd: int | None, events: int, seconds: float) -> set[int]:
         poll = select.poll()
@@ -226,24 +193,8 @@ class Child:
                 poll.register(watched, select.POLLIN)
         if fd is not None:
             poll.register(fd, events)
-        seconds = min(seconds, _LOOK if self._pidfd is not None else 0.01)
+        seconds = min(seconds, LOOK if self._pidfd is not None else 0.01)
         return {ready for ready, _ in poll.poll(math.ceil(seconds * 1000))}
-
-    def _look(self) -> None:
-        """Now and then, whether memory, disk and processes are within their limits."""
-        if time.monotonic() < self._next_look:
-            return
-        limits, table = self.limits, usage.processes(self.pid)
-        self._waiting.look(table)
-        if limits.processes is not None and sum(table.values()) > limits.processes:
-            raise LimitError("processes")
-        memory, disk = usage.unnamed(table)
-        if limits.memory is not None and usage.memory(table) + memory > limits.memory:
-            raise LimitError("memory")
-        folders = (self._home.path, *self.view.writable)
-        if limits.disk is not None and usage.disk(folders, limits.disk) + disk > limits.disk:
-            raise LimitError("disk")
-        self._next_look = time.monotonic() + _LOOK
 
     def _release(self) -> None:
         assert self._popen.stdout is not None
@@ -269,12 +220,13 @@ def start(
     A program that can't be run shows as exit code 1 and a line of output. Raises OSError when
     `cwd` is no folder.
     """
-    limits, view = limits or Limits(), view or View()
-    home = Scratch()
+    view, home = view or View(), Scratch()
+    limits = (limits or Limits()).within(shutil.disk_usage(home.path).free)
     try:
-        command = confined(argv, Path(cwd).resolve(), home.path, limits.as_rlimits, view)
-        with _LOCK:
-            _adopt_orphans()
+        command = confined(argv, Path(cwd).resolve(), home.path, limits.as_rlimits, view,
+                           limits.room)  # fmt: skip
+        with LOCK:
+            adopt_orphans()
             popen = subprocess.Popen(
                 command,
                 cwd=cwd,
@@ -286,7 +238,7 @@ def start(
                 pass_fds=tuple(pass_fds),
                 start_new_session=True,
             )
-            _LIVE.add(popen.pid)
+            LIVE.add(popen.pid)
     except BaseException:
         home.remove()
         raise
@@ -347,60 +299,3 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return str(number)
-
-
-# Descendants that left the session. On Linux this process adopts the orphans of its children, so
-# one that daemonised shows up as our own child in a session that is neither ours nor that of a
-# child still running: a session can be left but not joined. Nothing else in this process may
-# therefore start processes in sessions of their own.
-
-_LOCK = threading.Lock()  # held while a child is started, so that it is not taken for a stray
-_LIVE: set[int] = set()  # leaders not yet killed
-
-
-def _open_pidfd(pid: int) -> int | None:
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):
-            return os.pidfd_open(pid)
-    return None
-
-
-def _adopt_orphans() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _processes() -> Iterator[tuple[int, int, int]]:
-    """(pid, parent, session) of every process, zombies too. Empty where there is no /proc."""
-    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        if name.isdigit():
-            with contextlib.suppress(OSError):
-                stat = Path("/proc", name, "stat").read_bytes()
-                _, parent, _, session = stat.rpartition(b")")[2].split()[:4]
-                yield int(name), int(parent), int(session)
-
-
-def _strays(session: int) -> set[int]:
-    """What is left of `session`, and orphans that left theirs, with their descendants."""
-    me, mine = os.getpid(), os.getsid(0)
-    table = list(_processes())
-    found = {
-        pid
-        for pid, parent, sid in table
-        if sid == session or (parent == me and sid != mine and sid not in _LIVE)
-    }
-    while more := {pid for pid, parent, _ in table if parent in found} - found:
-        found |= more
-    return found
-
-
-def _end_strays(session: int) -> None:
-    until = time.monotonic() + _PATIENCE
-    while (pids := _strays(session)) and time.monotonic() < until:
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.001)
-        for pid in pids:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)

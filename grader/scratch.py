@@ -6,8 +6,10 @@ Whoever uses a folder holds a lock on it, which ends with the process, however i
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -16,12 +18,17 @@ from pathlib import Path
 
 _PREFIX = "dlsys-scratch-"
 _YOUNG = 60.0  # seconds in which a new folder may not be locked yet
+_LEAST = 256 << 20  # bytes that must be free: a tree that is built takes some 20 MiB
 
 
 class Scratch:
-    """A new folder in the folder of temporary files."""
+    """A new folder in the folder of temporary files.
+
+    Raises OSError where there is no room: what runs there would fail, by nobody's fault.
+    """
 
     def __init__(self) -> None:
+        _demand_room(Path(tempfile.gettempdir()))
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
         self._lock = os.open(self.path, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -32,6 +39,16 @@ class Scratch:
             _remove_tree(self.path)
             os.close(self._lock)
             self._lock = -1
+
+
+def _demand_room(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < _LEAST:
+        raise OSError(
+            errno.ENOSPC,
+            f"only {free >> 20} MiB are free in {folder}, and {_LEAST >> 20} are needed; "
+            "hint: free some, or set TMPDIR to another folder",
+        )
 
 
 @contextlib.contextmanager

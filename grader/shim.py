@@ -8,6 +8,9 @@ a forked, perhaps threaded, parent. SETTINGS is a JSON object:
 - cwd: the folder to run in
 - uid: the user and group to become, or null
 - hide, show: folders to cover, and paths that stay visible below them; null for no namespaces
+- scratch: [folder, bytes] of memory to mount there, or null; only with namespaces
+- filter: the filter of system calls that lasts from here on, in hex, or null; see syscalls.py
+- must: whether a kernel without such filters is refused
 """
 
 from __future__ import annotations
@@ -17,13 +20,19 @@ import ctypes
 import errno
 import json
 import os
+import platform
 import re
 import resource
 import signal
+import struct
 import sys
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+KEYCTL = {"x86_64": 250, "aarch64": 219}  # number of the system call
+JOIN_SESSION_KEYRING = 1
+MOST_FILES = 50_000  # in a scratch folder
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND = 1, 2, 4, 32, 4096
@@ -37,9 +46,11 @@ NOBODY = 65534
 
 
 def set_limits(limits: list[Any]) -> None:
-    """Sets them, or what the machine allows of them."""
+    """Sets them, or what the machine knows and allows of them."""
     for name, soft, hard in limits:
-        which = getattr(resource, "RLIMIT_" + name)
+        which = getattr(resource, "RLIMIT_" + name, None)
+        if which is None:
+            continue
         top = resource.getrlimit(which)[1]
         cap = [n if top == resource.RLIM_INFINITY else min(n, top) for n in (soft, hard)]
         try:
@@ -54,6 +65,13 @@ def become(uid: int) -> None:
     os.setgroups([])
     os.setgid(uid)
     os.setuid(uid)
+    end_with_parent()  # who becomes another user outlives its parent again
+
+
+def end_with_parent() -> None:
+    """The grader may be killed; this also outlives exec."""
+    if sys.platform == "linux":
+        call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def call(function: str, *arguments: Any) -> None:
@@ -89,10 +107,11 @@ def enter_namespaces() -> None:
     mount("none", "/", None, MS_REC | MS_PRIVATE)
 
 
-def cover(folders: list[str], shown: list[Any]) -> None:
+def cover(folders: list[str], shown: list[Any], scratch: list[Any] | None) -> None:
     """Covers folders with empty ones in which only what is shown appears, at its place.
 
-    `shown` is a list of [path, whether it may be written]; all else becomes read-only.
+    `shown` is a list of [path, whether it may be written]; all else but `scratch` becomes
+    read-only.
     """
     held = [(path, os.open(path, os.O_PATH)) for path, _ in shown]
     for folder in folders:
@@ -101,6 +120,9 @@ def cover(folders: list[str], shown: list[Any]) -> None:
         place(path, fd)
         os.close(fd)
     writable = {path for path, may_write in shown if may_write}
+    if scratch is not None:
+        mount_scratch(*scratch)
+        writable.add(scratch[0])
     for path, options in mounts():
         if path not in writable:
             flags = sum(FLAGS.get(word, 0) for word in options)
@@ -110,6 +132,13 @@ def cover(folders: list[str], shown: list[Any]) -> None:
                 hidden = error.errno in (errno.EINVAL, errno.ENOENT)  # below another mount
                 if not hidden and os.access(path, os.W_OK) and not path.startswith(DEVICES):
                     raise
+
+
+def mount_scratch(folder: str, size: int) -> None:
+    """A folder in memory, of so many bytes at most: no other one's full disk is felt in it."""
+    os.makedirs(folder, exist_ok=True)
+    options = f"mode=1777,size={size},nr_inodes={MOST_FILES}"
+    mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV, options.encode())
 
 
 def mounts() -> list[tuple[str, list[str]]]:
@@ -168,7 +197,7 @@ def reap(pid: int, status: int) -> None:
             os._exit(0)
 
 
-def isolate(hide: list[str], show: list[Any]) -> None:
+def isolate(hide: list[str], show: list[Any], scratch: list[Any] | None) -> None:
     """Enters namespaces; returns in their second process, since the first ignores signals."""
     told, tell = os.pipe()
     theirs = [fd for fd in given() if fd not in (told, tell)]
@@ -177,13 +206,47 @@ def isolate(hide: list[str], show: list[Any]) -> None:
     if first:
         let_go([*theirs, tell])
         follow(first, told)
-    call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    cover(hide, show)
+    end_with_parent()
+    cover(hide, show, scratch)
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV)
+    for name in ("/proc/keys", "/proc/key-users"):  # this user's, also those of a login
+        if os.path.exists(name):
+            mount("/dev/null", name, None, MS_BIND)
     program = os.fork()
     if program:
         let_go(theirs)
         reap(program, tell)
+
+
+def enter(folder: str) -> None:
+    """Goes there, by its name: it may have been covered and shown again."""
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        sys.exit(
+            f"cannot enter {folder} as user {os.getuid()}: {error.strerror}; "
+            "hint: it must lie where every user may go"
+        )
+
+
+def leave_keys() -> None:
+    """A ring of keys of its own, with none in it: that of whoever started the grader would be
+    inherited. Where there are no keys at all, none can be read."""
+    number = KEYCTL.get(platform.machine())
+    if number is not None:
+        LIBC.syscall(ctypes.c_long(number), ctypes.c_long(JOIN_SESSION_KEYRING), None)
+
+
+def set_filter(text: str, must: bool) -> None:
+    """Filters the system calls from here on, over exec too."""
+    program = bytes.fromhex(text)
+    held = ctypes.create_string_buffer(program, len(program))
+    head = struct.pack("HP", len(program) // 8, ctypes.addressof(held))
+    try:
+        call("prctl", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.c_char_p(head), 0, 0)
+    except OSError:
+        if must:
+            raise
 
 
 def main() -> None:
@@ -191,19 +254,22 @@ def main() -> None:
     settings = json.loads(sys.argv[1])
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # where memory runs out this process ends, and not the grader
-    if sys.platform == "linux":  # the grader may be killed; this also outlives exec
-        call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    end_with_parent()
     if settings["hide"] is not None:
-        isolate(settings["hide"], settings["show"])
+        isolate(settings["hide"], settings["show"], settings["scratch"])
+    if settings["filter"] is not None:
+        leave_keys()
     if settings["uid"] is not None:
         become(settings["uid"])
-    os.chdir(settings["cwd"])  # by its name: it may have been covered and shown again
+    enter(settings["cwd"])
     set_limits(settings["limits"])
     # Python ignores these at its start, and an ignored signal stays ignored over exec.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     if sys.platform == "linux":
         call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if settings["filter"] is not None:
+        set_filter(settings["filter"], settings["must"])
     try:
         os.execvp(sys.argv[2], sys.argv[2:])
     except OSError as error:

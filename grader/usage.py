@@ -10,6 +10,8 @@ from pathlib import Path
 
 _MOST_FILES = 50_000  # a folder with more counts as full
 _FULL = 1 << 62
+# How the names of what is in memory begin; /dev/zero is memory that processes share.
+_IN_MEMORY = ("/memfd:", "/dev/zero", "/dev/shm/", "/SYSV")
 
 
 def processes(pid: int) -> dict[int, int]:
@@ -28,66 +30,110 @@ def processes(pid: int) -> dict[int, int]:
     return found
 
 
-def memory(pids: Iterable[int]) -> int:
-    """Bytes that processes hold, without what is backed by files."""
-    return sum(_memory(pid) for pid in pids)
+def memory(pids: Iterable[int], unnamed: int = 0) -> int:
+    """Bytes that processes hold, without what is backed by files; of `unnamed`, bytes in memory of
+    what `unnamed` finds, what is mapped counts once."""
+    held = [_memory(pid) for pid in pids]
+    return sum(own for own, _ in held) + max(sum(shared for _, shared in held), unnamed)
 
 
-def _memory(pid: int) -> int:
+def _memory(pid: int) -> tuple[int, int]:
+    """(a process's own, swapped out too, with the tables of its pages; shared with others)."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
-        return 0
+        return 0, 0
     words = [line.split() for line in status.splitlines()]
-    return sum(int(w[1]) << 10 for w in words if w and w[0] in ("RssAnon:", "RssShmem:"))
+    kib = {w[0]: int(w[1]) for w in words if len(w) == 3 and w[2] == "kB"}
+    own = sum(kib.get(name, 0) for name in ("RssAnon:", "VmSwap:", "VmPTE:", "HugetlbPages:"))
+    return own << 10, kib.get("RssShmem:", 0) << 10
 
 
-class Waiting:
-    """How long processes have waited for a core that others were using.
-
-    Of each interval between two looks counts the time of the thread that waited longest in it.
-    Where the kernel does not tell (CONFIG_SCHED_INFO), nothing counts.
-    """
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self._before: dict[str, int] = {}
-
-    def look(self, pids: Iterable[int]) -> None:
-        """Adds what these processes have waited since the last look."""
-        now = {path: waited for pid in pids for path, waited in _waited(pid)}
-        most = max((now[path] - self._before.get(path, 0) for path in now), default=0)
-        self.seconds += max(0, most) / 1e9
-        self._before = now
+def cpu(pids: Iterable[int]) -> float:
+    """Seconds of processor time that processes have used, with those that they waited for."""
+    return sum(_cpu(pid) for pid in pids)
 
 
-def _waited(pid: int) -> Iterator[tuple[str, int]]:
-    """(thread, nanoseconds that it could have run and had no core), see proc_schedstat."""
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            path = f"/proc/{pid}/task/{task}/schedstat"
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                yield path, int(Path(path).read_text().split()[1])
+def _cpu(pid: int) -> float:
+    try:
+        words = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, words[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-def unnamed(pids: Iterable[int]) -> tuple[int, int]:
-    """Bytes of files without a name that processes hold open: (in memory, on disk).
+class Budget:
+    """Seconds of processor time for several children together."""
 
-    They are in no folder, and what is written to them is in no process. Where the system does not
-    tell what a process has open, they are not counted.
-    """
-    sizes: dict[tuple[int, int], tuple[bool, int]] = {}
-    for pid in pids:
+    def __init__(self, seconds: float) -> None:
+        self.seconds = self._left = seconds
+
+    def spend(self, seconds: float) -> bool:
+        """Takes so many; returns whether the budget lasts."""
+        self._left -= seconds
+        return self._left >= 0
+
+
+def scratch(pids: Iterable[int], folder: Path) -> tuple[int, int | None]:
+    """(bytes, device) of what lies in a folder that is memory for these processes and not for
+    this one, with or without a name; (0, None) where there is no such thing."""
+    for pid in reversed(list(pids)):
         with contextlib.suppress(OSError):
-            for name in os.listdir(f"/proc/{pid}/fd"):
-                with contextlib.suppress(OSError):
-                    path = f"/proc/{pid}/fd/{name}"
-                    found = os.stat(path)
-                    if stat.S_ISREG(found.st_mode) and not found.st_nlink:
-                        in_memory = os.readlink(path).startswith("/memfd:")
-                        sizes[found.st_dev, found.st_ino] = (in_memory, found.st_blocks * 512)
+            theirs = f"/proc/{pid}/root{folder}"
+            device = os.stat(theirs).st_dev
+            if device != os.stat(folder).st_dev:
+                found = os.statvfs(theirs)
+                if found.f_files - found.f_ffree > _MOST_FILES:
+                    return _FULL, device
+                return (found.f_blocks - found.f_bfree) * found.f_frsize, device
+    return 0, None
+
+
+def unnamed(pids: Iterable[int], skipped: int | None = None) -> tuple[int, int]:
+    """Bytes of files without a name that processes hold open or mapped: (in memory, on disk).
+
+    They are in no folder, and what is written to them is in no process. Those on the device
+    `skipped` are not counted. Where the system does not tell what a process has open, they are
+    not, either; of what is mapped it tells all to root alone, and others how far it is mapped.
+    """
+    sizes: dict[tuple[object, int], tuple[bool, int]] = {}
+    for pid in pids:
+        for key, found in (*_opened(pid), *_mapped(pid)):
+            if key[0] != skipped:
+                sizes[key] = max(found, sizes.get(key, found))
     memory = sum(size for in_memory, size in sizes.values() if in_memory)
     return memory, sum(size for _, size in sizes.values()) - memory
+
+
+def _opened(pid: int) -> Iterator[tuple[tuple[object, int], tuple[bool, int]]]:
+    """((device, number), (whether in memory, bytes)) of files without a name."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                path = f"/proc/{pid}/fd/{name}"
+                found = os.stat(path)
+                if stat.S_ISREG(found.st_mode) and not found.st_nlink:
+                    in_memory = os.readlink(path).startswith(_IN_MEMORY)
+                    yield (found.st_dev, found.st_ino), (in_memory, found.st_blocks * 512)
+
+
+def _mapped(pid: int) -> Iterator[tuple[tuple[object, int], tuple[bool, int]]]:
+    """The same for what is mapped. A file counts until nobody has it mapped, whether or not its
+    pages are in a process."""
+    try:
+        lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        if line.endswith(" (deleted)"):
+            place, _, offset, device, number, path = line.split(maxsplit=5)
+            key: tuple[object, int] = (device, int(number))
+            start, end = (int(word, 16) for word in place.split("-"))
+            size = int(offset, 16) + end - start
+            with contextlib.suppress(OSError):
+                found = os.stat(f"/proc/{pid}/map_files/{start:x}-{end:x}")
+                key, size = (found.st_dev, found.st_ino), found.st_blocks * 512
+            yield key, (path.startswith(_IN_MEMORY), size)
 
 
 def machine_memory() -> int:

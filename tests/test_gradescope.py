@@ -14,9 +14,11 @@ import pytest
 
 import sample_report
 from grader import cli, pristine, release
+from grader.audience import student_view
 from grader.autograder import Autograder, build_zip
 from grader.build import cache_folder
 from grader.gradescope import failed, to_gradescope
+from grader.isolation import UNCONTAINED
 from grader.pristine import GraderError
 from sample_report import result
 
@@ -277,3 +279,14 @@ def test_no_results_of_an_earlier_run_and_none_of_a_submission_stay(root):
         results["extra_data"]
         == failed("the grader ended by exit code 137 and left no results")["extra_data"]
     )
+
+
+def test_weak_containment_is_told_to_instructors_and_not_to_students():
+    report = sample_report.report()
+    report.notes = [UNCONTAINED, "a note for all"]
+    results = to_gradescope(report)
+    assert results["extra_data"]["weak_containment"] == UNCONTAINED
+    assert "a note for all" in results["output"] and "containment" not in results["output"]
+    assert student_view(report).notes == ["a note for all"]
+    report.notes = []
+    assert "weak_containment" not in to_gradescope(report)["extra_data"]

@@ -25,9 +25,10 @@ PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
     "files", "printable", "rubric", "course", "cover", "release", "leftovers", "paxheaders",
     "archive", "symbols", "manifest", "submission",
-    "build", "compiler", "usage", "shim", "scratch", "snapshot", "isolation", "cancel", "sandbox",
-    "worker", "resolve", "pipe", "remote", "gpu", "checks", "findings", "sanitizer", "rerun",
-    "diagnosis", "audit", "opinion",
+    "build", "compiler", "usage", "shim", "scratch", "snapshot", "syscalls", "isolation",
+    "limits", "waiting", "watch", "strays", "cancel", "sandbox",
+    "worker", "resolve", "pipe", "remote", "kills", "gpu", "checks", "findings",
+    "sanitizer", "rerun", "diagnosis", "audit", "opinion",
     "wording", "results", "pristine", "stored", "lanes", "verdicts", "runner", "proof", "replay",
     "audience", "report", "picture", "html", "junit", "gradescope", "autograder", "exports",
     "classbook",

@@ -1,0 +1,72 @@
+"""Descendants of a child that left its session: found, and ended.
+
+On Linux this process adopts the orphans of its children, so one that daemonised shows up as our own
+child in a session that is neither ours nor that of a child still running: a session can be left but
+not joined. Nothing else in this process may therefore start processes in sessions of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_PATIENCE = 5.0  # seconds that killed processes have to vanish
+_PR_SET_CHILD_SUBREAPER = 36
+
+LOCK = threading.Lock()  # held while a child is started, so that it is not taken for a stray
+LIVE: set[int] = set()  # leaders not yet killed
+
+
+def open_pidfd(pid: int) -> int | None:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            return os.pidfd_open(pid)
+    return None
+
+
+def adopt_orphans() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _processes() -> Iterator[tuple[int, int, int]]:
+    """(pid, parent, session) of every process, zombies too. Empty where there is no /proc."""
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                stat = Path("/proc", name, "stat").read_bytes()
+                _, parent, _, session = stat.rpartition(b")")[2].split()[:4]
+                yield int(name), int(parent), int(session)
+
+
+def _strays(session: int) -> set[int]:
+    """What is left of `session`, and orphans that left theirs, with their descendants."""
+    me, mine = os.getpid(), os.getsid(0)
+    table = list(_processes())
+    found = {
+        pid
+        for pid, parent, sid in table
+        if sid == session or (parent == me and sid != mine and sid not in LIVE)
+    }
+    while more := {pid for pid, parent, _ in table if parent in found} - found:
+        found |= more
+    return found
+
+
+def end_strays(session: int) -> None:
+    until = time.monotonic() + _PATIENCE
+    while (pids := _strays(session)) and time.monotonic() < until:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.001)
+        for pid in pids:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)

@@ -1,0 +1,146 @@
+"""Waiting for a core counts only as far as the use of others explains it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader import usage, waiting
+from grader.isolation import View
+from grader.sandbox import Limits, run
+from grader.waiting import Interval
+
+needs_schedstat = pytest.mark.skipif(
+    not Path("/proc/self/schedstat").exists(), reason="the kernel does not tell"
+)
+
+
+def python(tmp_path, code, view=None, **limits):
+    argv = [sys.executable, "-c", code]
+    return run(argv, tmp_path, limits=Limits(**{"wall": 20.0, **limits}), view=view)
+
+
+@pytest.fixture
+def one_core():
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    yield
+    os.sched_setaffinity(0, allowed)
+
+
+# --- the rule -----------------------------------------------------------------------------------
+
+
+def test_one_thread_that_others_keep_from_its_core_is_held_up_as_long_as_it_waits():
+    held = Interval(length=1, cores=2, own=0.4, waited=0.6, longest=0.6, busy=2).held_up()
+    assert held == pytest.approx(0.6)
+
+
+def test_a_hundred_threads_alone_on_a_machine_are_held_up_by_nobody():
+    assert Interval(length=1, cores=2, own=2, waited=98, longest=1, busy=2).held_up() == 0
+
+
+def test_a_hundred_threads_beside_a_few_others_lose_what_these_use_and_no_more():
+    held = Interval(length=1, cores=2, own=1.9, waited=98, longest=1, busy=2).held_up()
+    assert held == pytest.approx(0.05)
+
+
+def test_threads_that_could_run_at_once_lose_their_time_together():
+    held = Interval(length=1, cores=2, own=1.0, waited=1.0, longest=0.6, busy=2).held_up()
+    assert held == pytest.approx(0.5)
+
+
+def test_threads_that_crowd_on_one_of_two_cores_are_held_up_by_nobody():
+    assert Interval(length=1, cores=2, own=1, waited=9, longest=1, busy=1).held_up() == 0
+
+
+def test_an_interval_of_no_length_holds_nobody_up():
+    assert Interval(length=0, cores=2, own=0, waited=1, longest=1, busy=1).held_up() == 0
+
+
+def test_where_processes_come_and_go_nothing_counts(monkeypatch):
+    clock = iter(range(10))
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(usage, "cpu", lambda pids: 0.0)
+    busy = iter(range(0, 100, 10))
+    monkeypatch.setattr(waiting, "_busy", lambda: float(next(busy)))
+    waited = iter(range(0, 10**12, 5 * 10**8))
+    monkeypatch.setattr(waiting, "_runs", lambda pid: iter([("thread", (0, next(waited)))]))
+    seen = waiting.Waiting()
+    for pids, expected in (([1], 0), ([1], 0.5), ([2], 0.5), ([2], 1.0)):
+        seen.look(pids)
+        assert seen.seconds == pytest.approx(expected)
+
+
+# --- children -----------------------------------------------------------------------------------
+
+
+@needs_schedstat
+def test_many_processes_of_its_own_buy_no_time(tmp_path, one_core):
+    code = "import os\nfor _ in range(5): os.fork()\nwhile True: pass"
+    done = python(tmp_path, code, wall=1.5)
+    assert done.reason == "timeout"
+    assert done.seconds < 8  # by spinning alone it would get 9
+
+
+@needs_schedstat
+def test_processes_that_come_and_go_buy_no_time(tmp_path, one_core):
+    code = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel forgets what they used
+for _ in range(4):
+    if os.fork() == 0:
+        while True:
+            if os.fork() == 0:
+                until = time.monotonic() + 0.03
+                while time.monotonic() < until:
+                    pass
+                os._exit(0)
+            time.sleep(0.01)
+while True:
+    pass
+"""
+    done = python(tmp_path, code, wall=1.5)
+    assert done.reason == "timeout"
+    assert done.seconds < 8  # by spinning alone it would get 9
+
+
+def test_the_processor_time_of_all_processes_together_is_limited(tmp_path):
+    code = "import os\nos.fork()\nos.fork()\nwhile True: pass"
+    done = python(tmp_path, code, cpu=1.0, wall=20)
+    assert done.reason == "cpu"
+    assert done.seconds < 10
+
+
+def test_the_time_of_processes_that_ended_is_not_forgotten(tmp_path):
+    code = """
+import os, time
+while True:
+    if os.fork() == 0:
+        until = time.monotonic() + 0.02
+        while time.monotonic() < until:
+            pass
+        os._exit(0)
+    os.wait()
+"""
+    done = python(tmp_path, code, cpu=1.0, wall=20)
+    assert done.reason == "cpu"
+
+
+def test_children_share_a_budget_of_processor_time(tmp_path):
+    budget = usage.Budget(1.0)
+    view = View("none", budget=budget)
+    work = "import time\nwhile time.process_time() < 0.7: pass\ntime.sleep(0.5)"
+    assert python(tmp_path, work, view).reason == "exit"
+    assert python(tmp_path, work, view).reason == "budget"
+
+
+def test_the_load_of_the_machine_is_seen(one_core):
+    before = waiting._busy()
+    done = subprocess.run(
+        [sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True
+    )
+    assert done.returncode == 0
+    assert waiting._busy() - before > 0.2
