@@ -27,6 +27,7 @@ from grader.snapshot import Snapshot
 from grader.stored import unfinished
 from grader.submission import Submission, SubmissionError, load_submission
 from grader.verdicts import (
+    bounded,
     build_failure,
     builds_plainly,
     is_hole,
@@ -47,6 +48,7 @@ _UNCONTAINED = (
     "hint: install bubblewrap, or allow namespaces to ordinary users"
 )
 
+_SMALL = "kernels and launchers need some hundred kilobytes: is a table or a template too large?"
 _MOST_ON_GPU = 3  # checks at the same time
 
 
@@ -116,6 +118,7 @@ def grade(
         grading.results(rows) as results,
     ):
         for result in results:
+            result = bounded(result)
             report.results.append(result)
             report.results.sort(key=lambda each: order(each.check))
             report.seconds = time.monotonic() - started
@@ -249,7 +252,9 @@ class _Grading:
         started = time.monotonic()
         done = self._make(self._tree, row)
         built = Snapshot(self._tree)
-        if done.rc == 0:
+        if done.rc == 0 and built.fault:
+            result = result_of(row, FAIL, message=f"it compiles, but {built.fault}", hint=_SMALL)
+        elif done.rc == 0:
             result = result_of(row, PASS, facts={"backend": build.backend_of(self._tree)})
         else:
             result = self._build_error(row) or build_failure(row, done, self._submission.taken)

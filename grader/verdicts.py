@@ -27,6 +27,8 @@ DOES_NOT_BUILD = (
     "the two forms of the emulated GPU disagree: the fast form of the kernels does not compile, "
     "and the plain one does, with which the checks are made"
 )
+#: Characters of a message and of a line of details, and how many lines a result has at most.
+_SENTENCE, _LINE, _LINES = 3000, 1000, 100
 _LOOK = (
     "a person must look: this is a bug of the kit, or code that looks which form it is in. "
     "`grader replay` makes it again and keeps both outputs; please report it with the kernel"
@@ -59,6 +61,25 @@ def result_of(row: Row, status: str, **more: Any) -> Result:
     line = row.sentence or sentence(row.name)
     visible = row.visible
     return Result(row.name, row.task, row.points, score, status, line, visibility=visible, **more)
+
+
+def bounded(result: Result) -> Result:
+    """The result with texts that a report can hold: much of them is what a submission said."""
+    lines = result.details
+    if len(lines) > _LINES:
+        left_out = f"[... {len(lines) - _LINES} lines left out ...]"
+        lines = [*lines[: _LINES // 2], left_out, *lines[-_LINES // 2 :]]
+    return replace(
+        result,
+        message=shortened(result.message, _SENTENCE),
+        hint=shortened(result.hint, _SENTENCE),
+        details=[shortened(line, _LINE) for line in lines],
+    )
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of `most` characters, its end left out."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def skip(row: Row, why: str) -> Result:

@@ -26,8 +26,8 @@ GRADER_ORDER = [
     "files", "printable", "rubric", "course", "cover", "release", "leftovers", "paxheaders",
     "archive", "symbols", "manifest", "submission",
     "build", "compiler", "usage", "shim", "scratch", "snapshot", "isolation", "cancel", "sandbox",
-    "worker", "resolve", "pipe", "remote", "gpu", "checks", "findings", "sanitizer", "rerun",
-    "diagnosis", "opinion",
+    "worker", "resolve", "reply", "pipe", "remote", "gpu", "checks", "findings", "sanitizer",
+    "rerun", "diagnosis", "opinion",
     "wording", "results", "pristine", "stored", "lanes", "verdicts", "runner", "proof", "replay",
     "audience", "report", "picture", "html", "junit", "gradescope", "autograder", "exports",
     "classbook",
@@ -39,8 +39,8 @@ GRADER_ORDER = [
     "handout", "bench", "commands", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
-    "compare", "calls", "device", "context", "trial", "training", "gradients", "executor",
-    "kernels", "mnist", "outcomes", "pace", "lane", "speed", "own", "__init__",
+    "compare", "answers", "calls", "device", "context", "trial", "training", "gradients",
+    "executor", "kernels", "mnist", "outcomes", "pace", "lane", "speed", "own", "__init__",
 ]  # fmt: skip
 
 
