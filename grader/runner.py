@@ -18,6 +18,7 @@ from grader.diagnosis import Diagnosis
 from grader.lanes import BESIDE, DEVICE, Lanes, Worker, plan
 from grader.opinion import NoOpinion, SecondOpinion
 from grader.pristine import check_device, child_environment, prebuilt, reference
+from grader.reading import load_submission
 from grader.remote import ChildError, ChildTimeout
 from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.rubric import Row, Rubric, RubricError
@@ -25,7 +26,7 @@ from grader.sandbox import Limits
 from grader.scratch import scratch_folder, sweep
 from grader.snapshot import Snapshot
 from grader.stored import unfinished
-from grader.submission import Submission, SubmissionError, load_submission
+from grader.submission import Submission, SubmissionError
 from grader.verdicts import (
     bounded,
     build_failure,
