@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import PurePath
 
-from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
+from grader.results import BROKE_OFF, ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.rubric import AFTER_DUE_DATE, ALWAYS, NEVER
 
 STUDENT = "student"
@@ -42,6 +42,8 @@ def student_view(report: Report, after_due_date: bool = False) -> Report:
 
 def _for_student(result: Result) -> Result:
     """The grader's own faults in words alone: a traceback tells how it works."""
+    if BROKE_OFF in result.facts:
+        return replace(result, details=[], facts={})
     if result.status != ERROR:
         return result
     return replace(result, message=_OURS, details=[], hint="", facts={}, findings=[])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -20,6 +19,7 @@ from grader.opinion import NoOpinion, SecondOpinion
 from grader.pristine import check_device, child_environment, prebuilt, reference
 from grader.reading import load_submission
 from grader.remote import ChildError, ChildTimeout
+from grader.rerun import settings_of
 from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.rubric import Row, Rubric, RubricError
 from grader.sandbox import Limits
@@ -28,10 +28,13 @@ from grader.snapshot import Snapshot
 from grader.stored import unfinished
 from grader.submission import Submission, SubmissionError
 from grader.verdicts import (
+    OF_THE_MACHINE,
     bounded,
     build_failure,
     builds_plainly,
     is_hole,
+    not_understood,
+    own_fault,
     result_of,
     sentence,
     skip,
@@ -330,6 +333,21 @@ class _Grading:
             reference=lambda: reference(self._options.device, self._options.course.solution),
         )
 
+    def _unexpected(self, row: Row, context: Context, error: Exception) -> Result:
+        """The result where a check broke off: the submission's fail if the same check, with the
+        same inputs, passes for the reference. What the check computes with comes from the child
+        alone, and no answer of an honest one breaks it."""
+        fault = own_fault(row, error)
+        if isinstance(error, OF_THE_MACHINE) or context.reference is None:
+            return fault
+        try:
+            with self._report.timed("asking the reference"), context.reference() as tree:
+                again = {"tree": tree, "reaches": (), "call": None, "awaited": ""}
+                self._checks[row.name](Context(**{**settings_of(context), **again}))
+        except Exception:  # then it is not known whose fault it is
+            return fault
+        return not_understood(row, error)
+
     def _judge(
         self, row: Row, context: Context, error: Exception | None, snapshot: Snapshot
     ) -> Result:
@@ -343,27 +361,20 @@ class _Grading:
         if isinstance(error, Flag):
             return result_of(row, ERROR, message=str(error), facts=context.facts)
         if not isinstance(error, (Failure, ChildError)):
-            return _own_fault(row, error)
+            return self._unexpected(row, context, error)
         result = result_of(row, FAIL, **explain(error), facts=context.facts)
         result.facts |= getattr(error, "facts", {})
         try:
             with self._report.timed("second opinions"):
                 opinion = self._second.about(context, error, snapshot)
         except Exception as fault:  # whose fault the failure is, is not known then
-            return _own_fault(row, fault)
+            return own_fault(row, fault)
         with self._report.timed("explaining failures"):
             result = with_findings(result, self._diagnosis.explain(context, error))
         result = with_opinion(result, opinion)
         if result.status == ERROR:
             self._disputed.add(row.name)
         return result
-
-
-def _own_fault(row: Row, error: Exception) -> Result:
-    """The result where the grader itself failed."""
-    lines = "".join(traceback.format_exception(error)).splitlines()
-    message = f"{type(error).__name__}: {error}"
-    return result_of(row, ERROR, message=message, details=lines)
 
 
 def _finish(report: Report, options: Options, started: float) -> Report:

@@ -18,7 +18,7 @@ import re
 import tarfile
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any, cast
+from typing import IO, Any, Protocol, cast
 
 MAX_HEADER = 64 << 10  # bytes of an extended header; an honest one has a path and some times
 MAX_DIGITS = 100  # in a row
@@ -31,6 +31,13 @@ _LENGTH = 8  # most digits of a record's length
 _MOST_EMPTY = 1000  # reads at the end of a stream
 _XZ_MEMORY = 128 << 20  # bytes; xz -9 asks for 65 MiB
 _CHUNK = 64 << 10
+
+
+class Stream(Protocol):
+    """What an archive is read from."""
+
+    def read(self, size: int = -1) -> bytes:
+        """So many bytes at most."""
 
 
 class HeaderError(tarfile.ReadError):
@@ -100,7 +107,7 @@ class BoundedTarInfo(tarfile.TarInfo):
         following.sparse = []
 
 
-def members(stream: IO[bytes], limit: int) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+def members(stream: Stream, limit: int) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
     """The members of an archive in a stream, one after the other, each with the archive that it
     can be extracted from until the next is asked for. `limit` is in bytes, unpacked.
 
@@ -109,9 +116,9 @@ def members(stream: IO[bytes], limit: int) -> Iterator[tuple[tarfile.TarFile, ta
         tarfile.TarError, and what `grader.archive.DAMAGE` names: it is damaged.
     """
     own = type("BoundedTarInfo", (BoundedTarInfo,), {"limit": limit})
-    with tarfile.open(fileobj=stream, mode="r|", tarinfo=own) as archive:
+    with tarfile.open(fileobj=cast(Any, stream), mode="r|", tarinfo=own) as archive:
         while (info := archive.next()) is not None:
-            archive.members = []  # of many, with all their headers
+            cast(Any, archive).members = []  # of many, with all their headers
             yield archive, info
 
 

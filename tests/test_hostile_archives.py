@@ -50,6 +50,10 @@ def ended(load, source):
         return str(error)
 
 
+def gz(content):
+    return gzip.compress(content, mtime=0)
+
+
 # --- made by hand -------------------------------------------------------------------------------
 
 
@@ -120,7 +124,7 @@ TARS = {
 
 
 @pytest.mark.parametrize("name", TARS)
-@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["tar", "gz"])
+@pytest.mark.parametrize("pack", [bytes, gz], ids=["tar", "gz"])
 def test_a_hostile_tar_is_refused_or_read_in_seconds(tmp_path, load, name, pack):
     (tmp_path / "work").write_bytes(pack(TARS[name]))
     found = ended(load, tmp_path / "work")
@@ -145,7 +149,7 @@ def test_a_download_that_ends_before_what_it_claims_is_damaged(tmp_path):
 
 @pytest.mark.parametrize(
     ("stream", "count"),
-    [(gzip.compress(b""), 1 << 20), (bz2.compress(b""), 1 << 20), (lzma.compress(b""), 1 << 20)],
+    [(gz(b""), 1 << 20), (bz2.compress(b""), 1 << 20), (lzma.compress(b""), 1 << 20)],
     ids=["gz", "bz2", "xz"],
 )
 def test_empty_streams_without_end_are_refused(tmp_path, load, monkeypatch, stream, count):
@@ -154,7 +158,7 @@ def test_empty_streams_without_end_are_refused(tmp_path, load, monkeypatch, stre
     refused(load, tmp_path / "work")
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("compress", [gz, bz2.compress, lzma.compress])
 def test_an_archive_in_several_streams_is_read(tmp_path, load, compress):
     with io.BytesIO() as out:
         tar(tmp_path / "plain", WORK, "w")
@@ -275,7 +279,7 @@ def mutated(content, lots):
 
 
 @pytest.mark.parametrize("kind", ["pax", "gnu", "deflated", "stored"])
-@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
+@pytest.mark.parametrize("pack", [bytes, gz], ids=["plain", "gz"])
 def test_mutated_archives_are_refused_or_read_in_seconds(tmp_path, load, kind, pack):
     whole, lots = honest(tmp_path)[kind], random.Random(f"{kind}{pack.__name__}")
     started, read = time.process_time(), 0
@@ -287,7 +291,7 @@ def test_mutated_archives_are_refused_or_read_in_seconds(tmp_path, load, kind, p
     assert read < 150
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("pack", [gz, bz2.compress, lzma.compress])
 def test_mutated_compressed_data_is_refused_or_read_in_seconds(tmp_path, load, pack):
     whole, lots = pack(honest(tmp_path)["pax"]), random.Random(pack.__module__)
     for number in range(60):

@@ -77,5 +77,5 @@ def test_a_submission_that_takes_too_much_memory_is_refused(tmp_path, pristine, 
 @pytest.mark.parametrize("fault", ["raise OSError(24, 'Too many open files')", "os._exit(3)"])
 def test_a_failure_of_the_machine_is_none_of_the_submission(tmp_path, pristine, limits, fault):
     limits(f"import os\ndef fail(*_): {fault}\nsubmission.load_submission = fail")
-    with pytest.raises(OSError, match="Too many open files|ended by itself"):
+    with pytest.raises(OSError, match=r"Too many open files|ended by itself"):
         load_submission(zipped(tmp_path / "work", WORK), HOLES, pristine)
