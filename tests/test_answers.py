@@ -113,7 +113,7 @@ def test_answers_are_told_in_few_characters():
     assert room([np.zeros(1000)]) == (1 << 20) + 8000
 
 
-# --- where a check breaks off all the same ---------------------------------------------------------
+# --- where a check breaks off all the same --------------------------------------------------------
 
 OTHER = catalogue.Mutant("other", "", "topological_order", (), (
     ("python/dlsys/autodiff.py", "import numpy as np\n", "import numpy as np\n\nODD = 7\n"),
