@@ -4,9 +4,7 @@ Refused: an absolute path, a `..`, a device node, a name twice, an encrypted mem
 archive, since no honest packer writes one. Links are listed as links and never followed.
 """
 
-import bz2
 import errno
-import gzip
 import io
 import lzma
 import os
@@ -19,9 +17,9 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
 
-from grader.paxheaders import BoundedTarInfo, HeaderError
+from grader import tars
+from grader.zips import TooManyMembers, open_zip
 
 MAX_MEMBERS = 20_000
 MAX_READ = 64 << 20  # bytes, decompressed, over all members; also the size of an archive
@@ -41,10 +39,12 @@ IGNORED_SUFFIXES = (".pyc", ".o", ".so")
 OTHER_ARCHIVES = {b"Rar!": "a RAR archive", b"7z\xbc\xaf": "a 7z archive"}
 PACK_HINT = "hint: pack the assignment's folder as .tar.gz or .zip"
 
-# What zipfile, tarfile and the decompressors raise for a damaged archive. Who catches it calls
-# `let_out` first: some of it may be the machine's failure.
+# What zipfile, tarfile and the decompressors raise for a damaged archive: tarfile indexes and
+# computes with whatever stands in a header. Who catches it calls `let_out` first: some of it may be
+# the machine's failure.
 DAMAGE = (
-    *(OSError, EOFError, ValueError, RuntimeError, OverflowError, MemoryError, struct.error),
+    *(OSError, EOFError, ValueError, RuntimeError, ArithmeticError, MemoryError, struct.error),
+    *(LookupError, TypeError, AttributeError, AssertionError),
     *(zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile),
 )
 
@@ -113,15 +113,21 @@ class _Meter:
     def member(self) -> None:
         self.members += 1
         if self.members > MAX_MEMBERS:
-            raise SubmissionError(f"{self.name} holds more than {MAX_MEMBERS:,} files; {PACK_HINT}")
+            raise self.too_many()
 
     def count(self, size: int) -> None:
         self.bytes += size
         if self.bytes > MAX_READ:
-            raise SubmissionError(
-                f"{self.name} unpacks to more than {MAX_READ >> 20} MiB; "
-                "hint: leave out data sets, environments and build output"
-            )
+            raise self.too_large()
+
+    def too_large(self) -> SubmissionError:
+        return SubmissionError(
+            f"{self.name} unpacks to more than {MAX_READ >> 20} MiB; "
+            "hint: leave out data sets, environments and build output"
+        )
+
+    def too_many(self) -> SubmissionError:
+        return SubmissionError(f"{self.name} holds more than {MAX_MEMBERS:,} files; {PACK_HINT}")
 
     def room(self) -> int:
         return MAX_READ - self.bytes + 1
@@ -221,12 +227,15 @@ def _refuse_device(kind: str, name: str, meter: _Meter) -> None:
 
 def _read_zip(content: bytes, meter: _Meter) -> Iterator[Member]:
     try:
-        _check_directory(content, meter)
-        archive = zipfile.ZipFile(io.BytesIO(content))
+        if b"PK\5\6" not in content:
+            raise zipfile.BadZipFile("its end is missing")
+        archive = open_zip(io.BytesIO(content), MAX_MEMBERS, MAX_DIRECTORY)
+    except TooManyMembers:
+        raise meter.too_many() from None
     except DAMAGE as error:
         let_out(error)
         raise SubmissionError(
-            f"{meter.name} is a damaged zip file ({error}); hint: upload it again"
+            f"{meter.name} is a damaged zip file ({shown(str(error))}); hint: upload it again"
         ) from error
     for info in archive.infolist():
         meter.member()
@@ -238,25 +247,6 @@ def _read_zip(content: bytes, meter: _Meter) -> Iterator[Member]:
         _refuse_device(kind, name, meter)
         if name and not stat.S_ISDIR(mode) and not info.filename.endswith(("/", "\\")):
             yield Member(name, kind, info.file_size, _zip_reader(archive, info, meter))
-
-
-def _check_directory(content: bytes, meter: _Meter) -> None:
-    """zipfile reads the whole list of members at once: bound it first."""
-    count, size = directory_size(content)
-    if count > MAX_MEMBERS or size > MAX_DIRECTORY:
-        raise SubmissionError(f"{meter.name} holds more than {MAX_MEMBERS:,} files; {PACK_HINT}")
-
-
-def directory_size(content: bytes) -> tuple[int, int]:
-    """(members, bytes) of a zip's list of members (APPNOTE 4.3.14, 4.3.16), told by the last
-    64 KiB and 98 bytes of the zip, or more of it. Raises BadZipFile."""
-    end = content.rfind(b"PK\5\6", max(0, len(content) - (1 << 16) - 22))
-    if end < 0:
-        raise zipfile.BadZipFile("its end is missing")
-    count, size = struct.unpack_from("<HI", content, end + 10)
-    if end >= 76 and content[end - 20 : end - 16] == b"PK\6\7":
-        count, size = struct.unpack_from("<QQ", content, end - 76 + 32)
-    return count, size
 
 
 def _zip_reader(
@@ -280,7 +270,7 @@ def _zip_reader(
 class _Metered(io.RawIOBase):
     """A decompressing stream that the meter watches."""
 
-    def __init__(self, stream: IO[bytes], meter: _Meter) -> None:
+    def __init__(self, stream: tars.Unpacked, meter: _Meter) -> None:
         self.stream, self.meter = stream, meter
 
     def read(self, size: int = -1) -> bytes:
@@ -294,37 +284,30 @@ class _Metered(io.RawIOBase):
             pass
 
 
-def _decompressed(content: bytes) -> IO[bytes]:
-    raw = io.BytesIO(content)
-    if content.startswith(b"\x1f\x8b"):
-        return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
-    if content.startswith(b"BZh"):
-        return cast(IO[bytes], bz2.BZ2File(raw))
-    return cast(IO[bytes], lzma.LZMAFile(raw)) if content.startswith(b"\xfd7zXZ\0") else raw
-
-
 def _read_tar(content: bytes, meter: _Meter) -> Iterator[Member]:
-    stream = _Metered(_decompressed(content), meter)
+    stream = _Metered(tars.Unpacked(io.BytesIO(content)), meter)
     started = False
     try:
-        with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedTarInfo) as archive:
+        for archive, info in tars.members(stream, MAX_READ):
             started = True
-            for info in archive:
-                meter.member()
-                name = _safe_name(info.name, meter)
-                _refuse_device("a device" if info.ischr() or info.isblk() else "", name, meter)
-                if name and not info.isdir():
-                    yield _tar_member(archive, info, name)
+            meter.member()
+            name = _safe_name(info.name, meter)
+            _refuse_device("a device" if info.ischr() or info.isblk() else "", name, meter)
+            if name and not info.isdir():
+                yield _tar_member(archive, info, name)
+        started = True
         stream.drain()
+    except tars.SizeError as error:
+        raise meter.too_large() from error
     except DAMAGE as error:
         let_out(error)
         raise SubmissionError(f"{meter.name} {_tar_fault(stream, started, error)}") from error
 
 
 def _tar_fault(stream: _Metered, started: bool, error: BaseException) -> str:
-    if isinstance(error, HeaderError):
+    if isinstance(error, tars.HeaderError):
         return f"holds {error}; {PACK_HINT}"
-    packed = not isinstance(stream.stream, io.BytesIO)
+    packed = stream.stream.packed
     try:
         if packed and not started:  # a tar archive that is damaged, or something else inside?
             stream.drain()
@@ -332,7 +315,7 @@ def _tar_fault(stream: _Metered, started: bool, error: BaseException) -> str:
         let_out(later)
         started = True
     if started or (packed and not isinstance(error, tarfile.TarError)):
-        return f"is damaged or cut short ({error}); hint: upload it again"
+        return f"is damaged or cut short ({shown(str(error))}); hint: upload it again"
     return f"is {'compressed, but no tar' if packed else 'not an'} archive; {PACK_HINT}"
 
 

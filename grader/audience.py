@@ -13,7 +13,7 @@ from typing import Any
 
 from grader.build import KIT, cache_folder
 from grader.isolation import UNCONTAINED
-from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
+from grader.results import BROKE_OFF, ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.rubric import AFTER_DUE_DATE, ALWAYS, NEVER
 
 STUDENT = "student"
@@ -88,6 +88,8 @@ def _hiding(folders: Iterable[Path]) -> Callable[[Any], Any]:
 def _for_student(result: Result, hide: Callable[[Any], Any]) -> Result:
     """Without paths of the machine. The grader's own faults in words alone: a traceback tells how
     it works."""
+    if BROKE_OFF in result.facts:
+        return replace(result, message=hide(result.message), details=[], facts={})
     if result.status != ERROR:
         return replace(
             result,

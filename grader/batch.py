@@ -33,13 +33,14 @@ from grader.course import Course, kit_course
 from grader.engine import Engine
 from grader.files import write_whole
 from grader.pristine import GraderError
+from grader.reading import Reader, load_submission
 from grader.results import Report
 from grader.roster import read_roster
 from grader.rubric import Rubric
 from grader.runner import Options, grade
 from grader.site import Site, Work, grade_work, look_around, skeleton
 from grader.stored import StoredError, read_report
-from grader.submission import Submission, SubmissionError, load_submission
+from grader.submission import Submission, SubmissionError
 
 
 class BatchError(Exception):
@@ -145,6 +146,7 @@ class Running:
     def __enter__(self) -> Running:
         with contextlib.ExitStack() as stack:
             stack.enter_context(lock(self.batch.results))
+            self._reader = stack.enter_context(Reader())
             self.book = _open_book(self.batch)
             self.book.write()
             self._resources = stack.pop_all()
@@ -233,7 +235,7 @@ class Running:
         source, pristine = Path(entry.source), skeleton(self.batch.course)
         if not source.exists():  # it was there when it was collected
             raise FileNotFoundError(f"{source} is gone")
-        return load_submission(source, self.batch.rubric.files, pristine)
+        return load_submission(source, self.batch.rubric.files, pristine, self._reader)
 
     def _stored(self, entry: Entry) -> Report | None:
         """The report that lies there; None for none, or a damaged one."""

@@ -243,7 +243,10 @@ class SecondOpinion:
         if done.rc != 0:
             said = compiler.first_error(done.output, self._taken) or done.reason
             raise NoOpinion(f"without the fast form it does not build: {said}")
-        return Snapshot(tree)
+        built = Snapshot(tree)
+        if built.fault:
+            raise NoOpinion(built.fault)
+        return built
 
 
 def _ended(error: Failure | ChildError | None) -> str:

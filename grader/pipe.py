@@ -1,19 +1,18 @@
-"""A worker process, the frames to and from it, and the reading of what it sends and prints."""
+"""A worker process, the frames to and from it, and the reading of what it prints."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import json
-import math
 import os
 import re
 import secrets
 import struct
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +20,12 @@ import numpy as np
 
 from grader import sandbox
 from grader.isolation import View
-from grader.sandbox import LimitError, Limits, plain
+from grader.reply import MAX_HEADER, Array, ChildError, ProtocolError, parse_header
+from grader.sandbox import LimitError, Limits
 
 WORKER = Path(__file__).with_name("worker.py")
-DTYPES = frozenset(
-    {
-        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        *("float16", "float32", "float64"),
-    }
-)
 
 _PREFIX = struct.Struct("<IQ")  # lengths of a frame's header and body; worker.py describes both
-_MAX_HEADER = 8 << 20
-_MAX_DEPTH = 40  # of containers in a reply: more than the worker sends
-_MAX_TEXT = 1 << 20
 _GRACE = 1.0  # seconds between the end of a child's pipe and its own
 _PIPE_BYTES = 1 << 20
 _F_SETPIPE_SZ = 1031
@@ -42,17 +33,6 @@ _F_SETPIPE_SZ = 1031
 
 class StartError(RuntimeError):
     """The worker did not come up: the grader's or the machine's fault, no student code ran."""
-
-
-class ChildError(Exception):
-    """What the student's code did wrong, in one sentence.
-
-    `doing` tells which instruction was running, `output` what the child had printed by
-    then, as `trimmed` tells it.
-    """
-
-    doing: str = ""
-    output: str = ""
 
 
 class ChildDied(ChildError):
@@ -83,31 +63,25 @@ _EXCESS = {
     "disk": "wrote more than {} bytes to the disk",
     "processes": "started more than {} processes and threads",
     "budget": "used up the {} s of processor time that all checks have together",
+    "answer": "answered with more than {} bytes",
 }
 
 
 class ChildExcess(ChildError):
-    """The child used more than `limit` of `kind`: output, memory, disk (bytes), processes, or
-    budget (seconds of processor time, of all children together)."""
+    """The child used more than `limit` of `kind`: output, memory, disk, answer (bytes), processes,
+    or budget (seconds of processor time, of all children together)."""
 
     def __init__(self, kind: str, limit: int, doing: str) -> None:
         self.kind, self.limit, self.doing = kind, limit, doing
         super().__init__(f"{_EXCESS[kind].format(f'{limit:,}')} while running: {doing}")
 
 
-class ProtocolError(ChildError):
-    """The child's reply is malformed: something in it wrote to the grader's pipe."""
+class ReplyTooLarge(Exception):
+    """The child answered with more than `most` bytes."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"the process sent a malformed reply: {what}")
-
-
-@dataclass(frozen=True)
-class Opaque:
-    """A fetched value of a type that is not sent: its type's name and the start of its repr."""
-
-    type_name: str
-    text: str
+    def __init__(self, most: int) -> None:
+        super().__init__(most)
+        self.most = most
 
 
 def _death(rc: int | None) -> str:
@@ -163,7 +137,7 @@ class Pipe:
         try:
             self._receive("ready")
             self._ready = True
-        except (EOFError, TimeoutError, LimitError, ProtocolError) as error:
+        except (EOFError, TimeoutError, LimitError, ProtocolError, ReplyTooLarge) as error:
             rc = self.farewell()
             self.end()
             raise StartError(
@@ -172,9 +146,9 @@ class Pipe:
             ) from error
 
     def exchange(
-        self, batch: list[Any], arrays: list[np.ndarray[Any, Any]]
-    ) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
-        """Sends a batch and returns its reply's header and arrays."""
+        self, batch: list[Any], arrays: list[Array], most: int
+    ) -> tuple[dict[str, Any], list[Array]]:
+        """Sends a batch and returns its reply's header and arrays, of `most` bytes at most."""
         self.await_ready()
         os.pwrite(self._progress.fileno(), bytes(_PREFIX.size), 0)
         nonce = secrets.token_hex(8)
@@ -184,7 +158,7 @@ class Pipe:
         self._send(_PREFIX.pack(len(header), sum(a.nbytes for a in arrays)) + header)
         for array in arrays:
             self._send(_raw(array))
-        reply = self._receive(nonce)
+        reply = self._receive(nonce, most)
         self.child.collect()
         return reply
 
@@ -235,11 +209,13 @@ class Pipe:
         self.child.read_into(self._replies, memoryview(data), self.deadline[0])
         return data
 
-    def _receive(self, nonce: str) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
+    def _receive(self, nonce: str, most: int = 0) -> tuple[dict[str, Any], list[Array]]:
         size, body = _PREFIX.unpack(self._read(_PREFIX.size))
-        if size > _MAX_HEADER or body > self._max_reply:
+        if size > MAX_HEADER or body > self._max_reply:
             raise ProtocolError(f"it claims {size} and {body} bytes, more than allowed")
-        header, arrays = _parse_header(self._read(size), nonce, body)
+        if body > most:
+            raise ReplyTooLarge(most)
+        header, arrays = parse_header(self._read(size), nonce, body)
         for array in arrays:
             self.child.read_into(self._replies, _raw(array), self.deadline[0])
         return header, arrays
@@ -253,103 +229,9 @@ def _widen(fd: int) -> None:
             fcntl.fcntl(fd, _F_SETPIPE_SZ, _PIPE_BYTES)
 
 
-def _raw(array: np.ndarray[Any, Any]) -> memoryview:
+def _raw(array: Array) -> memoryview:
     """The bytes of a contiguous array."""
     return array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
-
-
-# What follows reads what the child wrote. Anything may stand there.
-
-_MALFORMED = (
-    *(AttributeError, IndexError, KeyError, MemoryError, OverflowError, RecursionError),
-    *(TypeError, ValueError),
-)
-
-
-@contextlib.contextmanager
-def _suspicious(what: str) -> Iterator[None]:
-    try:
-        yield
-    except _MALFORMED as error:
-        raise ProtocolError(f"{what} ({type(error).__name__})") from error
-
-
-def _demand(condition: bool, what: str) -> None:
-    if not condition:
-        raise ProtocolError(what)
-
-
-def _parse_header(
-    data: bytearray, nonce: str, body: int
-) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
-    """The header and its arrays, not yet filled, whose bytes are exactly `body`."""
-    with _suspicious("its header is not as agreed"):
-        header = json.loads(data.decode("ascii"))
-        _demand(type(header) is dict, "its header is no object")
-        _demand(header["id"] == nonce, "it answers no question")
-        specs = [(dtype, tuple(shape)) for dtype, shape in header["arrays"]]
-        for dtype, shape in specs:
-            _demand(dtype in DTYPES, "an array has an unknown type")
-            _demand(all(type(n) is int and n >= 0 for n in shape), "an array has an odd shape")
-        sizes = [math.prod(shape) * np.dtype(dtype).itemsize for dtype, shape in specs]
-        _demand(sum(sizes) == body, "its arrays do not fill it")
-        return header, [np.empty(shape, dtype) for dtype, shape in specs]
-
-
-def parse_reply(
-    header: dict[str, Any], arrays: list[np.ndarray[Any, Any]], count: int
-) -> tuple[list[Any], tuple[int, tuple[str, ...], str, str] | None]:
-    """The fetched values, and the error: index among `count`, types, message, traceback."""
-    with _suspicious("its values are not as agreed"):
-        error = header["error"]
-        if error is None:
-            return [_decode(value, arrays, 0) for value in header["values"]], None
-        index, types = error["index"], tuple(plain(name) for name in error["types"])
-        _demand(type(index) is int and 0 <= index < count, "it names no instruction")
-        _demand(bool(types), "its exception has no type")
-        return [], (index, types, plain(error["message"]), _traceback(error))
-
-
-def _traceback(error: dict[str, Any]) -> str:
-    lines = [
-        plain(f"{file}:{line:d} in {name}\n    {source}")
-        for file, line, name, source in error["frames"]
-    ]
-    if error["skipped"]:
-        lines.insert(len(lines) // 4, f"[... {error['skipped']:d} more ...]")
-    return "\n".join(lines)
-
-
-def _decode(value: Any, arrays: list[np.ndarray[Any, Any]], depth: int) -> Any:
-    """The local value that an encoded value of a reply stands for."""
-    _demand(depth <= _MAX_DEPTH, "a value is nested too deeply")
-    if isinstance(value, str):
-        _demand(len(value) <= _MAX_TEXT, "a string is too long")
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    ((kind, content),) = value.items()
-    if kind in ("a", "g", "b"):
-        return _decode_array(kind, arrays[content])
-    if kind == "d":
-        pairs = [(_decode(k, arrays, depth + 1), _decode(v, arrays, depth + 1)) for k, v in content]
-        return dict(pairs)
-    if kind == "o":
-        return Opaque(*(plain(word) for word in content))
-    if kind == "e":
-        return ...
-    _demand(kind in ("l", "t"), "a value is of an unknown kind")
-    items = [_decode(item, arrays, depth + 1) for item in content]
-    return items if kind == "l" else tuple(items)
-
-
-def _decode_array(kind: str, array: np.ndarray[Any, Any]) -> Any:
-    if kind == "a":
-        return array
-    if kind == "b":
-        return array.tobytes()
-    _demand(array.shape == (), "a scalar has a shape")
-    return array[()]
 
 
 # What the worker itself prints: its frames in tracebacks, warnings about its lines.

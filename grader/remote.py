@@ -14,18 +14,8 @@ import numpy as np
 
 from grader import sandbox
 from grader.isolation import View
-from grader.pipe import (
-    DTYPES,
-    ChildDied,
-    ChildError,
-    ChildExcess,
-    ChildTimeout,
-    Opaque,
-    Pipe,
-    ProtocolError,
-    StartError,
-    parse_reply,
-)
+from grader.pipe import ChildDied, ChildExcess, ChildTimeout, Pipe, ReplyTooLarge, StartError
+from grader.reply import DTYPES, ChildError, Opaque, ProtocolError, parse_reply
 from grader.sandbox import LimitError, Limits
 
 __all__ = [
@@ -45,6 +35,12 @@ __all__ = [
 BUILTINS = frozenset(
     ("len", "list", "tuple", "dict", "id", "type", "isinstance", "sorted", "getattr")
 )
+
+
+#: Bytes of the arrays in an answer, where who asks does not say how many are expected.
+MOST_FETCHED = 64 << 20
+#: Items of a sequence in the child that can be told, or gone through.
+_LONGEST, _MOST_ITEMS = 1 << 40, 100_000
 
 
 class StudentError(ChildError):
@@ -130,7 +126,10 @@ class Proxy:
 
     def __iter__(self) -> Iterator[Proxy]:
         """The items of a sequence, as proxies; asks the child for its length."""
-        return iter([self[i] for i in range(self._remote.len(self))])
+        size = self._remote.len(self)
+        if size > _MOST_ITEMS:
+            self._remote._end(ProtocolError(f"a sequence has {size} items"))
+        return iter([self[i] for i in range(size)])
 
     def __bool__(self) -> bool:
         raise TypeError(f"{self!r} is in the child; hint: fetch it first")
@@ -225,27 +224,33 @@ class Remote:
         return self._emit("value", [value], _brief(value))
 
     def len(self, proxy: Proxy) -> int:
-        size = self.fetch(self.builtin("len")(proxy))
-        return size if type(size) is int else self._end(ProtocolError("a length is no int"))
+        size = self.fetch(self.builtin("len")(proxy), most=0)
+        if type(size) is not int or not 0 <= size < _LONGEST:
+            self._end(ProtocolError("a length is none"))
+        return size
 
-    def fetch(self, value: Any) -> Any:
+    def fetch(self, value: Any, most: int = MOST_FETCHED) -> Any:
         """The local value of a proxy, or of a structure with proxies in it.
 
         Arrays, numpy scalars, plain scalars, strings, bytes, lists, tuples and dicts arrive as
-        they are (subclasses as their plain base), anything else as Opaque.
+        they are (subclasses as their plain base), anything else as Opaque. More than `most` bytes
+        of arrays and bytes are the student's fault, ChildExcess.
         """
         self._queue_up("fetch", 0, [value], f"fetching {_brief(value)}")
-        values = self._run()
+        values = self._run(most)
         if len(values) != 1:
             self._end(ProtocolError("it has more or fewer values than asked for"))
         if self.after_fetch is not None:
             self.after_fetch()
         return values[0]
 
-    def fetch_all(self, values: Iterable[Any]) -> list[Any]:
-        """The local values of several proxies, in one round trip."""
-        fetched = self.fetch(list(values))
-        return fetched if type(fetched) is list else self._end(ProtocolError("no list"))
+    def fetch_all(self, values: Iterable[Any], most: int = MOST_FETCHED) -> list[Any]:
+        """The local values of several proxies, in one round trip: as many as were asked for."""
+        asked = list(values)
+        fetched = self.fetch(asked, most)
+        if type(fetched) is not list or len(fetched) != len(asked):
+            self._end(ProtocolError(f"{len(asked)} values were asked for"))
+        return fetched
 
     def flush(self) -> None:
         """Runs everything queued, now."""
@@ -311,7 +316,7 @@ class Remote:
         self._void.pop(number, None)
         self._queue.append(drop)
 
-    def _run(self, last_word: bool = False) -> list[Any]:
+    def _run(self, most: int = 0, last_word: bool = False) -> list[Any]:
         if self._fatal is not None:
             raise self._fatal
         while self._dropped:
@@ -322,10 +327,10 @@ class Remote:
         arrays, self._arrays = self._arrays, []
         try:
             header, received = self._pipe.exchange(
-                [[i.action, i.target, i.args] for i in batch], arrays
+                [[i.action, i.target, i.args] for i in batch], arrays, most
             )
             values, error = parse_reply(header, received, len(batch))
-        except (EOFError, TimeoutError, LimitError, ProtocolError) as stop:
+        except (EOFError, TimeoutError, LimitError, ProtocolError, ReplyTooLarge) as stop:
             self._end(self._diagnose(stop, batch))
         if error is not None:
             self._fail(batch, *error)
@@ -351,6 +356,8 @@ class Remote:
             if stop.kind == "cpu":
                 return ChildTimeout(most, doing, " of processor time")
             return ChildExcess(stop.kind, int(most), doing)
+        if isinstance(stop, ReplyTooLarge):
+            return ChildExcess("answer", stop.most, doing)
         if isinstance(stop, ProtocolError):
             stop.doing = doing
             return stop

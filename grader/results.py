@@ -20,6 +20,9 @@ SCHEMA = "dlsys-grader-report/1"
 
 PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
 
+#: In `facts`: what a check raised that broke off on a submission's answer.
+BROKE_OFF = "broke_off"
+
 _TIMING = threading.Lock()  # held where some `timing` is changed or copied
 
 

@@ -6,7 +6,6 @@ import contextlib
 import secrets
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -29,18 +28,24 @@ from grader.diagnosis import Diagnosis
 from grader.lanes import BESIDE, DEVICE, Lanes, Worker, plan
 from grader.opinion import NoOpinion, SecondOpinion
 from grader.pristine import check_device, child_environment, prebuilt, reference
+from grader.reading import load_submission
 from grader.remote import ChildError, ChildTimeout
+from grader.rerun import settings_of
 from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.rubric import Row, Rubric, RubricError
 from grader.sandbox import Limits
 from grader.scratch import scratch_folder, sweep
 from grader.snapshot import Snapshot
 from grader.stored import unfinished
-from grader.submission import Submission, SubmissionError, load_submission
+from grader.submission import Submission, SubmissionError
 from grader.verdicts import (
+    OF_THE_MACHINE,
+    bounded,
     build_failure,
     builds_plainly,
     is_hole,
+    not_understood,
+    own_fault,
     result_of,
     sentence,
     skip,
@@ -56,6 +61,8 @@ __all__ = ["Options", "grade", "sentence"]
 
 # Of processor time that a submission may use, for each second that its checks may take together.
 _CPU_PER_SECOND = 2
+
+_SMALL = "kernels and launchers need some hundred kilobytes: is a table or a template too large?"
 _MOST_ON_GPU = 3  # checks at the same time
 
 
@@ -125,6 +132,7 @@ def grade(
         grading.results(rows) as results,
     ):
         for result in results:
+            result = bounded(result)
             report.results.append(result)
             report.results.sort(key=lambda each: order(each.check))
             report.seconds = time.monotonic() - started
@@ -266,7 +274,9 @@ class _Grading:
         started = time.monotonic()
         done = self._make(self._tree, row)
         built = Snapshot(self._tree)
-        if done.rc == 0:
+        if done.rc == 0 and built.fault:
+            result = result_of(row, FAIL, message=f"it compiles, but {built.fault}", hint=_SMALL)
+        elif done.rc == 0:
             result = result_of(row, PASS, facts={"backend": build.backend_of(self._tree)})
         else:
             failed = build_failure(row, done, self._submission.taken)
@@ -375,6 +385,21 @@ class _Grading:
             reference=lambda: reference(self._options.device, self._options.course.solution),
         )
 
+    def _unexpected(self, row: Row, context: Context, error: Exception) -> Result:
+        """The result where a check broke off: the submission's fail if the same check, with the
+        same inputs, passes for the reference. What the check computes with comes from the child
+        alone, and no answer of an honest one breaks it."""
+        fault = own_fault(row, error)
+        if isinstance(error, OF_THE_MACHINE) or context.reference is None:
+            return fault
+        try:
+            with self._report.timed("asking the reference"), context.reference() as tree:
+                again = {"tree": tree, "reaches": (), "call": None, "awaited": ""}
+                self._checks[row.name](Context(**{**settings_of(context), **again}))
+        except Exception:  # then it is not known whose fault it is
+            return fault
+        return not_understood(row, error)
+
     def _judge(
         self, row: Row, context: Context, error: Exception | None, snapshot: Snapshot
     ) -> Result:
@@ -388,27 +413,20 @@ class _Grading:
         if isinstance(error, Flag):
             return result_of(row, ERROR, message=str(error), facts=context.facts)
         if not isinstance(error, (Failure, ChildError)):
-            return _own_fault(row, error)
+            return self._unexpected(row, context, error)
         result = result_of(row, FAIL, **explain(error), facts=context.facts)
         result.facts |= getattr(error, "facts", {})
         try:
             with self._report.timed("second opinions"):
                 opinion = self._second.about(context, error, snapshot)
         except Exception as fault:  # whose fault the failure is, is not known then
-            return _own_fault(row, fault)
+            return own_fault(row, fault)
         with self._report.timed("explaining failures"):
             result = with_findings(result, self._diagnosis.explain(context, error))
         result = with_opinion(result, opinion)
         if result.status == ERROR:
             self._disputed.add(row.name)
         return result
-
-
-def _own_fault(row: Row, error: Exception) -> Result:
-    """The result where the grader itself failed."""
-    lines = "".join(traceback.format_exception(error)).splitlines()
-    message = f"{type(error).__name__}: {error}"
-    return result_of(row, ERROR, message=message, details=lines)
 
 
 def _finish(report: Report, options: Options, started: float) -> Report:

@@ -23,7 +23,8 @@ from grader.build import PRISTINE
 from grader.classbook import read_classbook
 from grader.fingerprint import Fingerprint, SimilarityError, fingerprint, skeleton
 from grader.printable import printable
-from grader.submission import ARCHIVE_NAMES, load_submission
+from grader.reading import Reader
+from grader.submission import ARCHIVE_NAMES, Submission
 
 #: Pairs that share less than the weight of this many rare fingerprints say too little.
 LITTLE = 40
@@ -269,13 +270,12 @@ def compare(
         works, notes = works + more, notes + odd
     given = {name: skeleton(_given_text(pristine / name), name) for name in files}
     read, unreadable, empty = list[Work](), list[tuple[str, str]](), list[str]()
-    for done, work in enumerate(_once(works)):
+    for done, (work, found) in enumerate(_loaded(_once(works), files, pristine)):
         progress(done, len(works))
-        try:
-            taken = load_submission(work.source, files, pristine).taken
-        except SubmissionError as error:
-            unreadable.append((work.label, str(error)))
+        if isinstance(found, SubmissionError):
+            unreadable.append((work.label, str(found)))
             continue
+        taken = found.taken
         prints = {n: fingerprint(_decoded(taken[n]), n, given[n]) for n in files if n in taken}
         for name in (name for name, print_ in prints.items() if print_.cut):
             notes.append(f"{work.label}: {name} is too long; its beginning is compared")
@@ -293,6 +293,18 @@ def compare(
         )
     tasks = {name: each.tasks for name, each in given.items()}
     return _measure(tuple(files), read, unreadable, empty, notes, tasks)
+
+
+def _loaded(
+    works: Sequence[Work], files: Sequence[str], pristine: Path
+) -> Iterator[tuple[Work, Submission | SubmissionError]]:
+    """Each with what was handed in, or why it can't be read."""
+    with Reader() as reader:
+        for work in works:
+            try:
+                yield work, reader.load(work.source, files, pristine)
+            except SubmissionError as error:
+                yield work, error
 
 
 def _once(works: Sequence[Work]) -> list[Work]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from grader.scratch import scratch_folder
 from grader.symbols import reaching
 
 _OBJECTS = ("build", "obj")
+#: Bytes and files that a tree may have, without its objects: the kit's takes some megabytes.
+_LARGEST, _MOST_FILES = 256 << 20, 20_000
 
 
 class Snapshot:
@@ -19,18 +22,20 @@ class Snapshot:
     Attributes:
         backend: what it was built for, "" if nothing was.
         reaches: what its kernels call to get at the system or at the process itself.
+        fault: why what was built can't be graded, a sentence; "" if it can.
     """
 
     def __init__(self, tree: Path, *, sources_only: bool = False) -> None:
         left_out = ("build",) if sources_only else _OBJECTS
         self.backend = "" if sources_only else build.backend_of(tree)
-        self.reaches = () if sources_only else _reaching(tree)
-        kept = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
-        self._files = {
-            path.relative_to(tree): path.read_bytes()
-            for path in kept
-            if path.relative_to(tree).parts[: len(left_out)] != left_out
-        }
+        self.reaches, self.fault = ((), "") if sources_only else _reaching(tree)
+        self._files: dict[Path, bytes] = {}
+        found = list(itertools.islice(_files(tree, left_out), _MOST_FILES + 1))
+        size = sum(path.stat().st_size for path in found)
+        if len(found) > _MOST_FILES or size > _LARGEST:
+            self.fault = f"what was built takes {size:,} bytes in {len(found):,} files"
+        else:
+            self._files = {path.relative_to(tree): path.read_bytes() for path in found}
 
     @contextlib.contextmanager
     def copy(self) -> Iterator[Path]:
@@ -46,9 +51,17 @@ class Snapshot:
         return any(text.encode() in self._files.get(Path(name), b"") for name in names)
 
 
-def _reaching(tree: Path) -> tuple[str, ...]:
+def _files(tree: Path, left_out: tuple[str, ...]) -> Iterator[Path]:
+    for path in tree.rglob("*"):
+        inside = path.relative_to(tree).parts[: len(left_out)] == left_out
+        if not inside and path.is_file() and not path.is_symlink():
+            yield path
+
+
+def _reaching(tree: Path) -> tuple[tuple[str, ...], str]:
+    """(what the kernels call, why that can't be told)."""
     try:
         objects = sorted(tree.glob("build/obj/*/*.cu.o"))
-        return tuple(name for each in objects for name in reaching(each))
+        return tuple(name for each in objects for name in reaching(each)), ""
     except ValueError as error:
-        return (str(error),)
+        return (str(error),), str(error)

@@ -189,7 +189,7 @@ def _take(source: Path, member: Member) -> bytes:
         let_out(error)
         raise SubmissionError(
             f"{shown(source.name)}: {shown(member.name)} cannot be read: "
-            f"{getattr(error, 'strerror', None) or error}; {PACK_HINT}"
+            f"{shown(str(getattr(error, 'strerror', None) or error))}; {PACK_HINT}"
         ) from error
 
 

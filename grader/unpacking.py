@@ -23,9 +23,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from grader.archive import DAMAGE, MAX_DEPTH, MAX_READ, directory_size, shown, some
+from grader import tars
+from grader.archive import DAMAGE, MAX_DEPTH, MAX_READ, shown, some
 from grader.files import write_whole
-from grader.paxheaders import BoundedTarInfo, HeaderError
+from grader.zips import TooManyMembers, open_zip
 
 # A class of 3,000 with a hundred files each, or a few megabytes.
 MAX_MEMBERS = 300_000
@@ -100,7 +101,7 @@ def _unpack(source: Path, folder: Path) -> list[str]:
 
 
 def _damaged(source: Path, error: BaseException) -> CollectionError:
-    return CollectionError(f"{shown(source.name)} is damaged ({error}); {_AGAIN}")
+    return CollectionError(f"{shown(source.name)} is damaged ({shown(str(error))}); {_AGAIN}")
 
 
 def _unpack_members(source: Path, folder: Path) -> list[str]:
@@ -187,17 +188,17 @@ def _fit(part: str) -> str:
 def _members(source: Path) -> Iterator[_Member]:
     with open(source, "rb") as file:
         start = file.read(4)
-        file.seek(max(0, source.stat().st_size - (1 << 16) - 100))
-        tail = file.read()
-    if start not in (b"PK\3\4", b"PK\5\6"):
-        yield from _tar_members(source)
-        return
-    count, size = directory_size(tail)
-    if count > MAX_MEMBERS or size > MAX_DIRECTORY:
-        raise _too_large(source)
-    with zipfile.ZipFile(source) as archive:
-        for info in archive.infolist():
-            yield _zip_member(source, archive, info)
+        file.seek(0)
+        if start not in (b"PK\3\4", b"PK\5\6"):
+            yield from _tar_members(source, file)
+            return
+        try:
+            archive = open_zip(file, MAX_MEMBERS, MAX_DIRECTORY)
+        except TooManyMembers:
+            raise _too_large(source) from None
+        with archive:
+            for info in archive.infolist():
+                yield _zip_member(source, archive, info)
 
 
 def _zip_member(source: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
@@ -227,22 +228,23 @@ def _zip_name(info: zipfile.ZipInfo) -> str:
     return name.replace("\\", "/")
 
 
-def _tar_members(source: Path) -> Iterator[_Member]:
+def _tar_members(source: Path, file: IO[bytes]) -> Iterator[_Member]:
     kinds = {tarfile.SYMTYPE: "a symbolic link", tarfile.LNKTYPE: "a hard link"}
-    with _open_tar(source) as archive:
-        for info in archive:
+    started = False
+    try:
+        for archive, info in tars.members(tars.Unpacked(file), MAX_BYTES):
+            started = True
             plain = info.isreg() and not info.issparse()
             kind = "file" if plain else "folder" if info.isdir() else kinds.get(info.type, "")
             content = partial(_content, archive, info)
             yield _Member(info.name, kind or "a special file", info.size, content)
-
-
-def _open_tar(source: Path) -> tarfile.TarFile:
-    try:
-        return tarfile.open(source, mode="r|*", tarinfo=BoundedTarInfo)
-    except HeaderError as error:
+    except tars.SizeError as error:
+        raise _too_large(source) from error
+    except tars.HeaderError as error:
         raise _damaged(source, error) from error
     except (tarfile.ReadError, EOFError, lzma.LZMAError) as error:
+        if started:
+            raise
         raise CollectionError(
             f"{shown(source.name)} is neither a folder nor a zip or tar archive ({error}); "
             "hint: give the download as it came, or its folder"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,9 @@ from grader.compiler import excerpt, first_error, in_tree, last_step
 from grader.diagnosis import Explanation
 from grader.findings import place_of, quote
 from grader.opinion import Opinion, explains
-from grader.results import ERROR, FAIL, PASS, SKIPPED, Result
+from grader.pristine import GraderError
+from grader.remote import StartError
+from grader.results import BROKE_OFF, ERROR, FAIL, PASS, SKIPPED, Result
 from grader.rubric import Row, Rubric, RubricError
 from grader.snapshot import Snapshot
 from grader.wording import tail
@@ -38,6 +41,10 @@ CHECKED_DIFFERS = (
 _ORDER_HINT = (
     "the order is not fixed: does one thread use what another writes, without a barrier between?"
 )
+#: Characters of a message and of a line of details, and how many lines a result has at most.
+_SENTENCE, _LINE, _LINES = 3000, 1000, 100
+#: What a check may raise because the machine fails, whatever was submitted.
+OF_THE_MACHINE = (OSError, MemoryError, StartError, GraderError)
 _LOOK = (
     "a person must look: this is a bug of the kit, or code that looks which form it is in. "
     "`grader replay` makes it again and keeps both outputs; please report it with the kernel"
@@ -70,6 +77,25 @@ def result_of(row: Row, status: str, **more: Any) -> Result:
     line = row.sentence or sentence(row.name)
     visible = row.visible
     return Result(row.name, row.task, row.points, score, status, line, visibility=visible, **more)
+
+
+def bounded(result: Result) -> Result:
+    """The result with texts that a report can hold: much of them is what a submission said."""
+    lines = result.details
+    if len(lines) > _LINES:
+        left_out = f"[... {len(lines) - _LINES} lines left out ...]"
+        lines = [*lines[: _LINES // 2], left_out, *lines[-_LINES // 2 :]]
+    return replace(
+        result,
+        message=shortened(result.message, _SENTENCE),
+        hint=shortened(result.hint, _SENTENCE),
+        details=[shortened(line, _LINE) for line in lines],
+    )
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of `most` characters, its end left out."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def skip(row: Row, why: str) -> Result:
@@ -113,6 +139,24 @@ def builds_plainly(failed: Result) -> Result:
     """The result of a build that fails in the emulated GPU's fast form alone."""
     message = f"{DOES_NOT_BUILD}; the fast form: {failed.message}"
     return replace(failed, status=ERROR, message=message, hint=_LOOK)
+
+
+def own_fault(row: Row, error: Exception) -> Result:
+    """The result where the grader itself failed."""
+    message = f"{type(error).__name__}: {error}"
+    return result_of(row, ERROR, message=message, details=_lines(error))
+
+
+def not_understood(row: Row, error: Exception) -> Result:
+    """The result where a check broke off on what the submission answered. How it broke off is for
+    the instructor."""
+    said = f"{type(error).__name__}: {error}"
+    message = f"the check could not make sense of what the submission answered: {said}"
+    return result_of(row, FAIL, message=message, details=_lines(error), facts={BROKE_OFF: said})
+
+
+def _lines(error: Exception) -> list[str]:
+    return "".join(traceback.format_exception(error)).splitlines()
 
 
 def with_opinion(result: Result, opinion: Opinion) -> Result:

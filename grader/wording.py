@@ -10,6 +10,7 @@ from grader.compiler import link_error
 from grader.remote import ChildError, StudentError
 
 _OUTPUT_LINES = 12
+_LINE = 500  # characters
 _PYTHON_2 = (
     "Missing parentheses in call to 'print'",
     "multiple exception types must be parenthesized",
@@ -47,4 +48,4 @@ def tail(output: str) -> list[str]:
     """The last lines that were printed, paths of this machine's Python left out."""
     lines = [line for line in output.strip().splitlines() if line.strip()]
     lines = [line.replace(sys.prefix, "...") for line in lines]
-    return lines[-_OUTPUT_LINES:]
+    return [line[:_LINE] for line in lines[-_OUTPUT_LINES:]]

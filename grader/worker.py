@@ -64,6 +64,8 @@ MAX_DEPTH = 16  # of containers in a fetched value
 MAX_TEXT = 1 << 20  # characters of a fetched string
 MAX_BITS = 4096  # of a fetched int
 MAX_MESSAGE = 4000  # characters of an exception's message
+MAX_NAME = 200  # characters of a name, a path, a line of source, the start of a repr
+MAX_TYPES = 64  # of an exception: its class and the bases
 FRAMES = (4, 12)  # of a traceback, kept at its start and at its end
 
 Table = dict[int, Any]
@@ -185,7 +187,7 @@ def ship(array: Any, arrays: Arrays) -> int:
 
 
 def opaque(value: Any) -> Any:
-    return {"o": [type(value).__name__, shown(repr, value)[:200]]}
+    return {"o": [type(value).__name__[:MAX_NAME], shown(repr, value)[:MAX_NAME]]}
 
 
 def shown(how: Callable[[Any], str], value: Any) -> str:
@@ -212,12 +214,13 @@ def student_frames(error: BaseException, root: str) -> list[list[Any]]:
 def add_frame(frames: list[list[Any]], root: str, file: str, line: int, name: str) -> None:
     path = _realpath(file)
     if not file.startswith("<") and path.startswith(root + _sep):
-        frames.append([_relpath(path, root), line, name, _getline(path, line).strip()[:200]])
+        source = _getline(path, line).strip()
+        frames.append([_relpath(path, root)[:MAX_NAME], line, name[:MAX_NAME], source[:MAX_NAME]])
 
 
 def describe(error: BaseException, index: int, root: str) -> dict[str, Any]:
     """What the parent is told of an exception that stopped instruction `index`."""
-    types = [t.__name__ for t in type(error).__mro__]
+    types = [t.__name__[:MAX_NAME] for t in type(error).__mro__[:MAX_TYPES]]
     message = shown(lambda e: e.msg if isinstance(e, SyntaxError) else str(e), error)
     try:
         frames = student_frames(error, root)

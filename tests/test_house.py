@@ -23,11 +23,11 @@ KIT = Path(__file__).resolve().parent.parent
 #: Each module may import those before it. Equals stand in one entry.
 PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
-    "files", "printable", "rubric", "course", "cover", "release", "leftovers", "paxheaders",
-    "archive", "symbols", "manifest", "submission",
+    "files", "printable", "rubric", "course", "cover", "release", "leftovers", "tars",
+    "zips", "archive", "symbols", "manifest", "submission", "reading",
     "build", "compiler", "usage", "shim", "scratch", "snapshot", "syscalls", "isolation",
     "limits", "waiting", "watch", "strays", "cancel", "sandbox",
-    "worker", "resolve", "pipe", "remote", "kills", "gpu", "checks", "findings",
+    "worker", "resolve", "reply", "pipe", "remote", "kills", "gpu", "checks", "findings",
     "sanitizer", "rerun", "diagnosis", "audit", "opinion",
     "wording", "results", "pristine", "stored", "lanes", "verdicts", "runner", "proof", "replay",
     "audience", "report", "picture", "html", "junit", "gradescope", "autograder", "exports",
@@ -40,8 +40,8 @@ GRADER_ORDER = [
     "handout", "bench", "commands", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
-    "compare", "calls", "device", "context", "trial", "training", "gradients", "executor",
-    "kernels", "mnist", "outcomes", "pace", "lane", "speed", "own", "__init__",
+    "compare", "answers", "calls", "device", "context", "trial", "training", "gradients",
+    "executor", "kernels", "mnist", "outcomes", "pace", "lane", "speed", "own", "__init__",
 ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from grader.remote import ChildDied, ChildTimeout, ProtocolError, StudentError
+from grader.remote import ChildDied, ChildExcess, ChildTimeout, ProtocolError, StudentError
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prctl")
 
@@ -43,7 +43,7 @@ def test_garbage_in_the_reply_pipe_is_a_malformed_reply(failure):
         ("shout(struct.pack('<IQ', 9, 0) + b'not json!')", "JSONDecodeError"),
         ("shout(struct.pack('<IQ', 9, 0) + bytes([200] * 9))", "UnicodeDecodeError"),
         ("shout(struct.pack('<IQ', 99999, 0) + b'[' * 99999)", "RecursionError"),
-        ("shout(struct.pack('<IQ', 9999, 0) + b'1' * 9999)", "ValueError"),
+        ("shout(struct.pack('<IQ', 9999, 0) + b'1' * 9999)", "too long"),
     ],
 )
 def test_a_forged_frame_is_a_malformed_reply(failure, forgery, words):
@@ -70,13 +70,37 @@ def test_a_frame_left_in_the_pipe_does_not_answer_the_next_question(student):
         remote.fetch(1)
 
 
+def test_an_answer_larger_than_expected_is_refused_before_it_is_read(student):
+    code = "import numpy\nx = numpy.zeros(1000)"
+    with (
+        pytest.raises(ChildExcess, match="answered with more than 7,999 bytes"),
+        student(code) as remote,
+    ):
+        remote.fetch(remote.import_("work").x, most=7999)
+
+
+@pytest.mark.parametrize("asked", ["len", "items"])
+def test_a_length_that_is_none_and_too_many_items_are_malformed(student, asked):
+    code = "class Long:\n    def __len__(self): return 1 << 62"
+    with pytest.raises(ProtocolError), student(code) as remote:
+        if asked == "len":
+            remote.len(remote.import_("work").Long())
+        iter(remote.put([0] * 100_001))
+
+
+def test_fewer_or_more_values_than_asked_for_are_a_malformed_reply(student):
+    with pytest.raises(ProtocolError, match="2 values were asked for"), student() as remote:
+        remote.fetch = lambda value, most: [1, 2, 3]
+        remote.fetch_all([1, 2])
+
+
 def test_a_reply_larger_than_allowed_is_refused(student):
     code = "import numpy\nx = numpy.zeros(1000)"
     with (
         pytest.raises(ProtocolError, match="more than allowed"),
         student(code, max_reply=7999) as remote,
     ):
-        remote.fetch(remote.import_("work").x)
+        remote.fetch(remote.import_("work").x, most=1 << 30)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """What the worker's pipe and its output say is read with suspicion, and told without ballast."""
 
 import json
+import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from grader import pipe
+from grader import pipe, reply
 from grader.remote import ProtocolError
 
 
@@ -15,7 +17,7 @@ def header(**changed):
 
 
 def parse(data, body=0, nonce="n"):
-    return pipe.parse_reply(*pipe._parse_header(data, nonce, body), 3)
+    return reply.parse_reply(*reply.parse_header(data, nonce, body), 3)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,9 @@ def test_an_odd_list_of_arrays_is_refused(arrays, body):
         {"o": ["one"]},
         {"o": [1, 2]},
         [],
-        "x" * (pipe._MAX_TEXT + 1),
+        "x" * (reply.MAX_TEXT + 1),
+        {"l": {"l": []}},
+        {"b": -1},
     ],
     ids=lambda v: repr(v)[:30],
 )
@@ -84,6 +88,11 @@ def test_a_value_nested_too_deeply_is_refused():
         {"frames": [1]},
         {"frames": [["f", "one", "n", "s"]]},
         {"skipped": "many"},
+        {"skipped": 10**20},
+        {"frames": [["f", 1, "n", "s"]] * (reply.MAX_FRAMES + 1)},
+        {"frames": [["f", 10**20, "n", "s"]]},
+        {"frames": {"f": 1}},
+        {"types": {"E": 1}},
     ],
     ids=str,
 )
@@ -92,6 +101,59 @@ def test_an_odd_error_is_refused(change):
     assert parse(header(error=error))[1] == (0, ("E",), "", "")
     with pytest.raises(ProtocolError):
         parse(header(error={**error, **change}))
+
+
+def test_the_texts_of_an_error_are_cut_where_they_are_received():
+    frames = [["f" * 9999, 1, "n" * 9999, "s" * 9999]] * reply.MAX_FRAMES
+    error = {"index": 0, "types": ["E" * 9999] * 9999, "message": "m" * 9999, "frames": frames}
+    _, types, message, traceback = parse(header(error={**error, "skipped": 0}))[1]
+    assert len(types) == reply.MAX_TYPES and {len(name) for name in types} == {reply.MAX_NAME}
+    assert len(message) == reply.MAX_MESSAGE
+    assert len(traceback) < reply.MAX_FRAMES * (3 * reply.MAX_NAME + 20)
+
+
+def test_what_stands_for_an_object_is_cut_where_it_is_received():
+    (opaque,), _ = parse(header(values=[{"o": ["t" * 9999, "r" * 9999]}]))
+    assert (len(opaque.type_name), len(opaque.text)) == (reply.MAX_NAME, reply.MAX_NAME)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 50_000 + "]" * 50_000, "RecursionError"),
+        ("[" + "[]," * 2_000_000 + "[]]", "too many values"),
+        ("[" + "1," * 3_000_000 + "1]", "too many values"),
+        ('{"a":[' + "{}," * 200_000 + "{}]}", "too many values"),
+        ("9" * 2000, "a number is too long"),
+        ("-" + "9" * 4_000_000, "a number is too long"),
+        ("0." + "9" * 4_000_000, "a number is too long"),
+        ("1e999", "a number is too large"),
+        ("-1e999", "a number is too large"),
+        ('{"l":[],"l":[]}', "stands twice"),
+    ],
+    ids=lambda value: value[:12],
+)
+def test_a_bomb_of_json_is_refused_soon_and_in_little_memory(text, said):
+    data = bytearray(b'{"id":"n","error":null,"arrays":[],"values":[%s]}' % text.encode())
+    assert len(data) <= reply.MAX_HEADER
+    tracemalloc.start()
+    started = time.process_time()
+    with pytest.raises(ProtocolError, match=said):
+        parse(data)
+    seconds, (_, peak) = time.process_time() - started, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert seconds < 2
+    assert peak < 64 << 20
+
+
+def test_the_largest_header_that_is_read_takes_little_memory():
+    value = {"l": [{"l": []} for _ in range(24_000)]}
+    data = header(values=[value])
+    tracemalloc.start()
+    parse(data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 << 20
 
 
 # What was printed

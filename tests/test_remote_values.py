@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from grader import pipe, worker
+from grader import pipe, reply, worker
 from grader.remote import BUILTINS, Opaque
 
 SCALARS = [
@@ -56,7 +56,7 @@ def test_an_array_survives_in_c_order(shared, array):
     np.testing.assert_array_equal(got, array)
 
 
-@pytest.mark.parametrize("dtype", sorted(pipe.DTYPES))
+@pytest.mark.parametrize("dtype", sorted(reply.DTYPES))
 def test_arrays_and_scalars_of_every_type_survive(shared, dtype):
     array = np.array([[0, 1], [1, 0]]).astype(dtype)
     matrix, scalar = shared.fetch_all([shared.put(array), shared.put(array[0, 1])])
@@ -127,6 +127,9 @@ def test_values_that_cannot_be_sent_are_refused_at_once(shared):
 
 
 def test_both_sides_know_the_same_types_and_builtins():
-    assert pipe.DTYPES == worker.DTYPES
+    assert reply.DTYPES == worker.DTYPES
     assert set(worker.BUILTINS) == BUILTINS
+    assert sum(worker.FRAMES) == reply.MAX_FRAMES
+    names = ("MAX_TEXT", "MAX_NAME", "MAX_TYPES", "MAX_MESSAGE")
+    assert [getattr(worker, n) for n in names] == [getattr(reply, n) for n in names]
     assert pipe._PREFIX.format == worker.PREFIX.format

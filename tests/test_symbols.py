@@ -1,12 +1,16 @@
 """What compiled kernels call of the system is read from their object file."""
 
+import contextlib
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from grader import symbols
 from grader.symbols import reaching
 
 KIT = Path(__file__).resolve().parent.parent
@@ -77,6 +81,43 @@ def test_a_broken_object_file_is_an_error_in_words(tmp_path, content):
     (tmp_path / "x.o").write_bytes(content)
     with pytest.raises(ValueError, match=r"x\.o can't be read"):
         reaching(tmp_path / "x.o")
+
+
+@linux_only
+def test_hundreds_of_thousands_of_symbols_are_read_in_seconds(tmp_path):
+    lines = "\n".join(f".globl a{n}\n.set a{n}, {n}" for n in range(300_000))
+    code = "#include <unistd.h>\nint f() { return fork(); }\n"
+    obj = compiled(tmp_path, f'{code}asm(R"({lines})");')
+    started = time.process_time()
+    assert reaching(obj) == ("fork",)
+    assert time.process_time() - started < 2
+
+
+@linux_only
+def test_more_symbols_or_functions_than_kernels_have_are_an_error_in_words(tmp_path, monkeypatch):
+    obj = compiled(tmp_path, "int f(), g(), h(); int all() { return f() + g() + h(); }")
+    monkeypatch.setattr(symbols, "_MOST_NAMES", 3)
+    with pytest.raises(ValueError, match="calls more than 3 functions"):
+        reaching(obj)
+    monkeypatch.setattr(symbols, "_MOST_SYMBOLS", 5)
+    with pytest.raises(ValueError, match="has more than 5 symbols"):
+        reaching(obj)
+
+
+@linux_only
+def test_an_odd_object_file_is_read_or_refused_soon(tmp_path):
+    whole = compiled(tmp_path, "int f(); int g() { return f(); }").read_bytes()
+    random, odd = np.random.default_rng(3), tmp_path / "odd.o"
+    started = time.process_time()
+    for number in range(400):
+        data = bytearray(whole)
+        first = 0 if number % 2 else len(data) - 64 * 12  # the header, or the table of sections
+        for place in random.integers(0, 64 if number % 2 else 64 * 12, 3):
+            data[first + place] = random.choice([0, 1, 2, 11, 127, 128, 255])
+        odd.write_bytes(data)
+        with contextlib.suppress(ValueError):
+            reaching(odd)
+    assert time.process_time() - started < 20
 
 
 def test_an_object_file_of_another_system_says_nothing(tmp_path):

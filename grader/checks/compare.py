@@ -61,6 +61,21 @@ def sum_bound(terms: int, magnitude: Any, rounding: float = ROUND) -> Any:
     return rounding * (8 + 2 * np.sqrt(terms)) * magnitude
 
 
+def require_array(got: Any, shape: tuple[int, ...], call: str) -> Array:
+    """Raises Failure unless what was fetched is an array of floats of that shape.
+
+    To be called before anything is computed with it: an array of another shape, broadcast
+    against the right one, may take any memory.
+    """
+    if not isinstance(got, np.ndarray):
+        raise Failure(f"{call} returned no array but {type(got).__name__} {str(got)[:60]}")
+    if got.shape != shape:
+        raise Failure(f"{call} has shape {str(got.shape)[:200]}, expected {shape}")
+    if got.dtype.kind != "f":
+        raise Failure(f"{call} has type {got.dtype}, expected float")
+    return got
+
+
 def verify(got: Any, expected: Any, bound: Any, call: str) -> None:
     """Raises Failure unless got is an array within `bound` of expected, element by element.
 
@@ -71,16 +86,13 @@ def verify(got: Any, expected: Any, bound: Any, call: str) -> None:
         call: what was called, for the message.
     """
     expected = np.asarray(expected)
-    if not isinstance(got, np.ndarray):
-        raise Failure(f"{call} returned no array but {type(got).__name__} {str(got)[:60]}")
-    if got.shape != expected.shape:
-        raise Failure(f"{call} has shape {got.shape}, expected {expected.shape}")
-    if got.dtype.kind != "f":
-        raise Failure(f"{call} has type {got.dtype}, expected float")
+    got = require_array(got, expected.shape, call)
     with np.errstate(invalid="ignore"):
         wrong = ~(np.abs(got.astype(np.float64) - expected) <= bound)
     if wrong.any():
-        message, hint = _describe(got, expected, wrong, call), pattern(got, expected, wrong, call)
+        message = _describe(got, expected, wrong, call)
+        with np.errstate(all="ignore"):  # of whatever was computed
+            hint = pattern(got, expected, wrong, call)
         facts = {"mismatch": mismatch(wrong)} if wrong.ndim else {}
         failure = Failure(message, hint, hashlib.sha256(got.tobytes()).hexdigest(), facts)
         failure.call, failure.output = call, got

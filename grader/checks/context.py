@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from grader.checks.answers import SMALL, require_int
 from grader.checks.calls import Call
 from grader.checks.compare import Array, Failure
 from grader.checks.device import Device
 from grader.isolation import View
-from grader.remote import Opaque, Proxy, Remote, StudentError
+from grader.remote import MOST_FETCHED, Opaque, Proxy, Remote, StudentError
 from grader.rubric import Rubric
 from grader.sandbox import Limits
 
@@ -73,11 +74,13 @@ class Session:
         """A new NDArray on the GPU."""
         return self.nd.array(np.asarray(values, np.float32), ctx=self.nd.gpu(0))
 
-    def evaluate(self, nodes: list[Any], feeds: dict[Any, Array]) -> list[Any]:
-        """Values of nodes on numpy, by the kit's own evaluator in the child."""
+    def evaluate(
+        self, nodes: list[Any], feeds: dict[Any, Array], most: int = MOST_FETCHED
+    ) -> list[Any]:
+        """Values of nodes on numpy, by the kit's own evaluator in the child: `most` bytes."""
         if self.gradcheck is None:
             self.gradcheck = self.remote.import_("dlsys.gradcheck")
-        values = self.remote.fetch(self.gradcheck.evaluate(nodes, feeds))
+        values = self.remote.fetch(self.gradcheck.evaluate(nodes, feeds), most)
         if not isinstance(values, list) or len(values) != len(nodes):
             raise Failure("the values of the graph did not arrive")
         return values
@@ -88,10 +91,9 @@ class Session:
         Raises:
             Failure: one is something else.
         """
-        values = self.remote.fetch_all(proxies)
+        values = self.remote.fetch_all(proxies, most=SMALL)
         for proxy, value in zip(proxies, values, strict=True):
-            if type(value) is not int:
-                raise Failure(f"{proxy!r} is {str(value)[:60]}, an int was expected")
+            require_int(value, repr(proxy))
         return values
 
     def sequence(self, proxy: Any, what: str, item: str) -> int:

@@ -94,6 +94,7 @@ class Guarded:
         memory: zone, array, zone, as one vector.
         shape: of the array.
         front: floats in the zone before it.
+        nbytes: of `memory`.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Guarded:
         if not zones:
             self.front = back = 0
         self._total, self._random = self.front + self.size + back, random
+        self.nbytes = 4 * self._total
         nd = remote.import_("dlsys.ndarray")
         self.memory = nd.empty((self._total,), ctx=nd.gpu(0))
         self.array = nd.view(self.memory, shape)

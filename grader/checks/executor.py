@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.checks.answers import SMALL, shape_of, shown
 from grader.checks.calls import Call
 from grader.checks.compare import ROUND, Array, Failure, verify
 from grader.checks.context import Context, Session, expect_error
@@ -51,10 +52,10 @@ def _check_other_shapes(session: Session, x: Any, ctx: Context) -> None:
     executor = session.autodiff().Executor([node])
     for shape in (ctx.sizes(9, 9), ctx.sizes(9), ctx.sizes(9, 9, 9)):
         executor.infer_shape({x: shape})
-        got = session.remote.fetch(executor.node_to_shape_map[node])
-        if not isinstance(got, (tuple, list)) or tuple(got) != shape:
-            raise Failure(f"one executor, fed with other shapes: (x + 1) * 2 has shape {got} for "
-                          f"x of shape {shape}")  # fmt: skip
+        got = session.remote.fetch(executor.node_to_shape_map[node], most=SMALL)
+        if shape_of(got) != shape:
+            raise Failure(f"one executor, fed with other shapes: (x + 1) * 2 has shape "
+                          f"{shown(got)} for x of shape {shape}")  # fmt: skip
 
 
 def _check_two_inputs(session: Session, ad: Any, x: Any, y: Any, sizes: Shape) -> None:
@@ -83,16 +84,16 @@ def _check_shape(
     """The shape of one op by itself, then as an executor infers it for a graph."""
     where = f"the shape of {what} with {', '.join(map(str, shapes.values()))}"
     with session.remote.doing(where):
-        alone = session.remote.fetch(node.op.infer_shape(node, list(shapes.values())))
+        inferred = node.op.infer_shape(node, list(shapes.values()))
+        alone = session.remote.fetch(inferred, most=SMALL)
         executor = session.autodiff().Executor([node])
         executor.infer_shape(dict(shapes))
-        mapped = session.remote.fetch_all([executor.node_to_shape_map[n] for n in (node, *shapes)])
-    for got, right in zip([alone, *mapped], [expected, expected, *shapes.values()], strict=True):
-        is_shape = isinstance(got, (tuple, list)) and all(
-            isinstance(n, (int, np.integer)) for n in got
+        mapped = session.remote.fetch_all(
+            [executor.node_to_shape_map[n] for n in (node, *shapes)], most=SMALL
         )
-        if not is_shape or tuple(got) != right:
-            raise Failure(f"{where} is {got}, expected {right}")
+    for got, right in zip([alone, *mapped], [expected, expected, *shapes.values()], strict=True):
+        if shape_of(got) != right:
+            raise Failure(f"{where} is {shown(got)}, expected {right}")
 
 
 def memory_plan(ctx: Context) -> None:
@@ -122,7 +123,8 @@ def _check_reuse(session: Session, ctx: Context) -> None:
     executor = session.autodiff().Executor([node], ctx=session.nd.gpu(0))
     values = ctx.uniform(ctx.sizes(90, 20))
     before = session.device.allocations()[0]
-    got = session.remote.fetch(executor.run({x: values}, convert_to_numpy_ret_vals=True)[0])
+    results = executor.run({x: values}, convert_to_numpy_ret_vals=True)
+    got = session.remote.fetch(results[0], most=SMALL)
     expected = values.astype(np.float64)
     for _ in nodes:
         expected = (expected + 1) * 0.5
@@ -181,7 +183,8 @@ class _Graph:
         """Raises Failure unless results are as expected and the fed arrays as they were."""
         arrays = [results[0], results[1], *self.feeds.values()]
         with self.session.remote.doing(words):
-            *got, a, b = self.session.remote.fetch_all([array.asnumpy() for array in arrays])
+            fetched = [array.asnumpy() for array in arrays]
+            *got, a, b = self.session.remote.fetch_all(fetched, most=SMALL)
         for values, want in zip(got, expected, strict=True):
             verify(values, want, 16 * ROUND, words)
         for name, values, sent in zip("xy", (a, b), self.fed, strict=True):
@@ -260,7 +263,7 @@ def _check_lending(session: Session, ctx: Context) -> None:
         _note_lending(session, ", and ".join(words), dict(kept), expected)
         with session.remote.doing(", and ".join(words)):
             results = executor.run({x: a, y: b}, convert_to_numpy_ret_vals=True)
-            got = session.remote.fetch_all([results[i] for i in range(2)])
+            got = session.remote.fetch_all([results[i] for i in range(2)], most=SMALL)
         for values, want, what in zip(got, expected, words, strict=True):
             verify(values, want, 64 * ROUND, what)
 

@@ -20,7 +20,8 @@ from typing import Any, cast
 import numpy as np
 
 from grader.build import PRISTINE
-from grader.checks.compare import ROUND, Array, Failure, verify
+from grader.checks.answers import SMALL, require_number
+from grader.checks.compare import ROUND, Array, Failure, require_array, verify
 from grader.checks.context import Context, Session
 from grader.checks.training import turned
 
@@ -173,12 +174,19 @@ class Trainer:
                 self.params[i] = param - rate * grad
         return results[0], results[1 + len(self.params)]
 
-    def value(self, proxy: Any) -> Array:
-        """A result as an array here."""
-        fetched = self.remote.fetch(proxy.asnumpy() if self.on_gpu else proxy)
-        if not isinstance(fetched, np.ndarray):
-            raise Failure("the executor returned no array")
-        return fetched
+    def value(self, proxy: Any) -> Any:
+        """A result here, whatever it is: a loss, or the predictions of a batch."""
+        return self.remote.fetch(proxy.asnumpy() if self.on_gpu else proxy, most=SMALL)
+
+    def predictions(self, proxy: Any) -> Array:
+        """Those of a batch, in float64.
+
+        Raises:
+            Failure: they are something else.
+        """
+        what = f"{self.name}: the array of predictions"
+        found = require_array(self.value(proxy), (self.how.batch, 10), what)
+        return found.astype(np.float64)
 
     def epoch(self, number: int) -> tuple[float, float]:
         """All batches once. Returns (mean loss, seconds of wall time)."""
@@ -189,10 +197,7 @@ class Trainer:
                 f"{self.name}, epoch {number + 1} of {self.how.epochs}, images from {start}"
             ):
                 loss, _ = self.step(start)
-                values = self.value(loss)
-                if values.size != 1:
-                    raise Failure(f"the loss has shape {values.shape}, expected (1,)")
-                losses.append(values.item())
+                losses.append(require_number(self.value(loss), f"{self.name}: the loss"))
         if not np.isfinite(losses).all():
             raise Failure(f"the loss is {losses[-1]} in epoch {number}")
         return float(np.mean(losses)), time.monotonic() - started
@@ -207,9 +212,9 @@ class Trainer:
             batch = {self.x: how.valid_x[rows], self.labels: _one_hot(np.zeros(how.batch, int))}
             with self.remote.doing(f"{self.name}, validation, images from {start}"):
                 results = self.executor.run({**batch, **feeds}, convert_to_numpy_ret_vals=True)
-                predicted = self.remote.fetch(results[1 + len(self.params)])
-            if not isinstance(predicted, np.ndarray) or predicted.shape != (how.batch, 10):
-                raise Failure("the predictions are no array of shape (batch, 10)")
+                predicted = self.remote.fetch(results[1 + len(self.params)], most=SMALL)
+            what = f"{self.name}: the array of predictions"
+            require_array(predicted, (how.batch, 10), what)
             correct.append(np.argmax(predicted, axis=1) == how.valid_y[rows])
         return float(np.mean(correct))
 
@@ -304,8 +309,7 @@ def _first_predictions(ctx: Context, model: str, how: Recipe, on_gpu: bool) -> l
     how = replace(how, train_x=how.train_x[few], train_y=how.train_y[few])  # to send no more
     with _trainer(ctx, model, how, on_gpu) as trainer:
         return [
-            trainer.value(trainer.step(step * how.batch)[1]).astype(np.float64)
-            for step in range(COMPARED_STEPS)
+            trainer.predictions(trainer.step(step * how.batch)[1]) for step in range(COMPARED_STEPS)
         ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.checks.answers import SMALL, room
 from grader.checks.calls import Call, comma
 from grader.checks.compare import Array, Failure, verify
 from grader.checks.context import Context, Session, shape_text
@@ -87,7 +88,10 @@ def run(ctx: Context, cases: Iterable[Case]) -> None:
                 trials.append(trial)
         time.sleep(0.03)
         session.device.settle("waiting for the device")
-        memories = session.remote.fetch_all([trial.output.memory.asnumpy() for trial in trials])
+        memories = session.remote.fetch_all(
+            [trial.output.memory.asnumpy() for trial in trials],
+            most=SMALL + sum(trial.output.nbytes for trial in trials),
+        )
         for trial, memory in zip(trials, memories, strict=True):
             session.note(trial.record)
             trial.require_unchanged(memory)
@@ -236,7 +240,8 @@ class _Trial:
         later = [output.memory.asnumpy()] if self.is_small else []
         inputs = [self.arrays[name].asnumpy() for name in self._inputs()]
         counts = [*before, *after]
-        fetched = self.session.remote.fetch_all([*counts, first, code, *later, *inputs])
+        most = room(self.values.values()) + (1 + len(later)) * output.nbytes
+        fetched = self.session.remote.fetch_all([*counts, first, code, *later, *inputs], most)
         to_host, handles = require_use(fetched[:4], self.text)
         self.to_host = max(self.to_host, to_host)
         self.session.handles += handles
@@ -305,7 +310,8 @@ class _Trial:
 
     def _read_much_later(self) -> Any:
         time.sleep(0.2)
-        return self.session.remote.fetch(self.output.memory.asnumpy())
+        most = SMALL + self.output.nbytes
+        return self.session.remote.fetch(self.output.memory.asnumpy(), most)
 
     def require_unchanged(self, memory: Any) -> None:
         """Raises Failure unless `memory`, read later, is what was read after the last call."""
