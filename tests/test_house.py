@@ -39,8 +39,9 @@ GRADER_ORDER = [
     "handout", "bench", "commands", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
-    "compare", "calls", "device", "context", "trial", "training", "gradients", "executor",
-    "kernels", "mnist", "outcomes", "pace", "lane", "speed", "own", "__init__",
+    "compare", "calls", "device", "context", "trial", "unwritten", "training", "recipe", "trainer",
+    "gradients", "randomgraph", "walks", "executor", "feeds", "kernels", "mnist", "outcomes",
+    "pace", "lane", "speed", "own", "__init__",
 ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ _HINT = (
     "when the shapes of what is fed change, infer all shapes and plan the memory again; "
     "a plan is made for its shapes"
 )
+_FIRST = "no shape has changed yet: do the checks of the ops, and of the kernels, pass?"
 _SCRIPT = """\
 from dlsys import autodiff as ad, ndarray
 nodes = {name: ad.Variable(name=name) for name in %r}
@@ -71,8 +72,7 @@ class _Executor:
             for value, (expected, bound) in zip(got, right, strict=True):
                 verify(value, expected, bound, words)
         except Failure as failure:
-            if self.made:
-                failure.hint = failure.hint or _HINT
+            failure.hint = failure.hint or (_HINT if self.made else _FIRST)
             if not self.on_gpu:
                 raise unwritten.blame(self.session, self.asked, fed, failure) from None
             raise
