@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from grader import build, gpu, isolation
-from grader.checks.mnist import source_of
+from grader.checks.recipe import source_of
 from grader.course import Course, kit_course
 from grader.pristine import GraderError, prebuilt, prepare
 from grader.results import Report

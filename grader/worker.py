@@ -26,6 +26,7 @@ from __future__ import annotations
 import builtins
 import ctypes
 import faulthandler
+import functools
 import json
 import linecache
 import operator
@@ -46,6 +47,7 @@ _encode_json = json.JSONEncoder(separators=(",", ":")).iterencode
 _decode_json = json.JSONDecoder().raw_decode
 _ndarray, _generic, _empty, _as_array = np.ndarray, np.generic, np.empty, np.asarray
 _contiguous, _uint8, _frombuffer = np.ascontiguousarray, np.uint8, np.frombuffer
+_nan, _iinfo = np.nan, np.iinfo
 _realpath, _relpath, _sep = os.path.realpath, os.path.relpath, os.sep
 _getline = linecache.getline
 _fflush = ctypes.CDLL(None).fflush
@@ -295,6 +297,29 @@ def _leave_site_packages(paths: list[str]) -> None:
     sys.meta_path[:] = [f for f in sys.meta_path if getattr(f, "__name__", "") in known]
 
 
+def _filled(make: Callable[..., Any]) -> Callable[..., Any]:
+    """`make`, which returns new arrays, with NaN in them, or a large integer."""
+
+    @functools.wraps(make)
+    def made(*args: Any, **options: Any) -> Any:
+        array = make(*args, **options)
+        kind = array.dtype.kind if isinstance(array, _ndarray) else ""
+        if kind in "fc" and kind:
+            array.fill(_nan)
+        elif kind in "iu" and kind:
+            array.fill(_iinfo(array.dtype).max // 3)
+        return array
+
+    return made
+
+
+def fill_new_arrays() -> None:
+    """From now on what nobody writes in a new array is NaN. As numpy leaves it, it is old memory,
+    in which the right values of the last run often stand."""
+    for name in ("empty", "empty_like"):
+        setattr(np, name, _filled(getattr(np, name)))
+
+
 def main() -> None:
     requests, replies, progress = (int(word) for word in sys.argv[1:4])
     config = json.loads(sys.argv[4])
@@ -303,6 +328,7 @@ def main() -> None:
     _leave_site_packages(config["sys_path"])
     sys.argv[1:] = []
     faulthandler.enable()
+    fill_new_arrays()
     Worker(requests, replies, progress, config["root"]).serve()
 
 

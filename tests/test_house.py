@@ -40,8 +40,10 @@ GRADER_ORDER = [
     "handout", "bench", "commands", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
-    "compare", "answers", "calls", "device", "context", "trial", "training", "gradients",
-    "executor", "kernels", "mnist", "outcomes", "pace", "lane", "speed", "own", "__init__",
+    "compare", "answers", "calls", "device", "context", "trial", "unwritten", "training",
+    "recipe", "trainer",
+    "gradients", "randomgraph", "walks", "executor", "feeds", "kernels", "mnist", "outcomes",
+    "pace", "lane", "speed", "own", "__init__",
 ]  # fmt: skip
 
 

@@ -133,3 +133,40 @@ def test_both_sides_know_the_same_types_and_builtins():
     names = ("MAX_TEXT", "MAX_NAME", "MAX_TYPES", "MAX_MESSAGE")
     assert [getattr(worker, n) for n in names] == [getattr(reply, n) for n in names]
     assert pipe._PREFIX.format == worker.PREFIX.format
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_what_nobody_writes_in_a_new_array_is_nan(shared, dtype):
+    numpy = shared.import_("numpy")
+    made = [numpy.empty((3, 2), dtype), numpy.empty(shape=5, dtype=dtype), numpy.empty((), dtype)]
+    made += [
+        numpy.empty_like(numpy.zeros(4, dtype)),
+        numpy.empty_like(prototype=np.zeros((2, 2), dtype)),
+    ]
+    for values, shape in zip(shared.fetch_all(made), [(3, 2), (5,), (), (4,), (2, 2)], strict=True):
+        assert (values.dtype, values.shape) == (np.dtype(dtype), shape)
+        assert np.isnan(values).all()
+
+
+def test_new_arrays_of_integers_hold_what_nobody_expects(shared):
+    values = shared.fetch(shared.import_("numpy").empty(4, "int32"))
+    assert values.tolist() == [np.iinfo("int32").max // 3] * 4
+
+
+def test_arrays_that_have_values_keep_them(shared):
+    numpy = shared.import_("numpy")
+    made = [
+        numpy.zeros(3),
+        numpy.ones(3),
+        numpy.full(3, 2.0),
+        numpy.arange(3),
+        numpy.empty(3, "bool"),
+    ]
+    zeros, ones, twos, count, flags = shared.fetch_all(made)
+    assert [a.tolist() for a in (zeros, ones, twos, count)] == [
+        [0] * 3,
+        [1] * 3,
+        [2] * 3,
+        [0, 1, 2],
+    ]
+    assert flags.shape == (3,)

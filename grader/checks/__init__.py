@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from grader.checks import executor, gradients, kernels, mnist, speed
+from grader.checks import executor, feeds, gradients, kernels, mnist, speed, walks
 from grader.checks.context import Context, Failure
 from grader.checks.outcomes import Flag, NotHere
 from grader.checks.own import load_checks
@@ -16,19 +16,21 @@ Check = Callable[[Context], None]
 #: Name in the rubric -> function. `build` is not here: the runner does it.
 CHECKS: dict[str, Check] = {
     **gradients.CHECKS,
+    **walks.CHECKS,
     **executor.CHECKS,
+    **feeds.CHECKS,
     **kernels.CHECKS,
     **mnist.CHECKS,
     **speed.CHECKS,
 }
 
 #: Checks of the kit whose failure may be explained by what kernels do.
-ON_GPU = frozenset(kernels.CHECKS) | {"memory_plan", "mnist_gpu"}
+ON_GPU = frozenset(kernels.CHECKS) | {"feed_shapes", "memory_plan", "mnist_gpu"}
 #: Those that soon end, and whose inputs follow from the seed alone.
 REPEATABLE = frozenset(kernels.CHECKS)
 
 #: Checks that use no device, and nothing that was built.
-OFF_DEVICE = frozenset(gradients.CHECKS) | {"infer_shape", "mnist_numpy"}
+OFF_DEVICE = frozenset({**gradients.CHECKS, **walks.CHECKS}) | {"infer_shape", "mnist_numpy"}
 
 
 def is_timed(check: str, backend: str) -> bool:

@@ -158,7 +158,7 @@ def pattern(got: Array, expected: Array, wrong: Array, call: str = "") -> str:
     return hint
 
 
-def _left_over(got: Array) -> Array:
+def left_over(got: Array) -> Array:
     """Where the NaN stands that was in the output before the call.
 
     A processor that computes NaN makes another one of it, on x86 and on NVIDIA's GPUs.
@@ -172,7 +172,7 @@ def _left_over(got: Array) -> Array:
 
 
 def _not_written(got: Array, expected: Array, wrong: Array) -> str:
-    missing = _left_over(got) & ~np.isnan(expected)
+    missing = left_over(got) & ~np.isnan(expected)
     if not missing.any():
         return ""
     flat = missing.reshape(-1)

@@ -215,7 +215,7 @@ def _check_replanning(session: Session, ctx: Context) -> None:
     """New shapes, among them such of as many elements; then the same arrays with new values."""
     graph = _Graph(session, ctx)
     rows, columns = ctx.sizes(120, 9)
-    for shape in ((33, 5), (rows, columns + 9), (columns + 9, rows), (3, 2), (6,), (33, 5)):
+    for shape in ((33, 5), (rows, columns + 9), (columns + 9, rows), (3, 2), (33, 5), (6,)):
         graph.run(shape, f"relu(x * 2 + y), first run with {shape}")
         for number in range(int(ctx.random.integers(1, 4))):
             before = session.device.allocations()[0]

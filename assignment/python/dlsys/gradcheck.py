@@ -7,6 +7,12 @@ import numpy as np
 
 from .autodiff import Variable
 
+#: What is said of an op that leaves its output as it was.
+_NOT_WRITTEN = (
+    "%s.compute: the output was never written; hint: output_val[...] = values writes into it, "
+    "output_val = values binds the name to another array"
+)
+
 
 class _Output:
     """Stands in for output_val: keeps what an op writes, whatever its shape."""
@@ -41,12 +47,17 @@ def evaluate(nodes, feed_dict):
 
     Returns:
         A list of numpy arrays.
+
+    Raises:
+        ValueError: an op's compute writes nothing into output_val.
     """
     values = {node: np.asarray(value, dtype=np.float64) for node, value in feed_dict.items()}
     for node in _post_order(nodes):
         if node not in values:
             output = _Output()
             node.op.compute(node, [values[i] for i in node.inputs], output, use_numpy=True)
+            if output.value is None:
+                raise ValueError(_NOT_WRITTEN % type(node.op).__name__)
             values[node] = output.value
     return [values[node] for node in nodes]
 
