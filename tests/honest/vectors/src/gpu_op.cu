@@ -346,8 +346,8 @@ int DLGpuSoftmax(const DLArrayHandle input, DLArrayHandle output) {
               "; both must have the same 2-D shape");
   int64_t rows = input->shape[0], columns = input->shape[1];
   if (rows * columns == 0) return 0;
-  softmax_kernel < <<(unsigned)rows, columns<128 ? 32 : 128>>>(columns, data_of(input),
-                                                               data_of(output));
+  const int threads = columns < 128 ? 32 : 128;
+  softmax_kernel<<<(unsigned)rows, threads>>>(columns, data_of(input), data_of(output));
   return launched("softmax");
 }
 

@@ -131,8 +131,8 @@ int DLGpuReduceSumAxisZero(const DLArrayHandle input, DLArrayHandle output) {
   REQUIRE(rows * columns == size_of(input),
           "reduce_sum_axis_zero: " + shape_of(input) + " does not sum to " + shape_of(output));
   if (columns > 0)
-    reduce_kernel<<<(unsigned)(columns < 4096 ? columns : 4096), 128>>>(
-        data_of(input), data_of(output), rows, columns);
+    reduce_kernel<<<(unsigned)min(columns, (int64_t)4096), 128>>>(data_of(input), data_of(output),
+                                                                  rows, columns);
   return launched("reduce_sum_axis_zero");
 }
 
