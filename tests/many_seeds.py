@@ -1,6 +1,9 @@
-"""Grades the reference and the published-style fixture with many seeds: nothing of it may fail.
+"""Grades right work with many seeds: nothing of it may fail.
+
+That is the reference, the published-style fixture, and honest hand-ins of ten styles in honest/.
 
 python tests/many_seeds.py --seeds 200 --jobs 2 --data FOLDER --json seeds.json
+python tests/many_seeds.py --seeds 10 --only warps --only tiles --no-training
 """
 
 from __future__ import annotations
@@ -26,19 +29,29 @@ from grader.results import ERROR, FAIL  # noqa: E402
 from grader.rubric import load_rubric  # noqa: E402
 from grader.runner import Options, grade  # noqa: E402
 
-RIGHT = {"default": KIT / "solution", "classic": KIT / "tests" / "submissions" / "classic"}
+#: Name -> (profile, folder).
+RIGHT = {
+    "default": ("default", KIT / "solution"),
+    "classic": ("classic", KIT / "tests" / "submissions" / "classic"),
+    **{
+        folder.name: ("default", folder)
+        for folder in sorted((KIT / "tests" / "honest").iterdir())
+        if folder.is_dir()
+    },
+}
 
 
 def grade_one(
-    profile: str, seed: int, device: str, data: Path | None, training: bool
+    name: str, seed: int, device: str, data: Path | None, training: bool
 ) -> tuple[list[str], float]:
     """What did not pass, in words, and how long it took."""
+    profile, folder = RIGHT[name]
     rubric = load_rubric(profile)
     only = tuple(row.name for row in rubric.rows if training or not row.name.startswith("mnist"))
     options = Options(rubric, device, seed=f"{seed:08x}", data=data, only=only)
-    report = grade(RIGHT[profile], options)
+    report = grade(folder, options)
     wrong = [
-        f"{profile}, seed {report.seed}: {result.check} is {result.status}: {result.message}"
+        f"{name}, seed {report.seed}: {result.check} is {result.status}: {result.message}"
         for result in report.results
         if result.status in (FAIL, ERROR)
     ]
@@ -48,9 +61,12 @@ def grade_one(
 def main() -> int:
     """Runs what the command line asks for; 1 if anything failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=200, help="for each of the two; default 200")
+    parser.add_argument("--seeds", type=int, default=200, help="for each of them; default 200")
     parser.add_argument("--first", type=int, default=0, help="number of the first seed")
-    parser.add_argument("--profile", choices=list(RIGHT), help="one of the two alone")
+    parser.add_argument(
+        "--only", action="append", choices=list(RIGHT), metavar="NAME",
+        help=f"this one alone; may be given again: {', '.join(RIGHT)}",
+    )  # fmt: skip
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--device", default="emulated", choices=["emulated", "cuda"])
     parser.add_argument("--data", type=Path, help="folder of MNIST")
@@ -60,10 +76,11 @@ def main() -> int:
     options = parser.parse_args()
     started, wrong, seconds = time.monotonic(), [], []
     graded: collections.Counter[str] = collections.Counter()
-    wanted = [options.profile] if options.profile else list(RIGHT)
-    jobs = [(p, s) for s in range(options.first, options.first + options.seeds) for p in wanted]
-    for profile in wanted:  # builds the kit once
-        grade(RIGHT[profile], Options(load_rubric(profile), options.device, only=("build",)))
+    wanted = options.only or list(RIGHT)
+    seeds = range(options.first, options.first + options.seeds)
+    jobs = [(name, seed) for seed in seeds for name in wanted]
+    profile, folder = RIGHT[wanted[0]]  # builds the kit once
+    grade(folder, Options(load_rubric(profile), options.device, only=("build",)))
     console = Console(stderr=True)
     with Progress(console=console) as progress, ProcessPoolExecutor(options.jobs) as pool:
         task = progress.add_task("grading", total=len(jobs))
