@@ -94,7 +94,8 @@ def shared_edits(tokens, index):
     value = " = EMULATOR_DYNAMIC_SHARED" if is_dynamic else " = EMULATOR_SHARED(%s)"
     edits = specifier_edits(tokens, first, last)
     if is_file_scope(tokens, first):
-        # Each CPU thread's reference leads to its own memory.
+        # Each CPU thread's reference leads to its own memory, for all blocks that it runs.
+        value = value.replace("SHARED(", "SHARED_BY_ALL(")
         start = tokens.all[first].start
         edits.append(Edit(start, start, "static thread_local "))
     for name, behind in declarators:

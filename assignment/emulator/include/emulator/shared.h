@@ -38,8 +38,12 @@ namespace emulator {
 size_t reserve_shared(size_t* place, size_t size, size_t alignment);
 
 #ifdef EMULATOR_CHECKED
-/*! \brief A variable's memory for the running block, which the checked build then watches. */
-void* checked_shared_variable(size_t* place, size_t size, size_t alignment, const char* name);
+/*!
+ * \brief A variable's memory for the running block, which the checked build then watches.
+ * One that is `by_all` stays the next blocks' too, and is not asked for again.
+ */
+void* checked_shared_variable(size_t* place, size_t size, size_t alignment, const char* name,
+                              bool by_all);
 #endif
 
 /*! \brief The place of one static shared variable; before it stands the block that uses it. */
@@ -50,8 +54,8 @@ class SharedPlace {
 #ifdef EMULATOR_CHECKED
   // Not here, where the compiler would have these accesses checked too.
   template <typename T>
-  T& named(const char* name) {
-    return *static_cast<T*>(checked_shared_variable(&place_, sizeof(T), alignof(T), name));
+  T& named(const char* name, bool by_all) {
+    return *static_cast<T*>(checked_shared_variable(&place_, sizeof(T), alignof(T), name, by_all));
   }
 #endif
 
@@ -91,20 +95,23 @@ namespace emulator {
 struct NamedPlace {
   SharedPlace& place;
   const char* name;
+  bool by_all;
 
   template <typename T>
   operator T&() const {
-    return place.named<T>(name);
+    return place.named<T>(name, by_all);
   }
 };
 
 }  // namespace emulator
 
-#define EMULATOR_SHARED(name)             \
-  []() -> ::emulator::NamedPlace {        \
-    static ::emulator::SharedPlace place; \
-    return {place, #name};                \
+#define EMULATOR_NAMED_SHARED(name, by_all) \
+  []() -> ::emulator::NamedPlace {          \
+    static ::emulator::SharedPlace place;   \
+    return {place, #name, by_all};          \
   }()
+#define EMULATOR_SHARED(name) EMULATOR_NAMED_SHARED(name, false)
+#define EMULATOR_SHARED_BY_ALL(name) EMULATOR_NAMED_SHARED(name, true)
 
 #else
 
@@ -114,6 +121,7 @@ struct NamedPlace {
     static ::emulator::SharedPlace place; \
     return place;                         \
   }()
+#define EMULATOR_SHARED_BY_ALL(name) EMULATOR_SHARED(name)
 
 #endif
 #define EMULATOR_DYNAMIC_SHARED \

@@ -28,6 +28,9 @@ struct Variable {
 };
 std::mutex mutex;
 std::map<size_t, Variable> variables;  // static shared ones, by their offset
+
+// Those at file scope that this CPU thread's blocks use: nobody asks for them in each block.
+thread_local std::vector<std::pair<char*, size_t>> used_by_all;
 thread_local size_t dynamic_size = 0;
 
 State* my_state(char* shared) {
@@ -161,6 +164,10 @@ void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic
   uintptr_t dynamic = s->shared.begin + dynamic_shared_offset();
   if (dynamic_size > dynamic_shared) set_unallocated(s->shared, dynamic, dynamic_size);
   if (dynamic_shared > 0) set_allocated(s->shared, dynamic, dynamic_shared, false);
+  for (const auto& [memory, size] : used_by_all) {
+    std::memset(memory, 0xff, size);
+    set_allocated(s->shared, reinterpret_cast<uintptr_t>(memory), size, false);
+  }
   dynamic_size = dynamic_shared;
   state = s;
 }
@@ -262,7 +269,8 @@ void shuffled_from_absent(int thread, int lane, int threads, const void* place) 
 
 }  // namespace checked
 
-void* checked_shared_variable(size_t* place, size_t size, size_t alignment, const char* name) {
+void* checked_shared_variable(size_t* place, size_t size, size_t alignment, const char* name,
+                              bool by_all) {
   size_t start = __atomic_load_n(place, __ATOMIC_RELAXED);
   if (start == 0) {
     start = reserve_shared(place, size, alignment);
@@ -275,6 +283,7 @@ void* checked_shared_variable(size_t* place, size_t size, size_t alignment, cons
     *block = emulator_block_number;
     std::memset(memory, 0xff, size);
     checked::state->static_shared += size;
+    if (by_all) checked::used_by_all.emplace_back(memory, size);
     checked::set_allocated(checked::state->shared, reinterpret_cast<uintptr_t>(memory), size,
                            false);
   }
