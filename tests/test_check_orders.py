@@ -9,7 +9,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "suite"))
 
 import checked
 
-SOURCE = Path(__file__).resolve().parent / "emulator" / "checked" / "orders.cu"
+FOLDER = Path(__file__).resolve().parent / "emulator" / "checked"
+SOURCE = FOLDER / "orders.cu"
 RIGHT = (
     "tries_a_lock",
     "waits_for_a_flag",
@@ -34,11 +35,22 @@ class Program:
     path, name, fixed = SOURCE, "orders", False
 
 
+class AtFileScope:
+    """The same of shared_at_file_scope.cu."""
+
+    path, name, fixed = FOLDER / "shared_at_file_scope.cu", "shared_at_file_scope", False
+
+
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def kit(tmp_path_factory):
+    made = checked.CheckedKit(tmp_path_factory.mktemp("orders"))
+    made.build_library()
+    return made
+
+
+@pytest.fixture(scope="module")
+def found(kit):
     """Gives kind and line of what is found in a case."""
-    kit = checked.CheckedKit(tmp_path_factory.mktemp("orders"))
-    kit.build_library()
     kit.build_program(Program)
 
     def run(*words):
@@ -62,6 +74,14 @@ def line_of(text):
 @pytest.mark.parametrize("case", RIGHT)
 def test_what_is_ordered_is_not_accused(found, case, memory):
     assert found(case, memory) == set()
+
+
+@pytest.mark.parametrize("order", ["0", "5"])
+def test_a_shared_variable_at_file_scope_is_each_blocks_own(kit, order):
+    kit.build_program(AtFileScope)
+    findings, done = kit.findings(AtFileScope, EMULATOR_SHUFFLE=order)
+    assert done.stdout == "0 wrong\n"
+    assert [f.kind for f in findings if not f.is_advice] == []
 
 
 @pytest.mark.parametrize("memory", ["device", "managed"])
