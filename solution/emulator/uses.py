@@ -33,6 +33,8 @@ class Uses:
         is_pointer = "*" in variable.stars or (variable.is_parameter and variable.dimensions)
         is_object = not is_pointer and not variable.is_reference
         is_object = is_object and not is_built_in(variable, program.number_names(self.function))
+        if is_object and program.has_mutable:
+            return True  # a member changes though the object is constant
         while True:
             if self.text(j) == "." and self.tokens.all[j + 1].kind == "word":
                 j += 2

@@ -80,6 +80,11 @@ constexpr bool is_copied = std::is_same_v<std::remove_cv_t<Value>, std::remove_c
                            (is_number<std::remove_cv_t<T>> || std::is_enum_v<T> ||
                             (std::is_aggregate_v<T> && std::is_trivially_copyable_v<T>));
 
+/*! \brief Whether `T name = value;` is the same as `T name(value);`. */
+template <typename T, typename Value>
+constexpr bool is_copy =
+    !std::is_class_v<T> || std::is_same_v<T, std::remove_cv_t<std::remove_reference_t<Value>>>;
+
 }  // namespace emulator
 
 // Of a type, of a variable, of a constant of the program, of a parameter's member.
