@@ -20,6 +20,7 @@ from functions import (
     takes_values,
 )
 from hidden import Hidden
+from overloads import Overloads
 from shared_variables import is_file_scope
 from statements import TYPE_WORDS, VECTORS, Parser
 
@@ -52,9 +53,10 @@ class Program:
                 self.places.setdefault(token.text, []).append(i)
         self.read_specialised(tokens)
         self.read_aliases(tokens)
+        self.overloads = Overloads(tokens, self.places)
+        self.enumerators = set()
         self.read_constants(tokens)
         self.redefined = self.read_redefined(tokens)
-        self.tells_vectors = self.may_tell_constants(tokens)
         # A lambda's stands behind its parameters.
         self.has_mutable = any(tokens.text(i - 1) != ")" for i in self.places.get("mutable", ()))
         self.problems = {}
@@ -101,7 +103,6 @@ class Program:
 
     def read_constants(self, tokens):
         """Notes `const int n`, `constexpr T n` and enumerators at file scope."""
-        operands = self.read_operands(tokens)
         for i, token in enumerate(tokens.all):
             if token.text in ("const", "constexpr"):
                 last = Parser(tokens).semicolon(i, len(tokens.all))
@@ -111,27 +112,21 @@ class Program:
                     self.constants |= {v.name for v in found}
                     self.whole_constants |= {v.name for v in found if INTEGER.fullmatch(v.type)}
             if token.text == "enum":
-                self.read_enumerators(tokens, i, operands)
+                self.read_enumerators(tokens, i)
 
-    def read_operands(self, tokens):
-        """The words in the heads of operators."""
-        found = set()
-        for i, token in enumerate(tokens.all):
-            while token.text == "operator" and tokens.text(i) not in ("", "{", ";"):
-                found.add(tokens.text(i))
-                i += 1
-        return found
-
-    def read_enumerators(self, tokens, i, operands):
+    def read_enumerators(self, tokens, i):
         first = i
         while tokens.text(i) not in ("", ";", "{", ")"):
             i += 1
         close = tokens.match_forward(i) if tokens.text(i) == "{" else None
         names = {tokens.text(k) for k in range(first + 1, i)} | {tokens.text((close or i) + 1)}
-        if names & operands - {":", ";", "int", "unsigned", "char", "short"}:
-            return  # what + does is another matter
+        operands = self.overloads.types - {":", ";", "int", "unsigned", "char", "short"}
+        is_told = names & operands or self.overloads.takes_any  # what + does is another matter
         for k in range(i, close or i):
             if tokens.text(k) in ("{", ",") and tokens.all[k + 1].kind == "word":
+                self.enumerators.add(tokens.text(k + 1))
+                if is_told:
+                    continue
                 self.constants.add(tokens.text(k + 1))
                 self.whole_constants.add(tokens.text(k + 1))
 
@@ -147,25 +142,6 @@ class Program:
                 if is_file_scope(tokens, i):  # an object that can be called
                     self.callable.add(token.text)
         return found | self.callable
-
-    def may_tell_constants(self, tokens):
-        """Whether an operator takes a reference that is not constant, and is no assignment."""
-        for i in self.places.get("operator", ()):
-            first = i + 1
-            while tokens.text(first) not in ("", "(", ";"):
-                first += 1
-            signs = [tokens.text(k) for k in range(i + 1, first)]
-            if (signs[-1:] == ["="] and signs[0] not in ("=", "!")) or signs == ["="]:
-                continue
-            close = tokens.match_forward(first) or first
-            parameter = []
-            for k in range(first + 1, close + 1):
-                if tokens.text(k) in (",", ")"):
-                    if "&" in parameter and "const" not in parameter:
-                        return True
-                    parameter = []
-                parameter.append(tokens.text(k))
-        return False
 
     def problem(self, function):
         """Why a function cannot be called out of a loop, or None. A barrier is no reason."""

@@ -72,6 +72,8 @@ class Uses:
         No function of its own is called for that, so constant or not makes no difference.
         """
         before, after = self.text(first - 1), self.text(behind)
+        if not self.program.overloads.is_one_type(variable.type):
+            return False
         if before == "sizeof" or (before == "(" and self.text(first - 2) == "sizeof"):
             return True
         if before in ("(", ",") and after in (",", ")"):
@@ -109,8 +111,7 @@ class Uses:
             if wanted is not None and not set("&*") & set(wanted):
                 claims["EMULATOR_IS_COPIED(%s, %s) " % (name, wanted)] = True
             else:
-                vectors = "false" if self.program.tells_vectors else "true"
-                claims["EMULATOR_IS_PART(%s, %s) " % (name, vectors)] = True
+                claims["EMULATOR_IS_PART(%s) " % name] = True
         return claims
 
     def member(self, i):

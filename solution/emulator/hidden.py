@@ -153,27 +153,28 @@ class Hidden:
         for k in self.program.places.get(name, ()):
             before, behind = tokens.text(k - 1), tokens.text(k + 1)
             is_after_type = tokens.all[k - 1].kind == "word" or before in ("*", "&", ">", ",")
-            if behind in ("(", "<", "<<<", "::") or not is_after_type or self.is_inside(k):
+            if behind in ("(", "<", "<<<", "::") or not is_after_type or is_inside(tokens, k):
                 continue
             if sign not in (".", "->") and is_file_scope(tokens, k):
                 return True
-            if sign in (".", "->", "::") and self.is_in_class(k):
+            if sign in (".", "->", "::") and is_in_class(tokens, k):
                 return True
         return False
 
-    def is_in_class(self, i):
-        brace = self.tokens.around[i]
-        first = declaration_start(self.tokens, brace) if brace else 0
-        return brace is not None and any(
-            self.tokens.text(k) in CLASSES for k in range(first, brace)
-        )
 
-    def is_inside(self, i):
-        """Whether a token stands in brackets, as a parameter does."""
-        while i >= 0 and self.tokens.text(i) not in (";", "{", "}"):
-            if self.tokens.text(i) in (")", "]"):
-                i = self.tokens.match_backward(i) or i
-            elif self.tokens.text(i) in ("(", "["):
-                return True
-            i -= 1
-        return False
+def is_in_class(tokens, i):
+    """Whether the braces around a token are a class's."""
+    brace = tokens.around[i]
+    first = declaration_start(tokens, brace) if brace else 0
+    return brace is not None and any(tokens.text(k) in CLASSES for k in range(first, brace))
+
+
+def is_inside(tokens, i):
+    """Whether a token stands in brackets, as a parameter does."""
+    while i >= 0 and tokens.text(i) not in (";", "{", "}"):
+        if tokens.text(i) in (")", "]"):
+            i = tokens.match_backward(i) or i
+        elif tokens.text(i) in ("(", "["):
+            return True
+        i -= 1
+    return False
