@@ -13,7 +13,7 @@ __device__ Sum& operator>>(Sum& sum, int& count) {
   return sum;
 }
 
-__global__ void count(Counter counter, int* out) {
+__global__ void by_parameter(Counter counter, int* out) {
   Sum sum = {0};
   sum >> counter.count;
   out[threadIdx.x] = 100 * sum.value + counter.count;
@@ -21,6 +21,6 @@ __global__ void count(Counter counter, int* out) {
 
 CASE(mutable_member_of_a_parameter) {
   Device<int> out(33);
-  count<<<1, 33>>>(Counter{1, 2}, out.data);
+  by_parameter<<<1, 33>>>(Counter{1, 2}, out.data);
   show(out);
 }
