@@ -92,6 +92,42 @@ def test_kernels_of_structs_become_loops(tmp_path):
     assert explained(source) == {"nested": LOOPS, "array": LOOPS, "vector": LOOPS}
 
 
+ORDINARY_OPERATORS = """
+struct Buffer {
+  float* data;
+  Buffer(size_t n);
+  Buffer(const Buffer&) = delete;
+  Buffer(Buffer&& other) : data(other.data) {}
+  Buffer& operator=(Buffer&& other);
+};
+struct Pair {
+  float x, y;
+  __device__ Pair operator+(const Pair& o) const { return {x + o.x, y + o.y}; }
+  __device__ float& operator[](int i) { return i ? y : x; }
+};
+__device__ float3 operator+(float3 a, float3 b) { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
+__device__ float3 operator*(const float3& a, float b) { return {a.x * b, a.y * b, a.z * b}; }
+__device__ float3& operator+=(float3& a, float3 b) { return a = a + b; }
+std::ostream& operator<<(std::ostream& out, const float3& v) { return out << v.x; }
+__global__ void vectors(int n, float3* v, float3 by) {
+  float3 a = v[threadIdx.x];
+  a += by;
+  if (threadIdx.x < n) v[threadIdx.x] = a + a * 2.0f;
+}
+__global__ void pairs(int n, Pair* v) {
+  Pair a = v[threadIdx.x];
+  __syncthreads();
+  v[threadIdx.x] = a + v[n - threadIdx.x];
+}
+"""
+
+
+def test_operators_as_courses_have_them_keep_the_fast_form(tmp_path):
+    source = tmp_path / "a.cu"
+    source.write_text("#include <iostream>\n" + ORDINARY_OPERATORS)
+    assert explained(source) == {"vectors": LOOPS, "pairs": LOOPS + ", cut at barriers"}
+
+
 def test_the_kernels_of_the_assignment_become_loops():
     how = explained(emulator_kit.ROOT / "solution/src/gpu_op.cu")
     fibers = {name for name, way in how.items() if way.startswith("fibers")}

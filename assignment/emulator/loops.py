@@ -43,6 +43,7 @@ class Loops:
             if problem is None and self.program.knows_thread(function):
                 return [self.insert(function, self.device_version(function))]
             return []
+        problem = problem or self.program.overloads.problem(self.program, function)
         if problem is None:
             for other in self.program.functions[function.name]:
                 problem = problem or self.program.problem(other)

@@ -19,11 +19,10 @@ from functions import (
     is_built_in,
     takes_values,
 )
+from hidden import Hidden
+from overloads import Overloads
 from shared_variables import is_file_scope
 from statements import TYPE_WORDS, VECTORS, Parser
-
-# Functions for which threads wait.
-WAITS = re.compile(r"__(syncthreads|syncwarp|shfl|ballot|any|all|match|reduce|activemask)\w*")
 
 
 def is_number_constant(variable):
@@ -54,11 +53,14 @@ class Program:
                 self.places.setdefault(token.text, []).append(i)
         self.read_specialised(tokens)
         self.read_aliases(tokens)
+        self.overloads = Overloads(tokens, self.places)
+        self.enumerators = set()
         self.read_constants(tokens)
         self.redefined = self.read_redefined(tokens)
-        self.tells_vectors = self.may_tell_constants(tokens)
-        self.hidden_indices = self.uses_indices_in_classes(tokens)
+        # A lambda's stands behind its parameters.
+        self.has_mutable = any(tokens.text(i - 1) != ")" for i in self.places.get("mutable", ()))
         self.problems = {}
+        self.hidden = Hidden(self)
 
     def read_specialised(self, tokens):
         for i in self.places.get("template", ()):
@@ -101,7 +103,6 @@ class Program:
 
     def read_constants(self, tokens):
         """Notes `const int n`, `constexpr T n` and enumerators at file scope."""
-        operands = self.read_operands(tokens)
         for i, token in enumerate(tokens.all):
             if token.text in ("const", "constexpr"):
                 last = Parser(tokens).semicolon(i, len(tokens.all))
@@ -111,33 +112,27 @@ class Program:
                     self.constants |= {v.name for v in found}
                     self.whole_constants |= {v.name for v in found if INTEGER.fullmatch(v.type)}
             if token.text == "enum":
-                self.read_enumerators(tokens, i, operands)
+                self.read_enumerators(tokens, i)
 
-    def read_operands(self, tokens):
-        """The words in the heads of operators."""
-        found = set()
-        for i, token in enumerate(tokens.all):
-            while token.text == "operator" and tokens.text(i) not in ("", "{", ";"):
-                found.add(tokens.text(i))
-                i += 1
-        return found
-
-    def read_enumerators(self, tokens, i, operands):
+    def read_enumerators(self, tokens, i):
         first = i
         while tokens.text(i) not in ("", ";", "{", ")"):
             i += 1
         close = tokens.match_forward(i) if tokens.text(i) == "{" else None
         names = {tokens.text(k) for k in range(first + 1, i)} | {tokens.text((close or i) + 1)}
-        if names & operands - {":", ";", "int", "unsigned", "char", "short"}:
-            return  # what + does is another matter
+        operands = self.overloads.types - {":", ";", "int", "unsigned", "char", "short"}
+        is_told = names & operands or self.overloads.takes_any  # what + does is another matter
         for k in range(i, close or i):
             if tokens.text(k) in ("{", ",") and tokens.all[k + 1].kind == "word":
+                self.enumerators.add(tokens.text(k + 1))
+                if is_told:
+                    continue
                 self.constants.add(tokens.text(k + 1))
                 self.whole_constants.add(tokens.text(k + 1))
 
     def read_redefined(self, tokens):
         """The names of mathematical functions that the program defines itself."""
-        found = set()
+        found, self.callable = set(), set()
         for i, token in enumerate(tokens.all):
             if token.text in PURE and tokens.text(i + 1) == "(":
                 close = tokens.match_forward(i + 1)
@@ -145,58 +140,8 @@ class Program:
                     found.add(token.text)
             elif token.text in PURE and tokens.text(i - 1) not in ("::", ".", "->"):
                 if is_file_scope(tokens, i):  # an object that can be called
-                    found.add(token.text)
-        return found
-
-    def may_tell_constants(self, tokens):
-        """Whether an operator takes a reference that is not constant, and is no assignment."""
-        for i in self.places.get("operator", ()):
-            first = i + 1
-            while tokens.text(first) not in ("", "(", ";"):
-                first += 1
-            signs = [tokens.text(k) for k in range(i + 1, first)]
-            if (signs[-1:] == ["="] and signs[0] not in ("=", "!")) or signs == ["="]:
-                continue
-            close = tokens.match_forward(first) or first
-            parameter = []
-            for k in range(first + 1, close + 1):
-                if tokens.text(k) in (",", ")"):
-                    if "&" in parameter and "const" not in parameter:
-                        return True
-                    parameter = []
-                parameter.append(tokens.text(k))
-        return False
-
-    def telling(self):
-        """Words that say which thread runs, or have it wait; with functions that name one."""
-        told = set(INDICES) | {word.text for word in self.tokens.all if WAITS.match(word.text)}
-        bodies = [
-            (function.name, {function.tokens.text(i) for i in range(function.open, function.end)})
-            for group in self.functions.values()
-            for function in group
-            if function.end is not None and not function.is_kernel
-        ]
-        before = None
-        while before != len(told):
-            before = len(told)
-            told |= {name for name, words in bodies if words & told}
-        return told
-
-    def uses_indices_in_classes(self, tokens):
-        """Whether a class's own functions, whose calls are hard to see, know which thread runs."""
-        told = self.telling()
-        for i, token in enumerate(tokens.all):
-            if tokens.text(i - 1) in ("<", ","):  # template <class T>
-                continue
-            if token.text in ("struct", "class", "union", "operator"):
-                brace = i
-                while tokens.text(brace) not in ("", ";", "{", "}", ")"):
-                    brace = tokens.match_forward(brace) or brace  # alignas(16), or parameters
-                    brace += 1
-                close = tokens.match_forward(brace) if tokens.text(brace) == "{" else None
-                if any(tokens.text(k) in told for k in range(brace, close or brace)):
-                    return True
-        return False
+                    self.callable.add(token.text)
+        return found | self.callable
 
     def problem(self, function):
         """Why a function cannot be called out of a loop, or None. A barrier is no reason."""
@@ -211,7 +156,7 @@ class Program:
         return function.name_index
 
     def find_problem(self, function):
-        if self.hidden_indices:
+        if self.hidden.is_class:
             return "a class has functions that know their thread"
         if function.brace is None or function.parameters is None:
             return "its declaration"
@@ -265,14 +210,10 @@ class Program:
                 return "the address of %s" % word
         return None
 
-    def is_variable(self, function, i):
-        """Whether a token names a local variable, or declares it."""
-        function.parse()
-        variables = list(function.parameters)
-        for statement in function.block.walk():
-            if statement.kind == "declaration":
-                variables += statement.variables
-        return any(variable.name == function.tokens.text(i) for variable in variables)
+    @staticmethod
+    def is_variable(function, i):
+        """Whether a token's name is that of a local variable."""
+        return any(variable.name == function.tokens.text(i) for variable in function.variables())
 
     def call_problem(self, function, i):
         tokens = function.tokens
@@ -282,7 +223,12 @@ class Program:
         if index is None:
             return None
         name = tokens.text(index)
-        known = (PURE - self.functions.keys()) | LOADS | ORDERED | TYPE_WORDS
+        if function.names_variable(index):
+            return "a call through a variable"
+        if name in function.template_names() - function.type_names():
+            harmless = self.hidden.are_values_harmless()
+            return None if harmless else "a call through a template's value"
+        known = (PURE - self.functions.keys() - self.callable) | LOADS | ORDERED | TYPE_WORDS
         if name in known or name in CASTS or name in OPERATORS:
             return None
         if name == BARRIER and tokens.text(i + 1) == ")" and tokens.text(i + 2) == ";":
@@ -292,7 +238,7 @@ class Program:
         if name in function.template_names() or self.is_constructed(function, index):
             return None
         called = self.functions.get(name)
-        if called is None or name in self.specialised:
+        if called is None or name in self.specialised or self.hidden.is_also_data(index):
             return "it calls %s, which is not known" % name
         if len(called) > 1 and not all(takes_values(other) for other in called):
             return "it calls %s, whose overloads may tell constants apart" % name
@@ -307,16 +253,19 @@ class Program:
 
     def is_constructed(self, function, index):
         """Whether a name before a ( is that of a variable that is declared there."""
-        before = function.tokens.all[index - 1]
-        word_before = before.kind == "word" and before.text not in OPERATORS + ("else", "do")
-        return word_before or (before.text in ("*", ">") and self.is_variable(function, index))
+        if any(v.style == "(" and v.initial[0] == index + 2 for v in function.variables()):
+            return True
+        # In a statement that is not understood.
+        before, name = function.tokens.all[index - 1], function.tokens.text(index)
+        is_word = before.kind == "word" and before.text not in (*OPERATORS, "case", "co_return")
+        return is_word and name not in self.functions
 
     def is_cast(self, function, close):
         """Whether the parentheses that close at an index hold a type."""
         tokens = function.tokens
         if tokens.text(close) != ")":
             return False
-        known = TYPE_WORDS | function.template_names() | {"const", "*", "&"}
+        known = TYPE_WORDS | function.type_names() | {"const", "*", "&"}
         first = tokens.match_backward(close)
         if tokens.text(first + 1) in self.aliases and not self.is_variable(function, first + 1):
             return first + 2 == close
@@ -373,6 +322,9 @@ class Program:
         for function in group:
             if function.words[-1:] == ["::"]:
                 return "it is a member"
+            behind = range(function.close + 1, function.brace)
+            if any(function.tokens.text(i) not in ("const", "noexcept") for i in behind):
+                return "what stands behind its parameters"
             if not is_file_scope(function.tokens, function.first):
                 return "it is a member"
             if function.is_kernel != group[0].is_kernel:

@@ -63,18 +63,31 @@ class Run(Lanes):
         stored = variable in self.kernel.stored or variable in self.kept
         if not stored or not self.kernel.by_reference(variable):
             return self.kernel.declaration(variable)
-        text = self.reference(variable)
+        is_constant = {"const", "constexpr"} & set(variable.specifiers) and not variable.stars
+        return ("const " if is_constant else "") + self.reference(variable) + self.begun(variable)
+
+    def begun(self, variable):
+        """Gives a kept variable its first value: an object where it lies, since it may keep its
+        own address; a number by a copy."""
+        name, words = variable.name, set(variable.type.replace("*", " ").split())
+        is_number = words <= TYPE_WORDS | {"const"} or "*" in variable.stars
+        kind = "emulator_%s_%s" % ("kind" if variable in self.kept else "type", name)
+        place = "const_cast<void*>(static_cast<const void*>(&%s))" % name
+        new = "::new (%s) %s" % (place, kind)
         if variable.initial is None:
-            if set(variable.type.replace("*", " ").split()) <= TYPE_WORDS | {"const"}:
-                return text
-            # Members may have values to begin with.
-            kind = "emulator_%s_%s" % ("kind" if variable in self.kept else "type", variable.name)
-            return text + "::new (static_cast<void*>(&%s)) %s; " % (variable.name, kind)
-        value = "emulator_value_%s" % variable.name
-        name = r"\b%s\b" % re.escape(variable.name)
-        copy = re.sub(name, value, self.kernel.declaration(variable), count=1)
-        return text + "{ %s ::std::memcpy(&%s, &%s, sizeof %s); } " % (
-            copy, variable.name, value, value)  # fmt: skip
+            return "" if is_number else new + "; "  # members may have values to begin with
+        if is_number:
+            value = "emulator_value_%s" % name
+            named = r"\b%s\b" % re.escape(name)
+            copy = re.sub(named, value, self.kernel.declaration(variable), count=1)
+            return "{ %s ::std::memcpy(%s, &%s, sizeof %s); } " % (copy, place, value, value)
+        text, style = self.code(*variable.initial), variable.style
+        if style == "=" and text.lstrip().startswith("{"):
+            return "%s %s; " % (new, text)
+        if style == "=":  # what is no copy would call other constructors
+            return "static_assert(::emulator::is_copy<%s, decltype(%s)>); %s(%s); " % (
+                kind, text, new, text)  # fmt: skip
+        return "%s%s; " % (new, "{%s}" % text if style == "{" else "(%s)" % text)
 
     def place(self, variable):
         """Where a thread's own value of a kept variable lies."""

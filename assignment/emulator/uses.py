@@ -33,6 +33,8 @@ class Uses:
         is_pointer = "*" in variable.stars or (variable.is_parameter and variable.dimensions)
         is_object = not is_pointer and not variable.is_reference
         is_object = is_object and not is_built_in(variable, program.number_names(self.function))
+        if is_object and program.has_mutable:
+            return True  # a member changes though the object is constant
         while True:
             if self.text(j) == "." and self.tokens.all[j + 1].kind == "word":
                 j += 2
@@ -70,6 +72,8 @@ class Uses:
         No function of its own is called for that, so constant or not makes no difference.
         """
         before, after = self.text(first - 1), self.text(behind)
+        if not self.program.overloads.is_one_type(variable.type):
+            return False
         if before == "sizeof" or (before == "(" and self.text(first - 2) == "sizeof"):
             return True
         if before in ("(", ",") and after in (",", ")"):
@@ -107,8 +111,7 @@ class Uses:
             if wanted is not None and not set("&*") & set(wanted):
                 claims["EMULATOR_IS_COPIED(%s, %s) " % (name, wanted)] = True
             else:
-                vectors = "false" if self.program.tells_vectors else "true"
-                claims["EMULATOR_IS_PART(%s, %s) " % (name, vectors)] = True
+                claims["EMULATOR_IS_PART(%s) " % name] = True
         return claims
 
     def member(self, i):

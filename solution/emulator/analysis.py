@@ -141,6 +141,9 @@ class Analysis(Uses):
         if word in self.constants and word not in self.local_names:
             if word not in CONSTANTS:
                 claims["EMULATOR_IS_CONSTANT(%s)" % word] = True
+            # An operator of the program may be for an enum.
+            if word in self.function.template_names() and self.program.overloads.types:
+                claims["EMULATOR_NUMBER(%s)" % word] = True
             return i + 1
         if self.is_mathematics(word):
             return i + 1 if self.text(i + 1) == "(" else None

@@ -60,12 +60,16 @@ ORDERED = _names(
 REFUSED = _names(
     "asm __asm__ goto static thread_local struct class union try throw operator new delete this "
     "assert __syncwarp __activemask co_await _Pragma __builtin_unreachable decltype template",
+    # They tell which function it is, or whether a name is a constant's.
+    "__func__ __FUNCTION__ __PRETTY_FUNCTION__ __builtin_FUNCTION typeof __typeof __typeof__",
     # Other spellings of operators.
     "and and_eq bitand bitor compl not not_eq or or_eq xor xor_eq",
 )
 DIGRAPHS = ("<:", ":>", "<%", "%>", "%:")
 BARRIER = "__syncthreads"
 ATTRIBUTES = ("__launch_bounds__", "__attribute__", "__align__", "alignas", "__maxnreg__")
+# What may stand between a function's parameters and its body, brackets of any kind aside.
+BEHIND_PARAMETERS = ("const", "volatile", "noexcept", "override", "final", "__attribute__", "->")
 # They take a kernel's address, and find the one that returns nothing among its overloads.
 TAKE_KERNELS = _names(
     "cudaFuncSetAttribute cudaFuncGetAttributes cudaFuncSetCacheConfig "
@@ -85,7 +89,7 @@ class Function:
         self.words = [tokens.text(i) for i in range(first, name)]
         self.is_kernel = "__global__" in self.words
         self.parameters = self.read_parameters()
-        self.block = None
+        self.block = self.named = None
 
     def read_parameters(self):
         """The named parameters, or None if they are not understood."""
@@ -122,6 +126,19 @@ class Function:
             self.block = Parser(self.tokens).block(self.brace)
             resolve(self.tokens, self.block, self.parameters)
         return self.block
+
+    def variables(self):
+        """The parameters, and the local variables that are seen."""
+        found = list(self.parameters)
+        for statement in self.parse().walk():
+            found += getattr(statement, "variables", [])
+        return found
+
+    def names_variable(self, i):
+        """Whether a token is the name of a variable that is declared before it."""
+        if self.named is None:
+            self.named = {k for variable in self.variables() for k in variable.uses}
+        return i in self.named
 
     def template_names(self):
         """Names of the template's parameters."""
@@ -190,20 +207,34 @@ def name_of(tokens, index):
     return " ".join(tokens.text(i) for i in range(first, index + 1)) + " of an object"
 
 
+def find_body(tokens, i):
+    """Index of the { of a body, from behind a function's parameters on; None if none is found."""
+    is_type = False
+    while tokens.text(i) not in ("", ";", "=", ":", "requires", "try"):
+        text = tokens.text(i)
+        if text == "{":
+            return i
+        if text == "->":
+            is_type = True
+        if text in OPENING:
+            i = tokens.match_forward(i) or i
+        elif not is_type and text not in BEHIND_PARAMETERS:
+            return None
+        i += 1
+    return None
+
+
 def find_function(tokens, index):
     """The function that a __global__ or __device__ belongs to, or None."""
     i = index
     while tokens.text(i) not in ("", ";", "{", "}", "="):
         if tokens.text(i) == "(":
             close = tokens.match_forward(i)
-            attribute = tokens.text(i - 1) in ATTRIBUTES
+            attribute = tokens.text(i - 1) in (*ATTRIBUTES, "decltype", "explicit")
             if close is None:
                 return None
             if not attribute and tokens.all[i - 1].kind == "word":
-                behind = close + 1
-                while tokens.text(behind) in ("const", "noexcept"):
-                    behind += 1
-                brace = behind if tokens.text(behind) == "{" else None
+                brace = find_body(tokens, close + 1)
                 if brace is not None and tokens.match_forward(brace) is None:
                     return None
                 return Function(tokens, declaration_start(tokens, index), i - 1, brace)

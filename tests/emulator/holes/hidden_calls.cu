@@ -110,3 +110,19 @@ CASE(shift_operator_that_knows_its_thread) {
   by_shift<<<1, 33>>>(Stream{out.data});
   show(out);
 }
+
+__device__ auto place() noexcept(true) -> int { return threadIdx.x; }
+struct Placed {
+  int value = place();
+};
+
+__global__ void by_trailing_type(int* out) {
+  Placed placed;
+  out[threadIdx.x] = placed.value;
+}
+
+CASE(function_with_its_type_behind) {
+  Device<int> out(33);
+  by_trailing_type<<<1, 33>>>(out.data);
+  show(out);
+}

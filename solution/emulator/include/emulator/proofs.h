@@ -64,10 +64,9 @@ EMULATOR_ARE_VECTORS(double)
 #undef EMULATOR_ARE_VECTORS
 
 /*! \brief What is named of a constant object: behind a pointer, or of a type without functions. */
-template <typename Expression, bool vectors, typename Value = std::remove_reference_t<Expression>>
-constexpr bool is_part =
-    !std::is_const_v<Value> || is_number<std::remove_cv_t<Value>> || std::is_enum_v<Value> ||
-    (vectors && is_vector<std::remove_cv_t<Value>>::value);
+template <typename Expression, typename Value = std::remove_reference_t<Expression>>
+constexpr bool is_part = !std::is_const_v<Value> || is_number<std::remove_cv_t<Value>> ||
+                         std::is_enum_v<Value> || is_vector<std::remove_cv_t<Value>>::value;
 
 /*! \brief What the language's own [] is for. */
 template <typename T>
@@ -79,6 +78,11 @@ template <typename Expression, typename T, typename Value = std::remove_referenc
 constexpr bool is_copied = std::is_same_v<std::remove_cv_t<Value>, std::remove_cv_t<T>> &&
                            (is_number<std::remove_cv_t<T>> || std::is_enum_v<T> ||
                             (std::is_aggregate_v<T> && std::is_trivially_copyable_v<T>));
+
+/*! \brief Whether `T name = value;` is the same as `T name(value);`. */
+template <typename T, typename Value>
+constexpr bool is_copy =
+    !std::is_class_v<T> || std::is_same_v<T, std::remove_cv_t<std::remove_reference_t<Value>>>;
 
 }  // namespace emulator
 
@@ -104,9 +108,8 @@ constexpr bool is_copied = std::is_same_v<std::remove_cv_t<Value>, std::remove_c
                 "`" #name "` may change");
 #define EMULATOR_IS_MEMBER(name) \
   static_assert(::emulator::is_member<decltype((name))>, "`" #name "` may change");
-#define EMULATOR_IS_PART(name, vectors)                         \
-  static_assert(::emulator::is_part<decltype((name)), vectors>, \
-                "`" #name "` may be told from a constant");
+#define EMULATOR_IS_PART(name) \
+  static_assert(::emulator::is_part<decltype((name))>, "`" #name "` may be told from a constant");
 #define EMULATOR_IS_INDEXED(name)                                               \
   static_assert(::emulator::is_indexed<decltype(name)>, "`" #name               \
                                                         "` may be told from a " \
