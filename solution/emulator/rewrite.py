@@ -18,6 +18,7 @@ the original file.
 
 from cuda_tokens import Tokens, apply_edits, quoted, without_prelude
 from direct_calls import refuse_direct_calls
+from functions import CASTS
 from kernel_facts import tell_facts
 from launches import rewrite_launches
 from loops import add_loops
@@ -26,6 +27,7 @@ from program import Program
 from quick_loops import quick_loops
 from refusals import refuse_in_kernels, refuse_missing
 from shared_variables import rewrite_shared
+from statements import Parser
 from vector_copies import show_copies
 
 PASSES = (
@@ -52,7 +54,7 @@ def rewrite(source, path, mode=THREADS, refused=None):
     source = without_prelude(source, path)
     tokens = Tokens(source, path)
     edits = [edit for rewrite_pass in PASSES for edit in rewrite_pass(tokens)]
-    if not tokens.is_balanced:
+    if not tokens.is_balanced or has_open_cast(tokens):
         mode = THREADS  # the compiler will say what is missing
     program = None if mode == THREADS else Program(tokens, refused)
     if mode == CHECKED:
@@ -62,6 +64,15 @@ def rewrite(source, path, mode=THREADS, refused=None):
         edits += add_loops(program, edits)
     head = "%s# 1 %s\n" % (PROLOGUE, quoted(path))
     return head + apply_edits(source, edits), program.said if program else []
+
+
+def has_open_cast(tokens):
+    """Whether it is not seen where the type in a `static_cast<` ends, by which passes go on."""
+    parser = Parser(tokens)
+    return any(
+        token.text in CASTS and parser.template_forward(i + 1) in (None, i + 1)
+        for i, token in enumerate(tokens.all)
+    )
 
 
 def place_of(source, path, error):
