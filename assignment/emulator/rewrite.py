@@ -2,7 +2,8 @@
 
 Macros do most of it (include/emulator/language.h). What they cannot do is done here:
 
-- a launch, `kernel<<<grid, block>>>(arguments)`, becomes a call, see emulator/launch.h;
+- a launch, `kernel<<<grid, block>>>(arguments)`, becomes a call, see emulator/launch.h, and each
+  kernel begins by launching itself where the host calls it, see kernel_starts.py;
 - a `__shared__` variable becomes a reference into the block's memory, see emulator/shared.h;
   a static one gets a check that it fits into the 48 KB of a block;
 - `__launch_bounds__` become a check, see kernel_facts.py;
@@ -12,8 +13,8 @@ Macros do most of it (include/emulator/language.h). What they cannot do is done 
   vectors are shown to the compiler, see vector_copies.py, and loops that only read are checked
   once, see quick_loops.py.
 
-Text is inserted, and never moved to another line, so the compiler's errors name the lines of
-the original file.
+Text is inserted, and never moved to another line (but for the name of a launch, which goes behind
+its `>>>`), so the compiler's errors name the lines of the original file.
 """
 
 from cuda_tokens import Tokens, apply_edits, quoted, without_prelude
