@@ -1,6 +1,6 @@
 """Gives kernels a second version that runs a whole block as loops, see include/emulator/loops.h.
 
-The second version is an overload behind the first one, on lines that say the same numbers and
+The second version is an overload beside the first one, on lines that say the same numbers and
 count as a system header's, so that no warning comes twice. What it rests on is said in it so that
 the compiler can refuse it (emulator/proofs.h); emucc.py then leaves it out. Kernels of which
 anything is not understood have none: their threads run one after another, on fibers where they
@@ -56,15 +56,17 @@ class Loops:
         return []
 
     def insert(self, function, text):
-        """The edit that puts a second version behind a function."""
-        end = self.tokens.all[function.end].end
-        _, first = self.tokens.place(self.tokens.all[function.first].start)
-        file, last = self.tokens.place(end)
+        """The edit that puts a second version before a kernel, which calls it, or behind."""
+        place = self.tokens.all[function.first].start
+        _, first = self.tokens.place(place)
+        if not function.is_kernel:
+            place = self.tokens.all[function.end].end
+        file, last = self.tokens.place(place)
         name = quoted(SECOND % (self.program.number(function), function.name))
         text = MARKER.sub(lambda marker: "# %s %s 3" % (marker.group(1), name), text)
         before = "\n# %d %s 3\n" % (first, name)
         return Edit(
-            end, end, '%sextern "C++" { %s }\n# %d %s\n' % (before, text, last, quoted(file))
+            place, place, '%sextern "C++" { %s }\n# %d %s\n' % (before, text, last, quoted(file))
         )
 
     def code(self, first, last, more=()):

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from cuda_tokens import Edit, blank, text_of
 from functions import find_functions
+from kernel_starts import template_end, template_parameters
 from launches import split_arguments
 from shared_variables import find_declaration, find_declarators, is_file_scope
 from statements import QUALIFIERS, TYPE_WORDS
@@ -27,21 +28,63 @@ def bounds_place(function):
     return range(0)
 
 
-def bounds_of(function):
-    """The most threads of a block that a kernel's bounds allow, as text; or None.
+def told_bounds(function):
+    """The indices of the tokens of a kernel's bounds, on it or on a declaration before it."""
+    place, tokens = bounds_place(function), function.tokens
+    for other in [] if place or function.parameters is None else find_functions(tokens):
+        alike = other.name == function.name and other.brace is None and other.is_kernel
+        if alike and types_of(other) == types_of(function):
+            place = place or bounds_place(other)
+    return place
 
-    None, too, if a parameter hides a name in it, or if it is not certain where it ends.
-    """
-    tokens, place = function.tokens, bounds_place(function)
-    if not place:
+
+def types_of(function):
+    """The types of a function's parameters, as words, if they are understood."""
+    if function.parameters is None:
         return None
-    first, last = split_arguments(tokens, place[1], place[-1])[0]
+    return [(p.specifiers, p.stars, p.dimensions is None) for p in function.parameters]
+
+
+def bounds_text(function):
+    """What computes the most threads of a block that a kernel's bounds allow; or None."""
+    place = told_bounds(function)
+    if len(place) < 4:
+        return None
+    text = text_of(function.tokens, place[2], place[-2])
+    return None if "#" in text else "::emulator::first_of(%s)" % text
+
+
+def is_hidden(function):
+    """Whether a kernel's parameter may hide a name in its bounds."""
+    tokens, place = function.tokens, told_bounds(function)
     hidden = {tokens.text(i) for i in range(function.open, function.close)} - TYPE_WORDS
     if function.parameters is not None:
         hidden = {parameter.name for parameter in function.parameters}
-    words = {tokens.text(i) for i in range(first, last + 1) if tokens.all[i].kind == "word"}
-    text = text_of(tokens, first, last)
-    return None if words & hidden or set("#<") & set(text) else text
+    return bool(hidden & {tokens.text(i) for i in place[2:-1] if tokens.all[i].kind == "word"})
+
+
+def bounds_of(function):
+    """The most threads of a block that a kernel's bounds allow, as text; or None."""
+    text = bounds_text(function)
+    if text is None or not is_hidden(function):
+        return text
+    kinds = template_parameters(function)
+    if any(kind.edits for kind in kinds):
+        return None  # one without a name
+    given = ", ".join(kind.given for kind in kinds)
+    return "emulator_bounds_%d%s" % (function.name_index, "<%s>" % given if given else "")
+
+
+def bounds_before(function):
+    """The edit, in a list, that computes bounds before a kernel whose parameters hide a name."""
+    bounds, tokens = bounds_of(function), function.tokens
+    if bounds is None or not bounds.startswith("emulator_bounds_"):
+        return []
+    head, first = "static", tokens.all[function.first].start
+    if tokens.text(function.first) == "template":
+        head = text_of(tokens, function.first, template_end(tokens, function.first + 1))
+    text = "%s constexpr unsigned %s = %s; " % (head, bounds.split("<")[0], bounds_text(function))
+    return [Edit(first, first, "\t" + text)]  # a tab, to stand before a second version
 
 
 def check_of(function, result=""):
@@ -56,8 +99,15 @@ def declared_in(function):
     return {
         tokens.text(i) for i in range(function.first, function.end)
         if tokens.all[i].kind == "word"
-        and (tokens.all[i - 1].kind == "word" or tokens.text(i - 1) in DECLARING)
+        and (tokens.all[i - 1].kind == "word" or tokens.text(i - 1) in DECLARING
+             or is_in_brackets(tokens, i))
     } - TYPE_WORDS - QUALIFIERS  # fmt: skip
+
+
+def is_in_brackets(tokens, i):
+    """Whether a name stands as in `const int (n) = 4;`."""
+    before = tokens.text(i - 2) != "sizeof" and tokens.all[i - 2].kind == "word"
+    return before and tokens.text(i - 1) == "(" and tokens.text(i + 1) == ")"
 
 
 def shared_sizes(function):
@@ -120,6 +170,8 @@ def tell_facts(tokens):
         if token.text == BOUNDS and tokens.match_forward(i + 1):
             edits.append(blank(tokens, i, tokens.match_forward(i + 1)))
     for function in functions:
+        if function.is_kernel and function.brace is not None:
+            edits += bounds_before(function)
         if function.is_kernel and function.brace is not None and can_be_named(function):
             end = tokens.all[function.end].end
             edits.append(Edit(end, end, note_of(function)))

@@ -2,7 +2,8 @@
 
 Macros do most of it (include/emulator/language.h). What they cannot do is done here:
 
-- a launch, `kernel<<<grid, block>>>(arguments)`, becomes a call, see emulator/launch.h;
+- a launch, `kernel<<<grid, block>>>(arguments)`, becomes a call, see emulator/launch.h, and each
+  kernel begins by launching itself where the host calls it, see kernel_starts.py;
 - a `__shared__` variable becomes a reference into the block's memory, see emulator/shared.h;
   a static one gets a check that it fits into the 48 KB of a block;
 - `__launch_bounds__` become a check, see kernel_facts.py;
@@ -12,12 +13,13 @@ Macros do most of it (include/emulator/language.h). What they cannot do is done 
   vectors are shown to the compiler, see vector_copies.py, and loops that only read are checked
   once, see quick_loops.py.
 
-Text is inserted, and never moved to another line, so the compiler's errors name the lines of
-the original file.
+Text is inserted, and never moved to another line (but for the name of a launch, which goes behind
+its `>>>`), so the compiler's errors name the lines of the original file.
 """
 
 from cuda_tokens import Tokens, apply_edits, quoted, without_prelude
 from direct_calls import refuse_direct_calls
+from functions import CASTS
 from kernel_facts import tell_facts
 from launches import rewrite_launches
 from loops import add_loops
@@ -26,6 +28,7 @@ from program import Program
 from quick_loops import quick_loops
 from refusals import refuse_in_kernels, refuse_missing
 from shared_variables import rewrite_shared
+from statements import Parser
 from vector_copies import show_copies
 
 PASSES = (
@@ -52,7 +55,7 @@ def rewrite(source, path, mode=THREADS, refused=None):
     source = without_prelude(source, path)
     tokens = Tokens(source, path)
     edits = [edit for rewrite_pass in PASSES for edit in rewrite_pass(tokens)]
-    if not tokens.is_balanced:
+    if not tokens.is_balanced or has_open_cast(tokens):
         mode = THREADS  # the compiler will say what is missing
     program = None if mode == THREADS else Program(tokens, refused)
     if mode == CHECKED:
@@ -62,6 +65,15 @@ def rewrite(source, path, mode=THREADS, refused=None):
         edits += add_loops(program, edits)
     head = "%s# 1 %s\n" % (PROLOGUE, quoted(path))
     return head + apply_edits(source, edits), program.said if program else []
+
+
+def has_open_cast(tokens):
+    """Whether it is not seen where the type in a `static_cast<` ends, by which passes go on."""
+    parser = Parser(tokens)
+    return any(
+        token.text in CASTS and parser.template_forward(i + 1) in (None, i + 1)
+        for i, token in enumerate(tokens.all)
+    )
 
 
 def place_of(source, path, error):

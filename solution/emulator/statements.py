@@ -226,7 +226,9 @@ class Parser:
     def template_forward(self, i):
         """Index of the > that closes a <, or None."""
         depth = 0
-        while self.text(i) not in ("", ";", "{", "}", "="):
+        while self.text(i) not in ("", ";", "}", "="):
+            if self.text(i) == "{" and not self.is_value(i):
+                return None
             if self.text(i) in OPENING:
                 i = self.tokens.match_forward(i)
                 if i is None:
@@ -236,6 +238,11 @@ class Parser:
                 return i
             i += 1
         return None
+
+    def is_value(self, i):
+        """Whether a brace may begin a value, as in `int{3}`, and not a block."""
+        before = self.tokens.all[i - 1]
+        return before.kind == "word" and before.text not in ("else", "do")
 
     def specifiers(self, i):
         """The words of a type, and the index behind them."""

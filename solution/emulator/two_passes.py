@@ -5,8 +5,18 @@ it runs. Functions that the device alone has are added, and those that it has no
 Whatever else differs is refused in words.
 """
 
-from cuda_tokens import Edit, SourceError, Tokens, apply_edits, blank, quoted, without_prelude
-from functions import find_functions, segments
+from cuda_tokens import (
+    OPENING,
+    Edit,
+    SourceError,
+    Tokens,
+    apply_edits,
+    blank,
+    quoted,
+    without_prelude,
+)
+from functions import ATTRIBUTES, Function, declaration_start, segments
+from kernel_facts import bounds_place
 
 BOTH = "{ if (emulator_in_kernel) %s else %s }"
 
@@ -30,10 +40,58 @@ def merged(host, device, path):
     return apply_edits(ours.source, edits)
 
 
+def device_functions(tokens):
+    """All functions of the device, also constructors, operators and those of `-> type`."""
+    found = {}
+    for i, token in enumerate(tokens.all):
+        function = None
+        if token.text in ("__global__", "__device__"):
+            function = function_from(tokens, i)
+        if function is not None:
+            found.setdefault(function.name_index, function)
+    return list(found.values())
+
+
+def function_from(tokens, index):
+    """The function that a __device__ belongs to, or None."""
+    i, is_operator = index, False
+    while tokens.text(i) not in ("", ";", "{", "}") and (is_operator or tokens.text(i) != "="):
+        close = tokens.match_forward(i)
+        if tokens.text(i) == "operator":
+            is_operator = True
+            i += 2 if tokens.text(i + 1) == "(" else 0  # operator()
+        elif tokens.text(i) in OPENING and close is None:
+            return None
+        elif tokens.text(i) == "(" and tokens.text(i - 1) not in ATTRIBUTES:
+            brace = body_behind(tokens, close + 1)
+            if brace is not None and tokens.match_forward(brace) is None:
+                return None
+            return Function(tokens, declaration_start(tokens, index), i - 1, brace)
+        elif close is not None and not is_operator:
+            i = close
+        i += 1
+    return None
+
+
+def body_behind(tokens, i):
+    """Index of the brace of a body behind a function's parameters, or None."""
+    initial = False  # whether this is a constructor's `: a(1), b{2}`
+    while tokens.text(i) not in ("", ";", "=", "}", ")"):
+        if tokens.text(i) == "{" and not (initial and tokens.all[i - 1].kind == "word"):
+            return i
+        initial = initial or tokens.text(i) == ":"
+        if tokens.text(i) in OPENING:
+            i = tokens.match_forward(i)
+            if i is None:
+                return None
+        i += 1
+    return None
+
+
 def by_place(tokens):
     """The functions of the device, by file, line, name, and a number if all these agree."""
     found = {}
-    for function in find_functions(tokens):
+    for function in device_functions(tokens):
         file, line = tokens.place(tokens.all[function.name_index].start)
         count = 0
         while (file, line, function.name, count) in found:
@@ -47,6 +105,21 @@ def words_of(function):
     return [function.tokens.text(i) for i in range(function.brace, function.end + 1)]
 
 
+def head_of(function):
+    """The texts of the tokens before a body, but for a kernel's bounds."""
+    left_out = bounds_place(function)
+    places = range(function.first, function.brace)
+    return [function.tokens.text(i) for i in places if i not in left_out]
+
+
+def differing(tokens, index):
+    """The error that something is not the same on the device."""
+    error = SourceError(0, "this differs between host and device (__CUDA_ARCH__); hint: "
+                           "only bodies of functions may, on the emulated GPU")  # fmt: skip
+    error.place = tokens.place(tokens.all[index].start)
+    return error
+
+
 def body_of(function, behind):
     """A body's text, with markers around it: `behind` is the place of what comes after."""
     tokens = function.tokens
@@ -58,6 +131,8 @@ def body_of(function, behind):
 
 def changed(function, device):
     """The edits that give a function the body that it has on the device."""
+    if head_of(function) != head_of(device):
+        raise differing(device.tokens, device.first)
     if words_of(function) == words_of(device):
         return []
     tokens = function.tokens
@@ -106,11 +181,7 @@ def rest(ours, theirs, mine, other):
         if text.startswith("static_assert "):
             edits += [] if text in known else [added(ours, theirs, first, last)]
         elif text not in known:
-            file, line = theirs.place(theirs.all[first].start)
-            error = SourceError(0, "this differs between host and device (__CUDA_ARCH__); hint: "
-                                "only bodies of functions may, on the emulated GPU")  # fmt: skip
-            error.place = file, line
-            raise error
+            raise differing(theirs, first)
     return edits
 
 

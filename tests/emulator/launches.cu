@@ -1,7 +1,8 @@
 // Ways to write a launch: which kernel, and with what.
-#include "check.h"
-
 #include <algorithm>
+#include <memory>
+
+#include "check.h"
 
 using namespace std;
 
@@ -74,6 +75,128 @@ struct Buffer {
   operator float*() const { return data; }
 };
 
+struct Owner {
+  Buffer own;
+  Owner() : own(64) {}
+  void run() {
+    two<<<1, 64>>>(own);
+    two<<<1, 64>>>(this->own);
+  }
+};
+struct Derived : Buffer {
+  Derived() : Buffer(64) {}
+};
+struct View {
+  const float* data;
+  View(const std::unique_ptr<float[]>& from) : data(from.get()) {}
+};
+__global__ void of_view(View view, float* out) { out[threadIdx.x] = view.data != nullptr; }
+template <typename T>
+static void with_owner(T& owner) {
+  two<<<1, 64>>>(owner);
+}
+
+CASE(owners_may_be_members_elements_and_derived) {
+  Owner owner;
+  owner.run();
+  auto made = Buffer(64);
+  Buffer all[2] = {Buffer(64), Buffer(64)};
+  two<<<1, 64>>>(made);
+  two<<<1, 64>>>(all[1]);
+  Derived derived;
+  with_owner(derived);
+  with_owner(derived);
+  const std::unique_ptr<float[]> host(new float[3]);
+  Device<float> out(64);
+  of_view<<<1, 64>>>(host, out.data);
+  CHECK(cudaDeviceSynchronize() == cudaSuccess && holds(out, 1));
+}
+
+static int counted = 0;
+static int count_up() { return ++counted; }
+struct Counter {
+  operator int() const { return ++counted; }
+  operator int() { return -1; }
+};
+struct Ticket {
+  int number;
+  Ticket(const char*) : number(++counted) {}
+};
+__global__ void of_default(float* out, int n = count_up()) { out[threadIdx.x] = n; }
+__global__ void of_ticket(Ticket ticket, float* out) { out[threadIdx.x] = ticket.number; }
+
+CASE(arguments_become_parameters_once_and_on_the_host) {
+  Device<float> out(64);
+  of_default<<<1, 64>>>(out.data);
+  CHECK(counted == 1 && holds(out, 1));
+  const Counter constant{};
+  of_default<<<1, 64>>>(out.data, constant);
+  CHECK(counted == 2 && holds(out, 2));
+  Counter other;
+  of_default<<<1, 64>>>(out.data, other);
+  CHECK(counted == 2 && holds(out, -1));
+  of_ticket<<<1, 64>>>("a", out.data);
+  CHECK(counted == 3 && holds(out, 3));
+}
+
+template <typename A, typename B>
+struct Couple {
+  A a;
+  B b;
+  operator int() const { return 2; }
+};
+#define NOTHING (NULL)
+__global__ void of_all(const float* none, Pair pair, int n, float* out) {
+  out[threadIdx.x] = none == nullptr ? pair.x + pair.y + n : 0;
+}
+
+CASE(braces_and_nulls_stand_beside_templates) {
+  Device<float> out(64);
+  const long n = 2;
+  of_all<<<1, 64>>>(NULL, {1, 2}, static_cast<int>(n), out.data);
+  CHECK(holds(out, 5));
+  of_all<<<1, 64>>>(NOTHING, {1, 2}, Couple<int, int>{}, out.data);
+  CHECK(holds(out, 5));
+  of_all<<<1, 64>>>(0x0, {1, 2}, n < 3, out.data);
+  CHECK(holds(out, 4));
+}
+
+namespace named {
+template <int n>
+__global__ void number(float* number) {
+  number[threadIdx.x] = n;
+}
+template <>
+__global__ void number<3>(float* out) {
+  out[threadIdx.x] = 33;
+}
+template <typename... Ts>
+__global__ void total(float* out, Ts... values) {
+  out[threadIdx.x] = (0 + ... + values);
+}
+template <typename T, int>
+__global__ void unnamed(T* out, int, const struct Pair* = nullptr) {
+  out[threadIdx.x] = 7;
+}
+}  // namespace named
+CASE(kernels_have_all_kinds_of_names) {
+  Device<float> out(64);
+  named::template number<2><<<1, 64>>>(out.data);
+  CHECK(holds(out, 2));
+  named::number<3><<<1, 64>>>(out.data);
+  CHECK(holds(out, 33));
+  named::total<<<1, 64>>>(out.data, 1, 2.0, 3);
+  CHECK(holds(out, 6));
+  named::unnamed<float, 3><<<1, 64>>>(out.data, 1);
+  CHECK(holds(out, 7));
+  Fn kernel;
+  (kernel = two)<<<1, 64>>>(out.data);
+  CHECK(holds(out, 2));
+  int which = 0;
+  (which++ == 0 ? one : two)<<<1, 64>>>(out.data);
+  CHECK(which == 1 && holds(out, 1));
+}
+
 enum { kTwo = 2 };
 struct Sizes {
   static const int kThree = 3;  // declared, and never defined
@@ -90,9 +213,7 @@ static void with_numbers(float* out, Sizes sizes) {
   of_numbers<<<1, 64>>>(out, n, one_more, sizes.four, NULL, kTwo);
 }
 
-void Sizes::launch(float* out) const {
-  of_numbers<<<1, 64>>>(out, four, kThree, 0, nullptr, four);
-}
+void Sizes::launch(float* out) const { of_numbers<<<1, 64>>>(out, four, kThree, 0, nullptr, four); }
 
 CASE(numbers_need_no_address) {
   Device<float> out(64);
@@ -139,6 +260,25 @@ CASE(a_kernel_shares_its_name) {
   CHECK(sorted == plain && plain[0] == 1);
 }
 
+// Functions of the host whose names are kernels', too.
+__global__ void swap(float* from, float* to) { to[threadIdx.x] = from[threadIdx.x]; }
+__global__ void clear(float* out) { out[threadIdx.x] = 0; }
+struct List : std::vector<float> {
+  void drop() { clear(); }
+};
+
+CASE(a_call_may_mean_another_function) {
+  std::vector<float> a = {1}, b;
+  swap(a, b);
+  List list;
+  list.push_back(1);
+  list.drop();
+  CHECK(a.empty() && b.size() == 1 && list.empty());
+  Device<float> out(64);
+  clear<<<1, 64>>>(out.data);
+  CHECK(holds(out, 0));
+}
+
 const int kThreads = 256;
 constexpr int limit = 64;
 template <typename T>
@@ -152,6 +292,41 @@ __global__ void __launch_bounds__(kThreads >> 1) by_shift(int* out) {
   out[threadIdx.x] = kept[0];
 }
 __global__ void __launch_bounds__(limit) with_parameter(int* out, int limit) { *out = limit; }
+
+struct Limits {
+  static constexpr int threads = 64;
+};
+template <int n>
+__global__ void __launch_bounds__(Limits::threads) hidden(int* out, int threads) {
+  *out = threads + n;
+}
+template <int n>
+__global__ void __launch_bounds__(n < 64 ? 64 : n, 1) compared(int* out) {
+  *out = n;
+}
+__global__ void __launch_bounds__(64) declared_before(int* out, int n);
+__global__ void declared_before(int* out, int n) { *out = n; }
+
+CASE(bounds_hold_wherever_they_stand) {
+  Device<int> out(std::vector<int>(1, 0));
+  for (int threads = 64; threads < 66; ++threads) {
+    const cudaError_t expected = threads > 64 ? cudaErrorInvalidValue : cudaSuccess;
+    hidden<3><<<1, threads>>>(out.data, 4);
+    CHECK(cudaGetLastError() == expected);
+    compared<5><<<1, threads>>>(out.data);
+    CHECK(cudaGetLastError() == expected);
+    declared_before<<<1, threads>>>(out.data, 6);
+    CHECK(cudaGetLastError() == expected);
+  }
+  CHECK(out.get()[0] == 6);
+}
+
+__global__ void in_brackets(float* out) {
+  const int(count) = 64;
+  __shared__ float kept[count];
+  kept[threadIdx.x] = 5;
+  out[threadIdx.x] = kept[threadIdx.x];
+}
 
 CASE(bounds_may_be_computed) {
   Device<int> out(std::vector<int>(256, 0));
@@ -176,6 +351,12 @@ __global__ void changes_bits(float* out) {
   float sum = 0;
   for (int j = 0; j < 4; ++j) sum += kept[j];
   out[threadIdx.x] = sum;
+}
+
+CASE(a_variable_may_be_declared_in_brackets) {
+  Device<float> out(64);
+  in_brackets<<<1, 64>>>(out.data);
+  CHECK(holds(out, 5));
 }
 
 CASE(floats_may_be_seen_as_integers) {

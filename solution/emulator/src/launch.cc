@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 
 #include "block.h"
@@ -29,6 +30,9 @@ const int64_t kSmallGrid = 1024;
 // How much a kernel may ask for: more than 48 KB only once cudaFuncSetAttribute allowed it to
 // one. A launch knows its kernel by name and not by address, so this holds for all of them.
 std::atomic<size_t> shared_limit(kSharedMemory);
+
+// The launches whose kernels are to be called, the last one first.
+thread_local Configuration* waiting = nullptr;
 
 bool within(const dim3& size, unsigned x, unsigned y, unsigned z) {
   return size.x >= 1 && size.y >= 1 && size.z >= 1 && size.x <= x && size.y <= y && size.z <= z;
@@ -69,10 +73,36 @@ void run(Grid* grid) {
 
 }  // namespace
 
+Configuration::Configuration(LaunchSite site, dim3 grid, dim3 block, size_t shared,
+                             cudaStream_t stream)
+    : site(site),
+      config{grid, block, shared, stream},
+      outer_(waiting),
+      exceptions_(std::uncaught_exceptions()),
+      is_taken_(false) {
+  if (Block* running = Block::running())
+    running->fail(cudaErrorNotSupported, "emulated GPU: " + running->where() +
+                                             ": launches kernel " + site.name +
+                                             "; a kernel cannot launch another here");
+  waiting = this;
+}
+
+Configuration::~Configuration() {
+  waiting = outer_;
+  if (is_taken_ || std::uncaught_exceptions() > exceptions_) return;
+  std::fprintf(stderr, "emulated GPU: %s:%d: %s<<<>>> called no kernel\n", site.file, site.line,
+               site.name);
+  report(cudaErrorInvalidDeviceFunction);
+}
+
+const Configuration* Configuration::take() {
+  Configuration* found = waiting;
+  while (found != nullptr && found->is_taken_) found = found->outer_;
+  if (found != nullptr) found->is_taken_ = true;
+  return found;
+}
+
 void launch(const LaunchSite& site, const Config& config, const CallData& data) {
-  if (Block* block = Block::running())
-    block->fail(cudaErrorNotSupported, "emulated GPU: " + block->where() + ": launches kernel " +
-                                           site.name + "; a kernel cannot launch another here");
   if (sticky_error() != cudaSuccess) return;
   const unsigned shuffle = shuffle_seed();
   const bool loops = use_loops() && shuffle == 0;

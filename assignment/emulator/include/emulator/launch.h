@@ -4,17 +4,20 @@
  *
  * rewrite.py turns it into
  *
- *   ::emulator::emulator_kernel(EMULATOR_NAME(kernel), [=](auto... emulator_args) {
- *     kernel(::emulator::given(emulator_args)...);
- *   }, [=](auto emulator_block, auto... emulator_args)
- *       -> decltype(kernel(emulator_block, ::emulator::given(emulator_args)...)) {
- *     return kernel(emulator_block, ::emulator::given(emulator_args)...);
- *   })(grid, block, shared, stream)(arguments)
+ *   (::emulator::Configuration(EMULATOR_NAME(kernel), grid, block, shared, stream),
+ *    kernel(arguments))
  *
- * so that the configuration and the arguments are evaluated once, by the caller, while the
- * kernel is called by its name, once a thread: default arguments, conversions, overloads and
- * deduced template arguments work as in any other call. The second function can be called only
- * for a kernel that loops.py gave a version for whole blocks.
+ * and has each kernel begin with
+ *
+ *   if (!emulator_in_kernel)
+ *     return ::emulator::start(__func__, [=]() { kernel<T>(a, n); }, [=](const auto&
+ * emulator_block)
+ *         -> decltype(kernel<T>(emulator_block, a, n)) { ... }, a, n);
+ *
+ * so that the host calls the kernel once, like any function: overloads, default arguments,
+ * conversions and deduced template arguments are the compiler's. What it was called with, each
+ * thread is given. The second function can be called only for a kernel that loops.py gave a
+ * version for whole blocks.
  */
 #ifndef EMULATOR_LAUNCH_H_
 #define EMULATOR_LAUNCH_H_
@@ -73,6 +76,9 @@ EMULATOR_UNCHECKED inline bool are_too_many(unsigned bounds) {
   return true;
 }
 
+/*! \brief The first of the numbers that `__launch_bounds__` has. */
+constexpr unsigned first_of(unsigned threads, unsigned = 0, unsigned = 0) { return threads; }
+
 /*! \brief An argument if it is a pointer, else null. */
 template <typename T>
 const void* pointer_of(const T& value) {
@@ -82,48 +88,16 @@ const void* pointer_of(const T& value) {
     return nullptr;
 }
 
-/*!
- * \brief An object that must not be copied like bytes, held by its address: the kernel's parameter
- * may be of another type, and a copy's destructor would do harm.
- */
-template <typename T>
-struct Held {
-  T* object;
-};
-
-/*! \brief What a launch keeps of a variable. */
-template <typename T>
-decltype(auto) held(T&& variable) {
-  typedef std::remove_reference_t<T> Value;
-  if constexpr (std::is_class_v<Value> && !std::is_trivially_copyable_v<Value>)
-    return Held<Value>{&variable};
-  else if constexpr (std::is_lvalue_reference_v<T>)
-    return static_cast<T>(variable);
-  else
-    return Value(variable);
-}
-
-/*! \brief What the kernel is called with. */
-template <typename T>
-T& given(T& argument) {
-  return argument;
-}
-template <typename T>
-T& given(Held<T>& argument) {
-  return *argument.object;
-}
-
 /*! \brief In the place of a function that runs a block, where there is none. */
 struct NoBlocks {};
 
-// std::invoke_result and, below, std::tuple would do too; compiling them for each launch takes
-// longer than compiling a small kernel.
-template <typename Enable, typename Blocks, typename... Args>
+// std::invoke_result would do too; compiling it for each kernel takes longer.
+template <typename Enable, typename Blocks>
 struct RunsBlocks : std::false_type {};
-template <typename Blocks, typename... Args>
+template <typename Blocks>
 struct RunsBlocks<std::enable_if_t<decltype(std::declval<const Blocks&>()(
-                      std::declval<const BlockIndex&>(), std::declval<const Args&>()...))::value>,
-                  Blocks, Args...> : std::true_type {};
+                      std::declval<const BlockIndex&>()))::value>,
+                  Blocks> : std::true_type {};
 
 /*! \brief A kernel with its arguments: what each thread, or block, calls. */
 template <typename Thread, typename Block>
@@ -137,55 +111,44 @@ struct Call {
   }
 };
 
-/*! \brief A kernel with its configuration, waiting for the arguments. */
-template <typename Body, typename Blocks>
-struct Configured {
-  LaunchSite site;
-  const Body& body;
-  const Blocks& blocks;
-  Config config;
+/*! \brief A launch, until the kernel that it calls takes it. */
+class Configuration {
+ public:
+  Configuration(LaunchSite site, dim3 grid, dim3 block, size_t shared = 0,
+                cudaStream_t stream = nullptr);
+  Configuration(const Configuration&) = delete;
+  Configuration& operator=(const Configuration&) = delete;
+  ~Configuration();
 
-  // By value, so that arrays and functions become pointers, as in a call.
-  template <typename... Args>
-  void operator()(Args... args) const {
-    const void* const pointers[] = {pointer_of(args)..., nullptr};
-    const auto thread = [body = body, args...]() EMULATOR_UNCHECKED { body(args...); };
-    if constexpr (RunsBlocks<void, Blocks, Args...>::value) {
-      const auto block = [blocks = blocks, args...](const BlockIndex& index) {
-        blocks(index, args...);
-      };
-      const Call<decltype(thread), decltype(block)> call{thread, block};
-      launch(site, config, call_data(call, &call.run_block, pointers, sizeof...(Args)));
-    } else {
-      const Call<decltype(thread), NoBlocks> call{thread, {}};
-      launch(site, config, call_data(call, nullptr, pointers, sizeof...(Args)));
-    }
-  }
+  /*! \brief The launch whose arguments were computed last, which it takes; null if none waits. */
+  static const Configuration* take();
 
-  template <typename Call>
-  static CallData call_data(const Call& call, BlockFunction function, const void* const* pointers,
-                            size_t count) {
-    return {&Call::run, function, &call, sizeof call, pointers, count};
-  }
+  const LaunchSite site;
+  const Config config;
+
+ private:
+  Configuration* const outer_;
+  const int exceptions_;
+  bool is_taken_;
 };
 
-/*! \brief A kernel, waiting for its configuration. */
-template <typename Body, typename Blocks>
-struct Kernel {
-  LaunchSite site;
-  Body body;
-  Blocks blocks;
-
-  Configured<Body, Blocks> operator()(dim3 grid, dim3 block, size_t shared = 0,
-                                      cudaStream_t stream = nullptr) const {
-    return {site, body, blocks, {grid, block, shared, stream}};
+/*! \brief Launches a kernel that the host called, if it did so by <<<>>>. */
+template <typename Thread, typename Block, typename... Args>
+void start(const char* kernel, Thread&& thread, Block&& block, const Args&... args) {
+  const Configuration* const taken = Configuration::take();
+  if (taken == nullptr) return emulator_called_directly(kernel);
+  const void* const pointers[] = {pointer_of(args)..., nullptr};
+  if constexpr (RunsBlocks<void, Block>::value) {
+    typedef Call<Thread, Block> Both;
+    const Both call{std::move(thread), std::move(block)};
+    launch(taken->site, taken->config,
+           {&Both::run, &Both::run_block, &call, sizeof call, pointers, sizeof...(Args)});
+  } else {
+    typedef Call<Thread, NoBlocks> Each;
+    const Each call{std::move(thread), {}};
+    launch(taken->site, taken->config,
+           {&Each::run, nullptr, &call, sizeof call, pointers, sizeof...(Args)});
   }
-};
-
-// Not `kernel`, which is what a macro that launches may call its argument.
-template <typename Body, typename Blocks = NoBlocks>
-Kernel<Body, Blocks> emulator_kernel(LaunchSite site, Body body, Blocks blocks = Blocks()) {
-  return {site, body, blocks};
 }
 
 }  // namespace emulator
