@@ -9,7 +9,6 @@
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
-#include <limits>
 #include <type_traits>
 
 #include "./c_runtime_api.h"
@@ -276,7 +275,7 @@ __global__ void softmax_kernel(int64_t rows, int64_t columns, const T* in, T* ou
   if (row >= rows) return;
   in += row * columns;
   out += row * columns;
-  const T most = fold(columns, -std::numeric_limits<T>::infinity(), functors::Larger{},
+  const T most = fold(columns, T(-INFINITY), functors::Larger{},
                       [in](int64_t j) { return in[j]; });
   auto power = [in, most](int64_t j) { return exp(in[j] - most); };
   const T sum = fold(columns, T{}, functors::Plus{}, power);
