@@ -13,6 +13,7 @@ from grader.checks import CHECKS, Check
 from grader.compiler import excerpt, first_error, in_tree, last_step
 from grader.diagnosis import Explanation
 from grader.findings import place_of, quote
+from grader.kills import OutOfMemory
 from grader.opinion import Opinion, explains
 from grader.pristine import GraderError
 from grader.remote import StartError
@@ -44,7 +45,7 @@ _ORDER_HINT = (
 #: Characters of a message and of a line of details, and how many lines a result has at most.
 _SENTENCE, _LINE, _LINES = 3000, 1000, 100
 #: What a check may raise because the machine fails, whatever was submitted.
-OF_THE_MACHINE = (OSError, MemoryError, StartError, GraderError)
+OF_THE_MACHINE = (OSError, MemoryError, StartError, GraderError, OutOfMemory)
 _LOOK = (
     "a person must look: this is a bug of the kit, or code that looks which form it is in. "
     "`grader replay` makes it again and keeps both outputs; please report it with the kernel"
