@@ -29,7 +29,8 @@ from grader.checks import Context, Failure
 from grader.checks.context import Session
 from grader.diagnosis import Diagnosis, Findings, NoFindings, watched
 from grader.findings import Malformed
-from grader.remote import ChildError
+from grader.kills import was_killed
+from grader.remote import ChildDied, ChildError, StudentError
 from grader.rerun import fresh_copy, outcome
 
 #: Kinds of findings, by their start, that fail a check.
@@ -58,7 +59,7 @@ class Audit:
 
     findings: list[dict[str, Any]] = field(default_factory=list)
     failure: Failure | None = None
-    unsettled: Failure | None = None
+    unsettled: Failure | ChildError | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -82,6 +83,7 @@ class Auditor:
         """`seconds` may be spent on a check, `total` on all."""
         self._diagnosis, self._seconds, self._left = diagnosis, seconds, total
         self._waiting: deque[Context] = deque()
+        self._begun: set[str] = set()
         self._audits: dict[str, Audit] = {}
         self._changed, self._stop = threading.Condition(), threading.Event()
         self._thread = threading.Thread(target=self._work)
@@ -97,10 +99,13 @@ class Auditor:
     def begin(self, contexts: Sequence[Context]) -> None:
         """Begins with the checks of these contexts, in that order."""
         self._waiting.extend(contexts)
+        self._begun = {context.check for context in contexts}
         self._thread.start()
 
     def result(self, check: str) -> Audit:
-        """Waits for the audit of a check that was begun."""
+        """Waits for the audit of a check; an empty one if it was never begun."""
+        if check not in self._begun:
+            return Audit()
         with self._changed:
             while check not in self._audits:
                 go_on()
@@ -110,14 +115,14 @@ class Auditor:
     def _work(self) -> None:
         with contextlib.suppress(Cancelled), cancelled_by(self._stop):
             while self._waiting:
-                note = ""
+                first, note = self._waiting[0], ""
                 try:
                     self._in_one_child()
                 except (NoFindings, Malformed) as refusal:
                     note = str(refusal)
                 except Exception as fault:  # an audit that fails must not end the grading
                     note = f"{type(fault).__name__}: {fault}"
-                if note and self._waiting:
+                if self._waiting and self._waiting[0] is first:
                     self._tell(self._waiting.popleft(), Audit(), 0, note)
 
     def _tell(self, context: Context, audit: Audit, seconds: float, note: str = "") -> None:
@@ -163,6 +168,9 @@ class Auditor:
         if any(entry["kind"].startswith((*_WRONG, *_UNSETTLED)) for entry in entries):
             found, _ = self._diagnosis.resolve(entries)
             audit.findings = [one for one in found if _is_wrong(one["kind"])]
+        if isinstance(ended, (ChildDied, StudentError)) and not audit.findings:
+            # What runs in one build and breaks off in the other: somebody must look.
+            audit.unsettled = None if was_killed(ended) else ended
         if isinstance(ended, ChildError):
             note = str(ended)
         elif ended is not None and not audit.findings and not findings.stopped:

@@ -185,7 +185,7 @@ def with_audit(result: Result, audit: Audit) -> Result:
         message = f"{ORDER_MATTERS}: {audit.failure.message}"
         return replace(failed, message=message, hint=_ORDER_HINT)
     if audit.unsettled is not None:
-        message = f"{CHECKED_DIFFERS}: {audit.unsettled.message}"
+        message = f"{CHECKED_DIFFERS}: {audit.unsettled}"
         return replace(failed, status=ERROR, message=message, hint=_LOOK)
     found = audit.findings[0]
     title = found["title"][:1].lower() + found["title"][1:]

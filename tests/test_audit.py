@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 import catalogue
-from grader.results import FAIL, PASS
+from grader.results import ERROR, FAIL, PASS
 from grader.rubric import AuditBudget, load_rubric
 from grader.runner import Options, grade
 
@@ -49,3 +49,14 @@ def test_without_time_nothing_is_looked_at(lucky):
     found = graded(lucky, "reduce_sum_axis_zero", rubric=rubric)["reduce_sum_axis_zero"]
     assert found.status == PASS
     assert "audit" not in found.facts
+
+
+def test_who_leaves_the_checked_build_is_looked_at_and_keeps_no_other_check_from_it(tmp_path):
+    """Both kernels break off in the checked build: neither passes in silence."""
+    source = catalogue.write(MUTANTS["leaves_the_checked_build"], tmp_path)
+    results = graded(source, "array_set", "relu", "reduce_sum_axis_zero")
+    for name in ("array_set", "relu"):
+        assert results[name].status == ERROR
+        assert "ended with exit code 0" in results[name].message
+    assert results["reduce_sum_axis_zero"].status == PASS
+    assert results["reduce_sum_axis_zero"].facts["audit"]["note"] == ""
