@@ -147,20 +147,18 @@ def memory_of(entry, places):
     )
 
 
-def access_of(entry, launch, places):
+def access_of(entry, places):
     """The other access of an entry, or None."""
     if not entry:
         return None
     block, thread = triple(entry.get("block_index")), triple(entry.get("thread_index"))
-    at, calls = chain_of(entry, launch, places)
+    at, calls = chain_of(entry, places)
     return Access(at, bool(entry.get("write")), block, thread, calls)
 
 
-def chain_of(entry, launch, places):
+def chain_of(entry, places):
     """The place of an entry, and those of the calls in the kernel that led there."""
     frames = places.frames(entry.get("at"), entry.get("calls") or ())
-    while len(frames) > 1 and frames[-1] == launch:
-        frames.pop()  # what the launch was made into calls the kernel
     return (frames[0] if frames else None), frames[1:]
 
 
@@ -170,8 +168,8 @@ def finding_of(entry, places):
     for name in ("grid", "block", "block_index", "thread_index"):
         values[name] = triple(values[name])
     values["launch"] = places.find(values["launch"])
-    values["at"], values["calls"] = chain_of(entry, values["launch"], places)
-    values["other"] = access_of(values["other"], values["launch"], places)
+    values["at"], values["calls"] = chain_of(entry, places)
+    values["other"] = access_of(values["other"], places)
     values["memory"] = memory_of(values["memory"], places)
     site = entry.get("at") or (entry.get("memory") or {}).get("allocated") or {}
     return Finding(kind=entry["kind"], site=tuple(sorted(site.items())), **values)

@@ -134,7 +134,7 @@ class Loops:
     def kernel_version(self, function):
         kernel = Kernel(self.program, function, self.code)
         body = check_of(function, " {}") + kernel.write()
-        head = self.head(function, "const ::emulator::BlockIndex emulator_block")
+        head = self.head(function, "const ::emulator::BlockIndex& emulator_block")
         # The last void is what the kernel returns.
         before, void, after = head.partition(function.name + "(")[0].rpartition("void")
         if not void:

@@ -144,8 +144,8 @@ def elementwise(peer, rng):
     """Sum of two matrices, and the gradient of relu."""
     import numpy as np
 
-    n = 2000 * 3000
-    a, b = (rng.standard_normal((2000, 3000), dtype="f4") for _ in range(2))
+    n = 4000 * 4000
+    a, b = (rng.standard_normal((4000, 4000), dtype="f4") for _ in range(2))
     out, mask = np.empty_like(a), np.empty(a.shape, "?")
     da, db, dc = peer.buffer(a), peer.buffer(b), peer.buffer(out)
     arguments = (da, db, dc, np.int32(n))
@@ -159,14 +159,14 @@ def elementwise(peer, rng):
         np.multiply(mask, b, out=out)
 
     yield (
-        "add 2000x3000",
+        "add 4000x4000",
         peer.call("add", size, (BLOCK,), *arguments),
         dc,
         out,
         [lambda: np.add(a, b, out=out)],
     )
     launch = peer.call("relu_gradient", size, (BLOCK,), *arguments)
-    yield "relu gradient of 6 M", launch, dc, out, [where, product]
+    yield "relu gradient 4000x4000", launch, dc, out, [where, product]
 
 
 def products(peer, rng):

@@ -95,7 +95,7 @@ def processor_time():
 
 def elementwise(library, rng):
     """Sums, and the gradient of relu."""
-    a, b, out = (rng.standard_normal((2000, 3000)).astype("f4") for _ in range(3))
+    a, b, out = (rng.standard_normal((4000, 4000)).astype("f4") for _ in range(3))
     da, db, dout = (library.upload(x) for x in (a, b, out))
     n, mask, zero = a.size, np.empty(a.shape, bool), np.float32(0)
 
@@ -103,9 +103,9 @@ def elementwise(library, rng):
         np.greater(a, 0, out=mask)
         np.multiply(mask, b, out=out)
 
-    yield ("add 2000x3000", 1.0, lambda: library.lib.run_add(da, db, dout, n),
+    yield ("add 4000x4000", 1.0, lambda: library.lib.run_add(da, db, dout, n),
            [lambda: np.add(a, b, out=out)], dout, out)  # fmt: skip
-    yield ("relu gradient 2000x3000", 1.0, lambda: library.lib.run_relu_gradient(da, db, dout, n),
+    yield ("relu gradient 4000x4000", 1.0, lambda: library.lib.run_relu_gradient(da, db, dout, n),
            [gradient, lambda: np.copyto(out, np.where(a > 0, b, zero))], dout, out)  # fmt: skip
 
 

@@ -137,12 +137,16 @@ void Block::clear_shared() {
   ++emulator_block_number;
 }
 
-// The block after this one in the plain order. A division takes longer than a small block.
-void Block::go_on() {
-  if (++blockIdx.x == gridDim.x) {
-    blockIdx.x = 0;
-    if (++blockIdx.y == gridDim.y) blockIdx.y = 0, ++blockIdx.z;
+// The block after this one in the plain order. A division takes longer than a small block, and so
+// does a copy as a whole of what was just written number by number.
+void Block::go_on(uint3* block) {
+  if (++block->x == gridDim.x) {
+    block->x = 0;
+    if (++block->y == gridDim.y) block->y = 0, ++block->z;
+    blockIdx.y = block->y;
+    blockIdx.z = block->z;
   }
+  blockIdx.x = block->x;
   clear_shared();
 }
 
@@ -216,10 +220,11 @@ void Block::run_block_functions() {
   const BlockFunction function = grid_->block_function;
   const void* const call = grid_->call;
   if (next_ < end_) go_to(next_);
+  BlockIndex index = {blockIdx, blockDim, gridDim};
   while (next_ < end_ && !grid_->failed.load(std::memory_order_relaxed)) {
     release_locals();
-    function(call, {blockIdx, blockDim, gridDim});
-    if (++next_ < end_) go_on();
+    function(call, index);
+    if (++next_ < end_) go_on(&index.block);
   }
   in_loops_ = false;
   Fiber* left = fiber_;

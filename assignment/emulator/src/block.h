@@ -121,7 +121,7 @@ class Block {
   [[noreturn]] static void fiber_main();
   void start(Grid* grid);
   void go_to(int64_t number);
-  void go_on();
+  void go_on(uint3* block);
   void clear_shared();
   int thread_at(int place) const;
   int64_t block_number() const;

@@ -94,14 +94,18 @@ Finding barrier_finding(const char* kind, int waiting, int other, const void* ot
   return waiting_finding(kind, waiting, state->barriers[waiting], other, other_place);
 }
 
-uint64_t bit_of(const void* place) {
-  return uint64_t(1) << (reinterpret_cast<uintptr_t>(place) * 0x9e3779b97f4a7c15u >> 58);
+// The bit of a barrier of this block; those that come after 63 others share one.
+uint64_t bit_of(State* s, const void* place) {
+  size_t i = 0;
+  while (i < s->places_met.size() && s->places_met[i] != place) ++i;
+  if (i == s->places_met.size() && i < 63) s->places_met.push_back(place);
+  return uint64_t(1) << i;
 }
 
 // Who ended went round a barrier if it came to the kernel's last brace. If it returned before, it
 // did so if it never was at this barrier and its line is behind it, as findings.py can tell.
 void check_ended(State* s, int waiting, const Block& block) {
-  const uint64_t barrier = bit_of(s->barriers[waiting]);
+  const uint64_t barrier = bit_of(s, s->barriers[waiting]);
   const End* last = nullptr;
   Finding finding;
   for (int i = 0; i < block.count(); ++i) {
@@ -152,6 +156,7 @@ void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic
   std::fill(s->met, s->met + kMaxThreads, 0);
   begin_fences(s);
   std::fill(s->ends, s->ends + kMaxThreads, End());
+  s->places_met.clear();
   std::fill(s->barriers_met, s->barriers_met + kMaxThreads, 0);
   for (Calls& calls : s->calls) calls.depth = 0;
   std::fill(s->barriers, s->barriers + kMaxThreads, nullptr);
@@ -205,7 +210,7 @@ void barrier_met(int thread, const void* place) {
   State* s = state;
   settle_interval(s, thread);
   s->barriers[thread] = place;
-  s->barriers_met[thread] |= bit_of(place);
+  s->barriers_met[thread] |= bit_of(s, place);
 }
 
 // All that have not ended wait, or have just come: are they at the same barrier?

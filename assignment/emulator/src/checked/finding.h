@@ -23,16 +23,16 @@ struct Site {
 /*! \brief The calls that a thread is in, outermost first: the kernel's, a function's of it. */
 struct Calls {
   static const int kMost = 8;
-  int depth = 0;            // of which the first kMost are known
-  const void* from[kMost];  // where each returns to
+  int depth = 0;            // the kernel itself, and what it called
+  const void* from[kMost];  // where each of the first calls in the kernel returns to
 
   void enter(const void* place) {
-    if (depth < kMost) from[depth] = place;
+    if (depth > 0 && depth <= kMost) from[depth - 1] = place;
     ++depth;
   }
   void leave() { --depth; }
-  const void* innermost() const { return depth > 0 ? from[known() - 1] : nullptr; }
-  int known() const { return depth < kMost ? depth : kMost; }
+  const void* innermost() const { return depth > 1 ? from[known() - 1] : nullptr; }
+  int known() const { return depth <= 1 ? 0 : depth <= kMost ? depth - 1 : kMost; }
 };
 
 /*! \brief A thread of a grid. */

@@ -86,7 +86,8 @@ struct State {
   uint32_t met[kMaxThreads] = {};  // the segment of each thread's last operation of a warp
   const void* last_places[kMaxThreads] = {};  // where each thread was last
   const void* barriers[kMaxThreads] = {};     // the barrier that each waits at, or null
-  uint64_t barriers_met[kMaxThreads] = {};    // a bit for each place, more or less
+  std::vector<const void*> places_met;        // of the barriers that threads of the block were at
+  uint64_t barriers_met[kMaxThreads] = {};    // by each thread, as bits of those
   End ends[kMaxThreads];
   uint32_t fenced[kMaxThreads] = {};  // the segment that each thread's last fence began, or 0
   int fences[kMaxThreads] = {};       // how many fences each thread has had
