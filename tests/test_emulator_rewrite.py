@@ -357,7 +357,7 @@ def test_a_kernel_called_like_a_function_is_refused(kit, tmp_path):
     (tmp_path / "a.cu").write_text(BEFORE + "int main() {\n  k(p, 3);\n}\n")
     done = kit.emucc("-c", tmp_path / "a.cu", "-o", tmp_path / "a.o")
     assert done.returncode == 1
-    assert ": kernel `k` is called like a function; hint: k<<<grid, block>>>" in done.stderr
+    assert re.search(r"a\.cu:10:.*\bkernel `k` is called like a function; hint: k<<<", done.stderr)
 
 
 def test_a_kernel_called_through_a_pointer_says_so(kit, tmp_path):

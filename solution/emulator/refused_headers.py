@@ -118,6 +118,11 @@ MISSING = re.compile(
 REST = re.compile(r"\s+(\d+ )?\||compilation terminated|\d+ errors? generated")
 
 
+def innermost(chain):
+    """File and line of the last include of a chain: g++ begins with it, clang ends with it."""
+    return chain[-1 if chain[-1][0].startswith("In file") else 0][1:]
+
+
 def tell(messages):
     """What a compiler said, with each refused header in one line, at the line that includes it."""
     out, chain, shown = [], [], True
@@ -128,7 +133,7 @@ def tell(messages):
         if included:
             chain.append((line, included[1], included[2]))
         elif refused or (header and refusal_of(header)):
-            place = chain[0][1:] if refused else missing.group(1, 2)
+            place = innermost(chain) if refused else missing.group(1, 2)
             out.append("%s:%s: error: %s" % (*place, refused[1] if refused else refusal_of(header)))
             chain, shown = [], False
         elif shown or not REST.match(line):
