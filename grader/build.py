@@ -20,6 +20,8 @@ PRISTINE = KIT / "assignment"
 REFERENCE = KIT / "solution"
 #: The library of the build that checks every access, in a tree.
 CHECKED_LIBRARY = "build/checked/lib/libc_runtime_api.so"
+#: Folders of a tree that only its build needs.
+FOR_BUILDING = ("emulator", "src", "tests")
 # Folders that tools leave in a source tree.
 _NO_SOURCE = frozenset({"build", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 

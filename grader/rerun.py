@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from grader import build
 from grader.checks import Context, Failure
 from grader.remote import ChildError
 from grader.scratch import scratch_folder
@@ -16,11 +18,16 @@ from grader.scratch import scratch_folder
 
 @contextlib.contextmanager
 def fresh_copy(tree: Path) -> Iterator[Path]:
-    """A fresh copy of a built tree, without its objects."""
+    """A fresh copy of what a program needs of a built tree to run."""
     with scratch_folder() as folder:
         copy = folder / "tree"
-        shutil.copytree(tree, copy, ignore=shutil.ignore_patterns("obj", "__pycache__"))
+        shutil.copytree(tree, copy, ignore=functools.partial(_needless, str(tree)))
         yield copy
+
+
+def _needless(tree: str, folder: str, names: list[str]) -> set[str]:
+    """What nothing that runs needs of a folder."""
+    return set(build.FOR_BUILDING if folder == tree else ("obj",)) | {"__pycache__"}
 
 
 def settings_of(context: Context) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from grader import build, gpu, isolation, kills, sandbox, usage
 from grader.audit import Auditor
 from grader.checks import (
@@ -128,6 +130,8 @@ def grade(
     report.sha256, report.notes = submission.sha256, [*report.notes, *submission.notes]
     order = [row.name for row in rows].index
     with (
+        # BLAS's threads wait for each other by spinning, which takes the cores from the children.
+        threadpool_limits(1, "blas"),
         _Grading(submission, options, report, checks, rows) as grading,
         grading.results(rows) as results,
     ):

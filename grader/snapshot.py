@@ -39,11 +39,12 @@ class Snapshot:
 
     @contextlib.contextmanager
     def copy(self) -> Iterator[Path]:
-        """A fresh folder with the tree in it."""
+        """A fresh folder with what a program needs of the tree to run."""
         with scratch_folder() as folder:
             for name, content in self._files.items():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_bytes(content)
+                if name.parts[0] not in build.FOR_BUILDING:
+                    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                    (folder / name).write_bytes(content)
             yield folder
 
     def holds(self, text: str, names: Iterable[str]) -> bool:

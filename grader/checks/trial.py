@@ -12,7 +12,7 @@ import numpy as np
 
 from grader.checks.answers import SMALL, room
 from grader.checks.calls import Call, comma
-from grader.checks.compare import Array, Failure, verify
+from grader.checks.compare import Array, Failure, differing, verify
 from grader.checks.context import Context, Session, shape_text
 from grader.checks.device import Guarded, require_use
 from grader.remote import ChildError, Proxy
@@ -294,9 +294,7 @@ class _Trial:
         if np.isnan(before).any() or self.target in self.values:
             return False
         left = got.view(np.uint32) == before.view(np.uint32)
-        with np.errstate(invalid="ignore"):
-            wrong = ~(np.abs(got.astype(np.float64) - self.expected) <= self.bound)
-        return bool(left[wrong].all())
+        return bool(left[differing(got, self.expected, self.bound)].all())
 
     def _comes_late(self, memory: Array, expected: Array, bound: Any) -> bool:
         """Whether the output becomes right after it was read first."""
