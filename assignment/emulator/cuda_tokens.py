@@ -181,9 +181,9 @@ class Tokens:
         depth = 0
         while index >= 0:
             text = self.text(index)
-            if text in (";", "{", "}"):
+            if text in (";", "{"):
                 return None
-            if text in (")", "]"):
+            if text in CLOSING:
                 index = self.match_backward(index)
                 if index is None:
                     return None

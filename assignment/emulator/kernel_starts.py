@@ -6,19 +6,23 @@ it. What a kernel was called with it then hands to each thread.
 """
 
 from cuda_tokens import OPENING, Edit
-from functions import ATTRIBUTES, declaration_start
+from functions import ATTRIBUTES, NO_FUNCTIONS, declaration_start
 from launches import replaced
 from shared_variables import opens_namespace
 from statements import QUALIFIERS, TYPE_WORDS
 
 # Words that are no names of parameters, beside those of types.
 NO_NAMES = QUALIFIERS | TYPE_WORDS | {"typename", "class", "struct", "enum", "union", "auto"}
+# What may stand behind the parameters of a kernel.
+BEHIND_PARAMETERS = ("{", ";", "->", "noexcept", "throw", "requires", "[", *ATTRIBUTES)
 QUESTION = (
-    "{ if (!emulator_in_kernel) return ::emulator::start(__func__, "
-    "[=]() EMULATOR_UNCHECKED { %(own)s(%(names)s); }, "
-    "[=](const auto& emulator_block) -> decltype(%(own)s(%(block)s)) { return %(own)s(%(block)s); }"
-    "%(more)s); "
+    "{ if (!emulator_in_kernel) return ::emulator::start(__func__, %(thread)s, "
+    "[%(by)s](const auto& emulator_block) -> decltype(%(own)s(%(block)s)) "
+    "{ return %(own)s(%(block)s); }%(more)s); "
 )
+# What each thread calls: with numbers and pointers alone, and with any arguments.
+OF_NUMBERS = "[=]() EMULATOR_UNCHECKED { %(own)s(%(names)s); }"
+OF_ANY = "::emulator::ThreadOf<%(types)s>{static_cast<void (*)(%(types)s)>(%(own)s)%(more)s}"
 
 
 class Head:
@@ -41,24 +45,27 @@ def find_heads(tokens):
 
 def find_head(tokens, index):
     """The head that a `__global__` belongs to, or None."""
-    i, name = index, None
-    while tokens.text(i) not in ("", ";", "{", "}", "="):
+    i, name, depth = index, None, 0
+    while tokens.text(i) not in ("", ";", "}"):
         close = tokens.match_forward(i)
-        if tokens.text(i) == "(" and name is None and tokens.text(i - 1) not in ATTRIBUTES:
-            name, opening = name_before(tokens, i), i
         if tokens.text(i) in OPENING and close is None:
             return None
+        if name is None and tokens.text(i) == "(" and tokens.text(close + 1) in BEHIND_PARAMETERS:
+            name, opening = name_before(tokens, i), i
+        elif name is not None and depth == 0 and tokens.text(i) == "{":
+            return Head(tokens, declaration_start(tokens, index), name, opening, i)
+        elif name is not None:  # a type behind `->`
+            depth += (tokens.text(i) == "<") - (tokens.text(i) == ">")
         i = (i if close is None else close) + 1
-    if name is None or tokens.text(i) != "{" or tokens.match_forward(i) is None:
-        return None
-    return Head(tokens, declaration_start(tokens, index), name, opening, i)
+    return None
 
 
 def name_before(tokens, i):
     """Index of the name before a parenthesis, past the <3> of a specialisation; or None."""
     if tokens.text(i - 1) == ">":
         i = tokens.template_backward(i - 1)
-    return i - 1 if i and tokens.all[i - 1].kind == "word" else None
+    is_name = i and tokens.all[i - 1].kind == "word" and tokens.text(i - 1) not in NO_FUNCTIONS
+    return i - 1 if is_name else None
 
 
 def pieces(tokens, first, last):
@@ -75,6 +82,18 @@ def pieces(tokens, first, last):
             begin = i + 1
         i += 1
     return [*found, (begin, last)] if begin <= last else found
+
+
+def outside(tokens, first, last):
+    """The indices of the tokens that stand in no brackets, those of templates included."""
+    found, depth, i = [], 0, first
+    while i <= last:
+        depth -= tokens.text(i) == ">"
+        if depth == 0:
+            found.append(i)
+        depth += tokens.text(i) == "<"
+        i = (tokens.match_forward(i) or i) + 1
+    return found
 
 
 def template_end(tokens, first):
@@ -96,7 +115,8 @@ class Parameter:
     def __init__(self, tokens, first, last, made_up):
         self.tokens, self.edits = tokens, []
         end = self.before_default(first, last)
-        self.is_pack = any(tokens.text(i) == "." for i in range(first, end + 1))
+        outer = [tokens.text(i) for i in outside(tokens, first, end)]
+        self.is_pack = "." in outer
         place = self.place(first, end)
         if self.is_name(first, place):
             self.name = tokens.text(place)
@@ -104,6 +124,11 @@ class Parameter:
             self.name, at = made_up, tokens.all[place].end
             self.edits.append(Edit(at, at, " " + made_up))
         self.given = self.name + "..." * self.is_pack
+        self.type = "::emulator::Bare<decltype(%s)>%s" % (self.name, "..." * self.is_pack)
+        # The others may be objects.
+        words = {word for word in outer if word != self.name}
+        self.is_number = "*" in words or words <= TYPE_WORDS | QUALIFIERS
+        self.is_const = "const" in words
 
     def before_default(self, first, last):
         """Index of the last token before `= value`."""
@@ -200,11 +225,18 @@ def starts(tokens, check):
         kinds = template_parameters(head)
         parameters = parameters_of(tokens, head.open + 1, head.close - 1, "emulator_value_%d")
         names = [parameter.given for parameter in parameters]
-        own = own_name(head, kinds, {parameter.name for parameter in parameters})
-        question = QUESTION % {
-            "own": own, "names": ", ".join(names), "block": ", ".join(["emulator_block", *names]),
-            "more": "".join(", " + name for name in names),
+        block = ["::emulator::KernelOf<%d>()" % head.name, "emulator_block", *names]
+        # g++ finds no function of a constant pack by its type.
+        of_numbers = all(each.is_number for each in parameters)
+        of_numbers = of_numbers or any(each.is_pack and each.is_const for each in parameters)
+        words = {
+            "own": own_name(head, kinds, {parameter.name for parameter in parameters}),
+            "names": ", ".join(names), "block": ", ".join(block),
+            "types": ", ".join(parameter.type for parameter in parameters),
+            "more": "".join(", " + name for name in names), "by": "=" if of_numbers else "&",
         }  # fmt: skip
+        words["thread"] = (OF_NUMBERS if of_numbers else OF_ANY) % words
+        question = QUESTION % words
         edits.append(replaced(tokens, head.brace, head.brace, question + check(head.brace)))
         edits += [edit for parameter in [*kinds, *parameters] for edit in parameter.edits]
     return edits

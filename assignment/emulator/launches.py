@@ -29,7 +29,7 @@ def find_name(tokens, launch):
 def find_operand(tokens, last):
     """Index of the first token of a name, call or parenthesis that ends at `last`, or None.
 
-    `name`, `name<arguments>`, `name[i]`, `name(arguments)`, `(expression)`
+    `name`, `name<arguments>`, `name[i]`, `name(arguments)`, `name{arguments}`, `(expression)`
     """
     i = last
     while i is not None and i >= 0:
@@ -38,10 +38,12 @@ def find_operand(tokens, last):
             return None if token.text in NOT_CALLED else i
         if token.text == ">":
             i = tokens.template_backward(i)
-        elif token.text in (")", "]"):
+        elif token.text in CLOSING:
             i = tokens.match_backward(i)
             if i is not None and token.text == ")" and not is_callee(tokens, i - 1):
                 return i
+            if i is not None and token.text == "}" and tokens.text(i - 1) == "]":
+                return tokens.match_backward(i - 1)  # []{ return kernel; }
         else:
             return None
         i = None if i is None else i - 1
@@ -54,6 +56,8 @@ def is_callee(tokens, index):
     if tokens.text(index) == ">":
         index = (tokens.template_backward(index) or 0) - 1
     text = tokens.text(index)
+    if text == "}":  # []{ return kernel; }(), and no statement before a parenthesis
+        return tokens.text((tokens.match_backward(index) or 0) - 1) == "]"
     return text == "]" or (is_word(tokens, index) and text not in (*NOT_CALLED, "template"))
 
 

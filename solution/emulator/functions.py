@@ -68,6 +68,8 @@ REFUSED = _names(
 DIGRAPHS = ("<:", ":>", "<%", "%>", "%:")
 BARRIER = "__syncthreads"
 ATTRIBUTES = ("__launch_bounds__", "__attribute__", "__align__", "alignas", "__maxnreg__")
+# Words before a parenthesis that is none of a function's parameters.
+NO_FUNCTIONS = (*ATTRIBUTES, "decltype", "explicit", "sizeof", "alignof", "noexcept")
 # What may stand between a function's parameters and its body, brackets of any kind aside.
 BEHIND_PARAMETERS = ("const", "volatile", "noexcept", "override", "final", "__attribute__", "->")
 # They take a kernel's address, and find the one that returns nothing among its overloads.
@@ -209,13 +211,14 @@ def name_of(tokens, index):
 
 def find_body(tokens, i):
     """Index of the { of a body, from behind a function's parameters on; None if none is found."""
-    is_type = False
-    while tokens.text(i) not in ("", ";", "=", ":", "requires", "try"):
+    is_type, depth = False, 0
+    while tokens.text(i) not in ("", ";", ":", "requires", "try") and not is_assignment(tokens, i):
         text = tokens.text(i)
-        if text == "{":
+        if text == "{" and depth == 0:
             return i
         if text == "->":
             is_type = True
+        depth += (text == "<") - (text == ">")
         if text in OPENING:
             i = tokens.match_forward(i) or i
         elif not is_type and text not in BEHIND_PARAMETERS:
@@ -224,13 +227,22 @@ def find_body(tokens, i):
     return None
 
 
+def is_assignment(tokens, i):
+    """Whether a token is a `=` of its own, not of `==` and its like."""
+    return tokens.text(i) == "=" and tokens.text(i - 1) not in "=!<>" and tokens.text(i + 1) != "="
+
+
 def find_function(tokens, index):
     """The function that a __global__ or __device__ belongs to, or None."""
     i = index
-    while tokens.text(i) not in ("", ";", "{", "}", "="):
+    while tokens.text(i) not in ("", ";", "}") and not is_assignment(tokens, i):
+        if tokens.text(i) == "{":
+            if tokens.text(i - 1) != ">":  # an object within the arguments of a template
+                return None
+            i = tokens.match_forward(i) or i
         if tokens.text(i) == "(":
             close = tokens.match_forward(i)
-            attribute = tokens.text(i - 1) in (*ATTRIBUTES, "decltype", "explicit")
+            attribute = tokens.text(i - 1) in NO_FUNCTIONS
             if close is None:
                 return None
             if not attribute and tokens.all[i - 1].kind == "word":

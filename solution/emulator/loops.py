@@ -45,9 +45,6 @@ class Loops:
             return []
         problem = problem or self.program.overloads.problem(self.program, function)
         if problem is None:
-            for other in self.program.functions[function.name]:
-                problem = problem or self.program.problem(other)
-        if problem is None:
             try:
                 return [self.insert(function, self.kernel_version(function))]
             except Refusal as refusal:
@@ -134,7 +131,8 @@ class Loops:
     def kernel_version(self, function):
         kernel = Kernel(self.program, function, self.code)
         body = check_of(function, " {}") + kernel.write()
-        head = self.head(function, "const ::emulator::BlockIndex& emulator_block")
+        first = "::emulator::KernelOf<%d>, const ::emulator::BlockIndex& emulator_block"
+        head = self.head(function, first % function.name_index)
         # The last void is what the kernel returns.
         before, void, after = head.partition(function.name + "(")[0].rpartition("void")
         if not void:

@@ -364,3 +364,140 @@ CASE(floats_may_be_seen_as_integers) {
   changes_bits<<<1, 32>>>(out.data);
   CHECK(out.get()[2] == 28);
 }
+
+// Kernels of one name: one as loops, the other with threads that leave a loop at a barrier.
+__global__ void fill_up(float* out, float value) { out[threadIdx.x] = value + 0.5f; }
+__device__ int most = 100;
+__global__ void fill_up(float* out, int n) {
+  for (int j = 0; j < n; ++j) {
+    if (*&most < j) break;
+    __syncthreads();
+    out[threadIdx.x] += 1;
+  }
+}
+struct Shorter {
+  int value;
+};
+struct Longer : Shorter {
+  int more[2];
+};
+__global__ void of_object(float* out, Shorter object) { out[threadIdx.x] = object.value; }
+__global__ void of_object(float* out, Longer object) {
+  for (int j = 0; j < 2; ++j) {
+    if (object.more[j] > 8) break;
+    __syncthreads();
+    out[threadIdx.x] = object.more[j];
+  }
+}
+namespace elsewhere {
+__global__ void scaled(float* out, float by) { out[threadIdx.x] = by; }
+}  // namespace elsewhere
+using namespace elsewhere;
+__global__ void scaled(float* out, int by) {
+  auto three = [&] { return 3 * by; };
+  out[threadIdx.x] = three();
+}
+
+CASE(a_kernel_runs_no_other_of_its_name) {
+  Device<float> out(std::vector<float>(64, 0));
+  fill_up<<<1, 64>>>(out.data, 3);
+  CHECK(holds(out, 3));
+  fill_up<<<1, 64>>>(out.data, 3.0f);
+  CHECK(holds(out, 3.5));
+  Longer derived;
+  derived.value = 1;
+  derived.more[0] = derived.more[1] = 7;
+  of_object<<<1, 64>>>(out.data, derived);
+  CHECK(holds(out, 7));
+  of_object<<<1, 64>>>(out.data, Shorter{5});
+  CHECK(holds(out, 5));
+  scaled<<<1, 64>>>(out.data, 2);
+  CHECK(holds(out, 6));
+}
+
+// The host copies and destroys what it passes; threads have its bytes.
+struct Counted {
+  float* data;
+  int* copies;
+  Counted(float* data, int* copies) : data(data), copies(copies) {}
+  Counted(const Counted& other) : data(other.data), copies(other.copies) { copies[0] += 1; }
+  ~Counted() { copies[1] += 1; }
+};
+__global__ void of_counted(Counted by_value, int n) {
+  by_value.data += threadIdx.x;  // each thread's own
+  if (n > 0) *by_value.data = n;
+}
+template <typename... Objects>
+__global__ void of_many(float* __restrict__ out, Objects... objects) {
+  out[threadIdx.x] = (... + (objects.data != nullptr));
+}
+
+CASE(threads_copy_no_objects) {
+  Device<float> out(64);
+  int copies[2] = {0, 0};
+  {
+    Counted counted(out.data, copies);
+    of_counted<<<4, 64>>>(counted, 3);
+    of_many<<<1, 64>>>(out.data, counted, counted);
+  }
+  CHECK(copies[0] == 3 && copies[1] == 4);
+  CHECK(holds(out, 2));
+}
+
+// Types that are written with brackets of all kinds.
+template <class T>
+__global__ std::enable_if_t<sizeof(T) == 4> of_size(T* out) {
+  out[threadIdx.x] = 4;
+}
+template <class T>
+__global__ std::enable_if_t<!std::is_integral<T>{} && (sizeof(T) > 4)> of_size(T* out) {
+  out[threadIdx.x] = 8;
+}
+template <int n>
+__global__ typename std::enable_if<n == 4 && sizeof(int) <= 4, void>::type of_four(float* out) {
+  out[threadIdx.x] = n;
+}
+template <class T>
+__global__ auto trailing(T* out)
+    -> std::enable_if_t<std::is_floating_point<T>{} && sizeof(T) == 4> {
+  out[threadIdx.x] = 5;
+}
+template <int... numbers>
+__global__ void of_sequence(std::integer_sequence<int, numbers...>, float* out) {
+  out[threadIdx.x] = (... + numbers);
+}
+__device__ float both(float a, float b) { return a + b; }
+template <class R, class... A>
+__global__ void of_function(R (*function)(A...), R* out, A... values) {
+  out[threadIdx.x] = function != nullptr ? (... + values) : 0;
+}
+template <class T>
+__global__ void of_rows(T (*__restrict__ rows)[8], T value) {
+  rows[threadIdx.x / 8][threadIdx.x % 8] = value;
+}
+struct Holder {
+  void (*kernel)(float*) = trailing<float>;
+};
+
+CASE(types_and_names_may_have_any_brackets) {
+  Device<float> out(64);
+  Device<double> wide(64);
+  of_size<<<1, 64>>>(out.data);
+  CHECK(holds(out, 4));
+  of_size<<<1, 64>>>(wide.data);
+  CHECK(wide.get()[63] == 8);
+  trailing<<<1, 64>>>(out.data);
+  CHECK(holds(out, 5));
+  of_four<std::integral_constant<int, 4>{}><<<1, 64>>>(out.data);
+  CHECK(holds(out, 4));
+  of_sequence<<<1, 64>>>(std::integer_sequence<int, 1, 2, 3>{}, out.data);
+  CHECK(holds(out, 6));
+  of_function<<<1, 64>>>(both, out.data, 3.0f, 4.0f);
+  CHECK(holds(out, 7));
+  of_rows<<<1, 64>>>(reinterpret_cast<float (*)[8]>(out.data), 8.0f);
+  CHECK(holds(out, 8));
+  Holder{}.kernel<<<1, 64>>>(out.data);
+  CHECK(holds(out, 5));
+  [] { return Holder(); }().kernel<<<1, 64>>>(out.data);
+  CHECK(holds(out, 5));
+}

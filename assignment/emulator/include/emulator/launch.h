@@ -10,9 +10,8 @@
  * and has each kernel begin with
  *
  *   if (!emulator_in_kernel)
- *     return ::emulator::start(__func__, [=]() { kernel<T>(a, n); }, [=](const auto&
- * emulator_block)
- *         -> decltype(kernel<T>(emulator_block, a, n)) { ... }, a, n);
+ *     return ::emulator::start(__func__, [=]() { kernel<T>(a, n); },
+ *         [=](const auto& index) -> decltype(kernel<T>(KernelOf<7>(), index, a, n)) { ... }, a, n);
  *
  * so that the host calls the kernel once, like any function: overloads, default arguments,
  * conversions and deduced template arguments are the compiler's. What it was called with, each
@@ -23,6 +22,7 @@
 #define EMULATOR_LAUNCH_H_
 
 #include <cstddef>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -88,6 +88,81 @@ const void* pointer_of(const T& value) {
     return nullptr;
 }
 
+/*! \brief A parameter's type, without what is no part of the function's type. */
+template <typename T>
+struct BareType {
+  typedef T type;
+};
+template <typename T>
+struct BareType<T* __restrict__> {
+  typedef T* type;
+};
+template <typename T>
+using Bare = typename BareType<std::remove_cv_t<T>>::type;
+
+/*!
+ * \brief Whether objects of a type are passed as their bytes.
+ *
+ * Others are passed by the address of a copy, which the caller makes and destroys: so has it the
+ * C++ ABI of x86-64 and of arm64.
+ */
+template <typename T>
+constexpr bool is_passed_as_bytes =
+    std::is_trivially_destructible<T>::value && std::is_trivially_move_constructible<T>::value &&
+    (std::is_trivially_copy_constructible<T>::value || !std::is_copy_constructible<T>::value);
+
+/*! \brief An argument of a kernel, as it is brought to the device. */
+template <typename T, bool as_bytes = is_passed_as_bytes<T>>
+struct Argument {
+  typedef T Passed;
+  T value;
+
+  EMULATOR_UNCHECKED Argument(T value) : value(value) {}
+  EMULATOR_UNCHECKED const T& get() const { return value; }
+};
+// No thread copies or destroys such an object: it has its bytes, as on a GPU.
+template <typename T>
+struct Argument<T, false> {
+  typedef T& Passed;
+  alignas(T) unsigned char bytes[sizeof(T)];
+
+  EMULATOR_UNCHECKED Argument(const T& value) {
+    __builtin_memcpy(bytes, static_cast<const void*>(&value), sizeof(T));
+  }
+  EMULATOR_UNCHECKED T& get() { return *reinterpret_cast<T*>(bytes); }
+};
+
+/*! \brief What a thread of a kernel calls, and the arguments that it copies. */
+template <typename... Parameters>
+class ThreadOf {
+ public:
+  static constexpr bool as_bytes = (... && is_passed_as_bytes<Parameters>);
+
+  template <typename... Values>
+  ThreadOf(void (*kernel)(Parameters...), const Values&... values)
+      : kernel_(kernel), arguments_(values...) {}
+  EMULATOR_UNCHECKED void operator()() const { call(std::index_sequence_for<Parameters...>()); }
+
+ private:
+  typedef std::tuple<Argument<Parameters>...> Arguments;
+
+  template <size_t... I>
+  EMULATOR_UNCHECKED void call(std::index_sequence<I...>) const {
+    std::conditional_t<as_bytes, const Arguments&, Arguments> mine = arguments_;
+    reinterpret_cast<void (*)(typename Argument<Parameters>::Passed...)>(kernel_)(
+        std::get<I>(mine).get()...);
+  }
+
+  void (*const kernel_)(Parameters...);
+  const Arguments arguments_;
+};
+
+/*! \brief Whether every argument of a kernel may be copied anywhere. */
+template <typename Thread>
+constexpr bool has_plain_arguments = true;
+template <typename... Parameters>
+constexpr bool has_plain_arguments<ThreadOf<Parameters...>> = ThreadOf<Parameters...>::as_bytes;
+
 /*! \brief In the place of a function that runs a block, where there is none. */
 struct NoBlocks {};
 
@@ -138,7 +213,7 @@ void start(const char* kernel, Thread&& thread, Block&& block, const Args&... ar
   const Configuration* const taken = Configuration::take();
   if (taken == nullptr) return emulator_called_directly(kernel);
   const void* const pointers[] = {pointer_of(args)..., nullptr};
-  if constexpr (RunsBlocks<void, Block>::value) {
+  if constexpr (has_plain_arguments<Thread> && RunsBlocks<void, Block>::value) {
     typedef Call<Thread, Block> Both;
     const Both call{std::move(thread), std::move(block)};
     launch(taken->site, taken->config,

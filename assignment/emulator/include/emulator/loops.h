@@ -7,7 +7,7 @@
  *     if (i < n) out[i] += a[i];
  *   }
  *
- * gets an overload whose first parameter is a BlockIndex; launch.h finds it. There the threads of
+ * gets an overload whose first parameters are a KernelOf and a BlockIndex; launch.h finds it. There the threads of
  * the block are the turns of loops, which a C++ compiler vectorises, and threadIdx is a local
  * variable that hides the one of language.h.
  */
@@ -39,6 +39,10 @@ struct BlockIndex {
   uint3 block;
   dim3 size, grid;
 };
+
+/*! \brief Tells the second version of a kernel from those of others of its name. */
+template <int kernel>
+struct KernelOf {};
 
 /*! \brief Which thread runs: the first argument of device functions that ask. */
 struct Index {
