@@ -7,9 +7,9 @@
  *     if (i < n) out[i] += a[i];
  *   }
  *
- * gets an overload whose first parameters are a KernelOf and a BlockIndex; launch.h finds it. There the threads of
- * the block are the turns of loops, which a C++ compiler vectorises, and threadIdx is a local
- * variable that hides the one of language.h.
+ * gets an overload whose first parameters are a KernelOf and a BlockIndex; launch.h finds it. There
+ * the threads of the block are the turns of loops, which a C++ compiler vectorises, and threadIdx
+ * is a local variable that hides the one of language.h.
  */
 #ifndef EMULATOR_LOOPS_H_
 #define EMULATOR_LOOPS_H_
