@@ -1,7 +1,7 @@
 """Device functions, at file scope, that expressions call: written when first needed."""
 
 from .conversions import fit
-from .number_types import KINDS, READ, STORED
+from .number_types import COMMON, KINDS, READ, STORED
 from .tree import Node, Value
 
 
@@ -99,6 +99,20 @@ def by_macro(g, t):
     return function(g, "by_macro", make) + f"(({t})" + "({}))"
 
 
+def overloaded(g, t):
+    """A function with overloads for other types, of which some know their thread."""
+
+    def make():
+        name = g.unique("which")
+        others = g.random.sample([each for each in COMMON if each != t], g.integer(1, 2))
+        for each in g.random.sample([t, *others], 1 + len(others)):
+            body = g.pick(["x / 2", "threadIdx.x % 2 ? x : x / 3", "blockIdx.x > 0 ? x / 2 : x"])
+            g.add_top(f"__device__ {each} {name}({each} x) {{ return {body}; }}")
+        return name
+
+    return function(g, ("overloaded", t), make) + f"(({t})" + "({}))"
+
+
 def recursive(g, t):
     """A function that calls itself."""
 
@@ -166,6 +180,7 @@ CALLS = {
     "by value": (by_value, 4),
     "by const reference": (by_reference, 3),
     "template": (by_template, 4),
+    "overloaded": (overloaded, 1.5),
     "macro": (by_macro, 3),
     "recursive": (recursive, 0.5),
     "pack": (of_pack, 0.7),
@@ -178,7 +193,7 @@ CALLS = {
 def call(g, v, depth):
     """A call of a function, a macro or a lambda with a value; it only makes the value smaller."""
     name = g.weighted({k: w for k, (_, w) in CALLS.items()})
-    if name == "lambda at once" and g.in_lambda:
+    if (name == "lambda at once" and g.in_lambda) or (name == "overloaded" and g.only_uniform):
         name = "by value"
     g.note("call " + name)
     t, v = simple_type(g, v)

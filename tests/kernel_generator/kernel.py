@@ -224,6 +224,11 @@ def written(g, seed, body, dimensions, parameters, before):
     between = g.pick([", ", ",\n    "])
     text = between.join(p.text for p in parameters)
     code = Node(head, f"{word} k{seed}({text}) {{\n", body, "}\n")
+    if not head and g.chance(0.1):
+        g.note("another kernel of the name")
+        other = ", ".join(p.text.replace("int n", "double n") for p in parameters)
+        other = f"__global__ void k{seed}({other}) {{ if (n < 0) return; }}\n"
+        code = g.pick([Node(other, code), Node(code, other)])
     arguments = joined([p.argument for p in parameters], ", ")
     dynamic = f"l.threads() * sizeof({g.dynamic})" if g.dynamic else "0"
     launch = Launch(
