@@ -128,6 +128,21 @@ def test_operators_as_courses_have_them_keep_the_fast_form(tmp_path):
     assert explained(source) == {"vectors": LOOPS, "pairs": LOOPS + ", cut at barriers"}
 
 
+def test_templates_of_templates_keep_the_fast_form(tmp_path):
+    source = tmp_path / "a.cu"
+    source.write_text(
+        "template<class T> struct Next { __device__ T operator()(T x) const { return x + 1; } };\n"
+        "template<template<class> class Op, class T, class... U> __global__ void a(T* p) { *p = 1; }\n"
+        "template<template<class...> class, class T> __global__ void b(T* p) { *p = 1; }\n"
+        "template<class T, template<class> class Op = Next> __global__ void c(T* p) { *p = 1; }\n"
+        "template<class T> class Late { T x; };\n"
+        "__global__ void plain(int* p) { p[threadIdx.x] += 1; }\n"
+    )
+    assert explained(source)["plain"] == LOOPS
+    source.write_text(source.read_text().replace("T x;", "T x = threadIdx.x;"))
+    assert explained(source)["plain"].startswith("fibers: a class")
+
+
 def test_the_kernels_of_the_assignment_become_loops():
     how = explained(emulator_kit.ROOT / "solution/src/gpu_op.cu")
     fibers = {name for name, way in how.items() if way.startswith("fibers")}

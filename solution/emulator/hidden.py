@@ -94,6 +94,8 @@ class Hidden:
         for i, token in enumerate(tokens.all):
             if token.text not in (*CLASSES, "operator") or tokens.text(i - 1) in ("<", ","):
                 continue
+            if token.text == "class" and is_template_of_template(tokens, i):
+                continue
             brace = i
             while tokens.text(brace) not in ("", ";", "{", "}", ")"):
                 brace = tokens.match_forward(brace) or brace  # alignas(16), or parameters
@@ -160,6 +162,12 @@ class Hidden:
             if sign in (".", "->", "::") and is_in_class(tokens, k):
                 return True
         return False
+
+
+def is_template_of_template(tokens, i):
+    """Whether a `class` is a parameter's, as in `template <template <class> class Op, class T>`."""
+    ends = (",", ">", "=", ".")
+    return tokens.text(i - 1) == ">" and {tokens.text(i + 1), tokens.text(i + 2)} & {*ends} != set()
 
 
 def is_in_class(tokens, i):
