@@ -148,6 +148,16 @@ class Hidden:
             for f in functions
         )  # fmt: skip
 
+    def is_also_unmarked(self, name):
+        """Whether a function of a name is declared without __device__."""
+        tokens = self.tokens
+        heads = {function.name_index for function in self.program.functions[name]}
+        return any(
+            tokens.text(i + 1) == "(" and i not in heads and not is_inside(tokens, i)
+            and (is_file_scope(tokens, i) or is_in_class(tokens, i))
+            for i in self.program.places.get(name, ())
+        )  # fmt: skip
+
     def is_also_data(self, i):
         """Whether the function's name at an index may be a variable's: of a namespace, or of a
         class if it is qualified."""
