@@ -128,6 +128,70 @@ def test_operators_as_courses_have_them_keep_the_fast_form(tmp_path):
     assert explained(source) == {"vectors": LOOPS, "pairs": LOOPS + ", cut at barriers"}
 
 
+def test_templates_of_templates_keep_the_fast_form(tmp_path):
+    source = tmp_path / "a.cu"
+    source.write_text(
+        "template<class T> struct Next { __device__ T operator()(T x) const { return x + 1; } };\n"
+        "template<template<class> class Op, class... T>\n"
+        "__global__ void a(int* p) { p[threadIdx.x] = 1; }\n"
+        "template<template<class...> class, class T>\n"
+        "__global__ void b(T* p) { p[threadIdx.x] = 1; }\n"
+        "template<class T, template<class> class Op = Next>\n"
+        "__global__ void c(T* p) { p[threadIdx.x] = 1; }\n"
+        "template<class T> class Late { T x; };\n"
+        "__global__ void plain(int* p) { p[threadIdx.x] += 1; }\n"
+    )
+    assert explained(source)["plain"] == LOOPS
+    source.write_text(source.read_text().replace("T x;", "T x = threadIdx.x;"))
+    assert explained(source)["plain"].startswith("fibers: a class")
+
+
+LAZY = """
+namespace lib {
+struct Lazy { __device__ operator int() const { return threadIdx.x; } };
+__device__ inline int lane() { return threadIdx.x; }
+template <class T> __global__ void fill(T* p, int n) {
+  __shared__ int s;
+  if (threadIdx.x == 0) s = n;
+  __syncthreads();
+  p[lane()] += s;
+}
+template <class T> void run(T* p) { fill<<<1, 64>>>(p, 5); }
+static int unused;
+}
+"""
+USES_LAZY = """
+#include <cstdio>
+#include "lazy.cuh"
+__global__ void k(int* p) { lib::Lazy z; int i = z; p[i] = i; }
+int main() {
+  int* p;
+  cudaMallocManaged(&p, 256);
+  k<<<1, 64>>>(p);
+  lib::run(p);
+  cudaDeviceSynchronize();
+  printf("%d %d\\n", p[0], p[63]);
+}
+"""
+
+
+@pytest.mark.parametrize("place", ["-isystem", "-idirafter", "CPLUS_INCLUDE_PATH", "CPATH"])
+def test_headers_of_folders_called_the_systems_are_the_programs_own(tmp_path, kit, place):
+    (tmp_path / "inc/inner").mkdir(parents=True)
+    (tmp_path / "inc/lazy.cuh").write_text('#include "inner/../../lib.cuh"\n')
+    (tmp_path / "lib.cuh").write_text(LAZY)
+    (tmp_path / "a.cu").write_text(USES_LAZY.replace('"lazy.cuh"', "<lazy.cuh>"))
+    option = ["-Xcompiler", f"{place},{tmp_path}/inc"] * place.startswith("-")
+    done = subprocess.run(
+        [sys.executable, emulator_kit.EMULATOR / "emucc.py", "-Wall", *option,
+         tmp_path / "a.cu", "-o", tmp_path / "a"],
+        env={**os.environ, place: f"{tmp_path}/inc"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "unused" not in done.stderr or place == "CPATH"
+    assert kit.call(tmp_path / "a").stdout == "5 68\n"
+
+
 def test_the_kernels_of_the_assignment_become_loops():
     how = explained(emulator_kit.ROOT / "solution/src/gpu_op.cu")
     fibers = {name for name, way in how.items() if way.startswith("fibers")}

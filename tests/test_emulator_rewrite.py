@@ -394,3 +394,25 @@ def test_a_cast_that_is_not_understood_holds_nobody_up(cast):
     folder = os.path.dirname(rewrite.__file__)
     done = subprocess.run([sys.executable, "-c", code, CASTS % cast], cwd=folder, timeout=60)
     assert done.returncode == 0
+
+
+ENDS = """
+namespace a { __device__ int f(int n = 3) { return n; } }
+typedef float real; using whole = int; enum class Kind : int { one, two }; const int count = 3;
+template <template <class> class Op, class T> __global__ void t(T* p) { Op<T> op; p[0] = op(1); }
+struct S { int n; __device__ operator int() const { return n; } } s;
+__global__ void __launch_bounds__(64) k(int* p) {
+  __shared__ int x[32]; extern __shared__ float y[];
+  for (int i = 0; i < 3; ++i) { x[i] = static_cast<int>(p[i]); __syncthreads(); }
+  switch (p[0]) { case 1: break; default: p[1] = a::f(x[0]) + count; }
+}
+void g(int* p) { k(p); k<<<1, 2>>>(p); auto h = [=](int n) { return n; }; }
+using namespace a; using a::f; using
+"""
+
+
+@pytest.mark.parametrize("mode", [rewrite.THREADS, rewrite.LOOPS, rewrite.CHECKED])
+def test_a_source_may_end_anywhere(mode):
+    for end in (found.end() for found in re.finditer(r"\w+|\S", ENDS)):
+        with contextlib.suppress(SourceError):
+            rewrite.rewrite(ENDS[:end], "a.cu", mode)

@@ -9,7 +9,7 @@ import re
 import subprocess
 import tempfile
 
-from cuda_tokens import MARKER, SourceError, unquoted
+from cuda_tokens import ENTERS, MARKER, SYSTEM, SourceError, unquoted
 from loops import SECOND
 from refused_headers import tell
 from rewrite import LOOPS, place_of, rewrite
@@ -30,6 +30,8 @@ _SECOND = re.compile(re.escape(SECOND % (0, "")).replace("0", r"(\d+)").replace(
 
 # Options that only matter to the preprocessor, with a value.
 OF_PREPROCESSOR = ("-I", "-D", "-U", "-include", "-isystem", "-iquote", "-idirafter")
+# What names folders of headers whose warnings nobody wants, and what they are searched by, too.
+NAMES_FOLDERS, FOLDERS = re.compile(r"-.*isystem|-idirafter"), "CPLUS_INCLUDE_PATH"
 PRELUDE = "cuda_runtime.h"  # what stands before each source, unless something else is precompiled
 
 
@@ -48,6 +50,7 @@ class Source:
         self.prelude = str(prelude)
         self.said = []  # (kernel, how it runs, reason)
         self.refused = {}  # reasons, by the numbers of functions
+        self.named = set()  # headers in folders that the user calls the system's, as -isystem does
         self.warnings = ""  # what the compilers said of a source that is right
         self.text = None
 
@@ -61,7 +64,35 @@ class Source:
         if done.returncode:
             raise CompileError(tell(done.stderr))
         self.warnings = done.stderr
-        return done.stdout
+        return self.with_named(done.stdout)
+
+    def with_named(self, text):
+        """The text with the headers in folders that the user calls the system's as the user's own.
+
+        They are noted, so that the compiler does not warn in them.
+        """
+        if FOLDERS not in os.environ and not any(map(NAMES_FOLDERS.match, self.flags)):
+            return text
+        folders = tuple(os.path.realpath(f) + os.sep for f in (INCLUDE, *self.system_folders()))
+
+        def marker(found):
+            file, flags = found.group(2), found.group(3).split()
+            path = os.path.realpath(unquoted(file))
+            if ENTERS not in flags or SYSTEM not in flags or path.startswith(folders):
+                return found.group()
+            self.named.add(file)
+            return '# %s "%s" %s' % (found.group(1), file, ENTERS)
+
+        return MARKER.sub(marker, text)
+
+    def system_folders(self):
+        """Where the compiler itself looks for headers."""
+        said = run(
+            *self.cxx, *without_names(self.flags), "-x", "c++", "-E", "-v", os.devnull,
+            env={**os.environ, FOLDERS: "", "CPATH": "", "LC_ALL": "C"},
+        ).stderr  # fmt: skip
+        listed = said.partition("search starts here:")[2].partition("End of search list")[0]
+        return [line.strip() for line in listed.splitlines() if line.startswith(" ")]
 
     def read(self, *dependencies):
         """Preprocesses the source; `dependencies` are options as -MD."""
@@ -83,7 +114,12 @@ class Source:
         text, self.said = self.checked(
             lambda: rewrite(self.text, self.path, self.mode, self.refused)
         )
-        return text
+        return MARKER.sub(self.without_warnings, text)
+
+    def without_warnings(self, marker):
+        """A marker that says that it is the system's where it leads to one of those headers."""
+        is_named = marker.group(2) in self.named and SYSTEM not in marker.group(3).split()
+        return marker.group() + " " + SYSTEM if is_named else marker.group()
 
     def compile(self, output, plain):
         """Writes the object file, and the plain C++ that it was made of."""
@@ -109,12 +145,12 @@ class Source:
         return bool(numbers)
 
 
-def run(*words):
+def run(*words, env=None):
     """Runs a command; returns what it printed and said."""
     try:
         return subprocess.run(
             [str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, encoding="utf-8", errors="surrogateescape",
+            text=True, encoding="utf-8", errors="surrogateescape", env=env,
         )  # fmt: skip
     except OSError as error:
         raise CompileError("%s: %s\n" % (words[0], error.strerror)) from None

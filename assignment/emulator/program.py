@@ -20,6 +20,7 @@ from functions import (
     takes_values,
 )
 from hidden import Hidden
+from kernel_starts import namespaces_of
 from overloads import Overloads
 from shared_variables import is_file_scope
 from statements import TYPE_WORDS, VECTORS, Parser
@@ -240,7 +241,8 @@ class Program:
         called = self.functions.get(name)
         if called is None or name in self.specialised or self.hidden.is_also_data(index):
             return "it calls %s, which is not known" % name
-        if len(called) > 1 and not all(takes_values(other) for other in called):
+        is_overloaded = len(called) > 1 or self.hidden.is_also_unmarked(name)
+        if is_overloaded and not all(takes_values(other) for other in called):
             return "it calls %s, whose overloads may tell constants apart" % name
         for other in called:
             if self.problem(other) is not None:
@@ -329,6 +331,8 @@ class Program:
                 return "it is a member"
             if function.is_kernel != group[0].is_kernel:
                 return "a kernel and a function of one name"
+        if len({namespaces_of(function) for function in group}) > 1:
+            return "it stands in several namespaces"
         heads = {function.name_index for function in group}
         for i in self.places.get(name, ()):
             if i not in heads and not self.is_plain_use(self.tokens, i):

@@ -37,7 +37,9 @@ def may_be_anothers(tokens, name):
     """Whether a `using` may bring in a function of that name from another namespace."""
     for i, token in enumerate(tokens.all):
         if token.text == "using":
-            end = next(k for k in range(i, len(tokens.all)) if tokens.text(k) in (";", "="))
+            end = i + 1
+            while tokens.text(end) not in ("", ";", "="):
+                end += 1
             if tokens.text(i + 1) == "namespace" or tokens.text(end - 1) == name:
                 return True
     return False

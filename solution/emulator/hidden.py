@@ -94,6 +94,8 @@ class Hidden:
         for i, token in enumerate(tokens.all):
             if token.text not in (*CLASSES, "operator") or tokens.text(i - 1) in ("<", ","):
                 continue
+            if token.text == "class" and is_template_of_template(tokens, i):
+                continue
             brace = i
             while tokens.text(brace) not in ("", ";", "{", "}", ")"):
                 brace = tokens.match_forward(brace) or brace  # alignas(16), or parameters
@@ -146,6 +148,16 @@ class Hidden:
             for f in functions
         )  # fmt: skip
 
+    def is_also_unmarked(self, name):
+        """Whether a function of a name is declared without __device__."""
+        tokens = self.tokens
+        heads = {function.name_index for function in self.program.functions[name]}
+        return any(
+            tokens.text(i + 1) == "(" and i not in heads and not is_inside(tokens, i)
+            and (is_file_scope(tokens, i) or is_in_class(tokens, i))
+            for i in self.program.places.get(name, ())
+        )  # fmt: skip
+
     def is_also_data(self, i):
         """Whether the function's name at an index may be a variable's: of a namespace, or of a
         class if it is qualified."""
@@ -160,6 +172,12 @@ class Hidden:
             if sign in (".", "->", "::") and is_in_class(tokens, k):
                 return True
         return False
+
+
+def is_template_of_template(tokens, i):
+    """Whether a `class` is a parameter's, as in `template <template <class> class Op, class T>`."""
+    ends = (",", ">", "=", ".")
+    return tokens.text(i - 1) == ">" and {tokens.text(i + 1), tokens.text(i + 2)} & {*ends} != set()
 
 
 def is_in_class(tokens, i):
