@@ -21,7 +21,7 @@ def is_innocent(finding):
     if finding.other is None:
         return False  # no candidate: no thread could go on
     if finding.kind in ("different barriers", "lanes missing"):
-        return finding.other.at == finding.at  # one call, of which the compiler made two
+        return is_one_call(finding.at, finding.other.at)
     if finding.kind == "barrier not reached":
         # A thread that returned before the barrier is no fault; one that went past it is.
         at, other = in_kernel(finding), in_kernel(finding.other)
@@ -29,29 +29,40 @@ def is_innocent(finding):
     return False
 
 
-# `other = __shfl_down_sync(`; what follows is the arguments.
-SHUFFLED = re.compile(r"(\w+)\s*=\s*[\w:.]*shfl\w*\s*\(")
+def is_one_call(at, other):
+    """Whether the compiler made two instructions of one call: line and column are the same."""
+    return at == other and (at is None or at.column == other.column)
+
+
+# `__shfl_down_sync(`, and what stands before it if its value is put aside.
+SHUFFLE = re.compile(r"[\w:.]*shfl\w*\s*\(")
+PUT_ASIDE = re.compile(r"(\w+)\s*=\s*$")
+COMMENT = re.compile(r"//.*")
 CONDITION = re.compile(r"\bif\s*\(([^;]*)|\?")
 BEHIND = 4  # lines from the shuffle on in which its result is used or not
 
 
 def is_discarded(place):
-    """Whether a shuffled value is put aside, then used only where other things allow it.
+    """Whether all values that a line shuffles are put aside, then used only where other things
+    allow it.
 
     other = __shfl_down_sync(mask, value, step);
     if (lane + step < lanes) value += other;
     """
     lines = read_source(place.file)[place.line - 1 :] if place else []
-    text = "\n".join(lines[:BEHIND])
-    match = SHUFFLED.search(lines[0]) if lines else None
-    if match is None:
-        return False
-    end = closing(text, match.end())
-    if not text[end:].lstrip().startswith(";"):
+    lines = [COMMENT.sub("", line) for line in lines[:BEHIND]]
+    shuffles = list(SHUFFLE.finditer(lines[0])) if lines else []
+    return bool(shuffles) and all(is_used_on_condition("\n".join(lines), s) for s in shuffles)
+
+
+def is_used_on_condition(text, shuffle):
+    """Whether what follows a shuffle in the text uses its value only behind a condition."""
+    match = PUT_ASIDE.search(text[: shuffle.start()])
+    end = closing(text, shuffle.end())
+    if match is None or not text[end:].lstrip().startswith(";"):
         return False  # the value is part of an expression
-    named = re.compile(r"\b%s\b" % match[1])
-    use = named.search(text, end)
-    before = text[end : use.start()] if use else ""
+    use = re.search(r"\b%s\b" % match[1], text[end:])
+    before = text[end : end + use.start()] if use else ""
     condition = CONDITION.search(before)
     return condition is not None and (condition[1] is None or is_closed(condition[1]))
 

@@ -17,11 +17,23 @@ try:
 except ImportError:
     ELFFile = None
 
-#: A line of a source file, counted from 1. The file's path is as debug information has it.
-Place = collections.namedtuple("Place", "file line")
+
+class Place(collections.namedtuple("Place", "file line")):
+    """A line of a source file, counted from 1. The file's path is as debug information has it."""
+
+    #: Tells apart what stands on one line: a column of the text that was compiled, 0 if unknown.
+    column = 0
+
+    @classmethod
+    def of(cls, file, line, column):
+        """A place whose column is known."""
+        place = cls(file, line)
+        place.column = column
+        return place
+
 
 # Instructions start..end-1 come of a line of a unit (a compiled source).
-Row = collections.namedtuple("Row", "start end file line unit")
+Row = collections.namedtuple("Row", "start end file line column unit")
 # A function's body, put in place of its call: address ranges, their size, the call's place.
 Inlined = collections.namedtuple("Inlined", "size ranges place")
 
@@ -76,7 +88,7 @@ class Module:
             if previous is not None and previous.address and state.address > previous.address:
                 line = previous.line or line  # 0: no line of its own
                 file = self.path(number, previous.file)
-                yield Row(previous.address, state.address, file, line, number)
+                yield Row(previous.address, state.address, file, line, previous.column, number)
             previous = None if state.end_sequence else state
             line = 0 if state.end_sequence else line
 
@@ -93,7 +105,7 @@ class Module:
         if i < 0 or address >= self.rows[i].end or not self.rows[i].line:
             return []
         row = self.rows[i]
-        return [Place(row.file, row.line), *self.calls_of(row.unit, address)]
+        return [Place.of(row.file, row.line, row.column), *self.calls_of(row.unit, address)]
 
     def calls_of(self, number, address):
         """The calls of the inlined functions that an instruction belongs to."""
@@ -112,9 +124,12 @@ class Module:
             if entry.tag != "DW_TAG_inlined_subroutine":
                 continue
             ranges = self.ranges(unit, entry)
-            call = [entry.attributes.get("DW_AT_call_" + what) for what in ("file", "line")]
-            if ranges and all(call):
-                place = Place(self.path(number, call[0].value), call[1].value)
+            file, line, column = (
+                entry.attributes.get("DW_AT_call_" + what) for what in ("file", "line", "column")
+            )
+            if ranges and file and line:
+                path = self.path(number, file.value)
+                place = Place.of(path, line.value, column.value if column else 0)
                 yield Inlined(sum(end - start for start, end in ranges), ranges, place)
 
     def ranges(self, unit, entry):

@@ -23,7 +23,7 @@ SENTENCES = {
     "barrier not reached": "{who} waits at a barrier that {others}",
     "different barriers": "{who} waits at one barrier, and another thread of its block at another",
     "shuffle from an absent lane": "{who} takes a value from a lane that is not there",
-    "lanes missing": "{who} calls a function of the warp whose mask names lanes that are not there",
+    "lanes missing": "{who} calls a function of the warp whose mask does not fit the lanes there",
     "advice: uncoalesced access": "{lanes} access addresses far apart",
     "advice: bank conflict": "{lanes} access different words of one bank",
     "advice: divergent warp": "{lanes} take different ways",

@@ -1,8 +1,9 @@
 """Joins what the host and what the device see of a source that asks for __CUDA_ARCH__.
 
 Functions of the device take the body that they have there; one for both gets both, and asks where
-it runs. Functions that the device alone has are added, and those that it has not are taken away.
-Whatever else differs is refused in words.
+it runs. So do what constructors begin their members with. Functions that the device alone has are
+added, those that it has not are taken away, and the host's stay. Whatever else differs is refused
+in words.
 """
 
 from cuda_tokens import (
@@ -17,8 +18,19 @@ from cuda_tokens import (
 )
 from functions import ATTRIBUTES, Function, declaration_start, segments
 from kernel_facts import bounds_place
+from shared_variables import opens_namespace
 
-BOTH = "{ if (emulator_in_kernel) %s else %s }"
+IN_KERNEL = "emulator_in_kernel"
+# In a function that may be asked for a constant, which cannot be both.
+IN_KERNEL_CONSTANT = (
+    "(__builtin_is_constant_evaluated() ? emulator_differs_between_host_and_device() : "
+    "emulator_in_kernel)"
+)
+# What a function is compiled to is the same with and without them.
+MEANINGLESS = ("inline", "__inline__", "__inline", "__forceinline__", "__noinline__")
+NO_NAMES = (*ATTRIBUTES, "decltype", "explicit")  # what may stand before a `(`
+CLASSES = {"struct", "class", "union"}
+ACCESS = ("public", "private", "protected")
 
 
 def merged(host, device, path):
@@ -62,7 +74,7 @@ def function_from(tokens, index):
             i += 2 if tokens.text(i + 1) == "(" else 0  # operator()
         elif tokens.text(i) in OPENING and close is None:
             return None
-        elif tokens.text(i) == "(" and tokens.text(i - 1) not in ATTRIBUTES:
+        elif tokens.text(i) == "(" and tokens.text(i - 1) not in NO_NAMES:
             brace = body_behind(tokens, close + 1)
             if brace is not None and tokens.match_forward(brace) is None:
                 return None
@@ -77,7 +89,7 @@ def body_behind(tokens, i):
     """Index of the brace of a body behind a function's parameters, or None."""
     initial = False  # whether this is a constructor's `: a(1), b{2}`
     while tokens.text(i) not in ("", ";", "=", "}", ")"):
-        if tokens.text(i) == "{" and not (initial and tokens.all[i - 1].kind == "word"):
+        if tokens.text(i) == "{" and not (initial and tokens.text(i - 1) not in (")", "}")):
             return i
         initial = initial or tokens.text(i) == ":"
         if tokens.text(i) in OPENING:
@@ -100,16 +112,41 @@ def by_place(tokens):
     return found
 
 
-def words_of(function):
-    """The texts of a body's tokens."""
-    return [function.tokens.text(i) for i in range(function.brace, function.end + 1)]
+def colon_of(function):
+    """Index of the `:` of a constructor's `: a(1), b{2}`, else that of the body's brace."""
+    tokens, i = function.tokens, function.close + 1
+    while i < function.brace and tokens.text(i) != ":":
+        i = (tokens.match_forward(i) or i) + 1
+    return min(i, function.brace)
+
+
+def initialisers(function):
+    """(name, first, last) of what a constructor begins each member with, the brackets aside."""
+    tokens, found, i = function.tokens, [], colon_of(function) + 1
+    while i < function.brace:
+        if tokens.text(i) in (",", "..."):
+            i += 1
+            continue
+        first = i
+        while tokens.match_forward(i) is None:
+            i += 1
+        close = tokens.match_forward(i)
+        found.append((texts(tokens, first, i), i + 1, close - 1))
+        i = close + 1
+    return found
+
+
+def texts(tokens, first, last):
+    """The texts of tokens first .. last."""
+    return [tokens.text(i) for i in range(first, last + 1)]
 
 
 def head_of(function):
-    """The texts of the tokens before a body, but for a kernel's bounds."""
-    left_out = bounds_place(function)
-    places = range(function.first, function.brace)
-    return [function.tokens.text(i) for i in places if i not in left_out]
+    """The texts of the tokens before a body that say what it is: neither a kernel's bounds, nor
+    how it is to be called."""
+    left_out, text = bounds_place(function), function.tokens.text
+    places = range(function.first, colon_of(function))
+    return [text(i) for i in places if i not in left_out and text(i) not in MEANINGLESS]
 
 
 def differing(tokens, index):
@@ -120,28 +157,63 @@ def differing(tokens, index):
     return error
 
 
-def body_of(function, behind):
-    """A body's text, with markers around it: `behind` is the place of what comes after."""
-    tokens = function.tokens
-    start, end = tokens.all[function.brace].start, tokens.all[function.end].end
+def placed(tokens, first, last, behind):
+    """The text of tokens, with markers around it: `behind` is the place of what comes after."""
+    start, end = tokens.all[first].start, tokens.all[last].end
     file, line = tokens.place(start)
     return "\n# %d %s\n%s\n# %d %s\n" % (
         line, quoted(file), tokens.source[start:end], behind[1], quoted(behind[0]))  # fmt: skip
 
 
+def replaced(tokens, first, last, form, *parts):
+    """The edit that puts parts, each (tokens, first, last), for some tokens."""
+    start, end = tokens.all[first].start, tokens.all[last].end
+    behind = tokens.place(end)
+    return Edit(start, end, form % tuple(placed(*part, behind) for part in parts))
+
+
 def changed(function, device):
-    """The edits that give a function the body that it has on the device."""
+    """The edits that give a function what it does on the device."""
     if head_of(function) != head_of(device):
         raise differing(device.tokens, device.first)
-    if words_of(function) == words_of(device):
+    ours, theirs = ((one.tokens, colon_of(one), one.end) for one in (function, device))
+    if texts(*ours) == texts(*theirs):
         return []
-    tokens = function.tokens
-    start, end = tokens.all[function.brace].start, tokens.all[function.end].end
-    behind = tokens.place(end)
-    body = body_of(device, behind)
-    if "__host__" in function.words:
-        body = BOTH % (body, body_of(function, behind))
-    return [Edit(start, end, body)]
+    if "__host__" not in function.words:
+        return [replaced(*ours, "%s", theirs)]
+    asked = IN_KERNEL_CONSTANT if "constexpr" in function.words else IN_KERNEL
+    bodies = [(one.tokens, one.brace, one.end) for one in (device, function)]
+    edits = changed_initialisers(function, device, asked)
+    if texts(*bodies[0]) != texts(*bodies[1]):
+        edits.append(replaced(*bodies[1], "{ if (%s) %%s else %%s }" % asked, *bodies))
+    return edits
+
+
+def changed_initialisers(function, device, asked):
+    """The edits by which a constructor of both begins each member with what it is there."""
+    ours, theirs = initialisers(function), initialisers(device)
+    if [name for name, _, _ in ours] != [name for name, _, _ in theirs]:
+        raise differing(device.tokens, colon_of(device))
+    edits = []
+    for (_, *mine), (_, *other) in zip(ours, theirs):
+        both = [(device.tokens, *other), (function.tokens, *mine)]
+        words = [texts(*part) for part in both]
+        if words[0] == words[1]:
+            continue
+        if not all(words) or any(is_list(*part) for part in both):
+            raise differing(device.tokens, other[0])
+        edits.append(replaced(*both[1], "%s ? (%%s) : (%%s)" % asked, *both))
+    return edits
+
+
+def is_list(tokens, first, last):
+    """Whether tokens are several expressions, with commas between them."""
+    i = first
+    while i <= last:
+        if tokens.text(i) in (",", "..."):
+            return True
+        i = (tokens.match_forward(i) or i) + 1
+    return False
 
 
 def is_of_device(function):
@@ -156,19 +228,16 @@ def removed(function):
 
 def added(tokens, theirs, first, last):
     """The edit that adds a declaration, before what stands behind it in its file."""
-    start, end = theirs.all[first].start, theirs.all[last].end
-    file, line = theirs.place(start)
-    for first, _ in segments(tokens):
-        position = tokens.all[first].start
+    file, line = theirs.place(theirs.all[first].start)
+    for begin, _ in segments(tokens):
+        position = tokens.all[begin].start
         there = tokens.place(position)
         if there[0] == file and there[1] > line:
             break
     else:
         position = len(tokens.source)
         there = tokens.place(position)
-    text = "\n# %d %s\n%s\n# %d %s\n" % (
-        line, quoted(file), theirs.source[start:end], there[1], quoted(there[0]))  # fmt: skip
-    return Edit(position, position, text)
+    return Edit(position, position, placed(theirs, first, last, there))
 
 
 def rest(ours, theirs, mine, other):
@@ -186,30 +255,57 @@ def rest(ours, theirs, mine, other):
 
 
 def declarations(tokens, functions):
-    """(first, last, text) of each that is no function, without the bodies of functions."""
-    bodies = {}
-    for function in functions:
-        if function.end is not None:
-            bodies[function.brace] = function.end
+    """(first, last, text) of each that is no function, without what functions do."""
+    bodies = {colon_of(f): f.end for f in functions if f.end is not None}
     heads = {function.first for function in functions}
+    for function in functions_of_host(tokens):
+        heads.add(function.first)
+        bodies[colon_of(function)] = function.end
     for first, last in segments(tokens):
-        if first in heads or is_function(tokens, first, last):
+        if first in heads:
             continue
         words, i = [], first
         while i <= last:
-            words.append(tokens.text(i))
+            words += [] if tokens.text(i) in MEANINGLESS else [tokens.text(i)]
             i = bodies.get(i, i) + 1
         yield first, last, " ".join(words)
 
 
-def is_function(tokens, first, last):
-    """Whether a declaration is a function's with a body, of the host."""
-    words = {tokens.text(i) for i in range(first, min(first + 3, last))}
-    if words & {"struct", "class", "union", "enum"}:
-        return False
-    for i in range(first, last):
-        if tokens.text(i) == "=":
-            return False
+def functions_of_host(tokens):
+    """The functions with a body, also those of classes, that the device cannot call."""
+    i = 0
+    while i < len(tokens.all):
+        i = behind_template(tokens, i)
+        function = function_from(tokens, i)
+        if function is None or function.brace is None:
+            i = behind_declaration(tokens, i)
+            continue
+        i = function.end + 1
+        if not {"__device__", "__global__", "constexpr"} & set(function.words):
+            yield function
+
+
+def behind_template(tokens, i):
+    """Index behind a `template <...>` or a `public:`, or the same."""
+    if tokens.text(i) in ACCESS and tokens.text(i + 1) == ":":
+        return i + 2
+    if tokens.text(i) != "template":
+        return i
+    depth, i = 1, i + 2
+    while depth > 0 and tokens.text(i) not in ("", ";"):
+        depth += (tokens.text(i) == "<") - (tokens.text(i) == ">")
+        i = (tokens.match_forward(i) or i) + 1
+    return i
+
+
+def behind_declaration(tokens, i):
+    """Index behind a declaration, or behind the `{` of a class or namespace."""
+    words = set()
+    while tokens.text(i) not in ("", ";", "}"):
         if tokens.text(i) == "{":
-            return True
-    return False
+            is_class = words & CLASSES and not words & {"enum", "="}
+            if is_class or opens_namespace(tokens, i):
+                break
+        words.add(tokens.text(i))
+        i = (tokens.match_forward(i) or i) + 1
+    return i + 1

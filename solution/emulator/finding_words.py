@@ -98,16 +98,16 @@ WORDS = {
         "let all threads of the block pass one and the same barrier, outside of the branches.",
     ),
     "lanes missing": Words(
-        "Warp function without all lanes that its mask names",
-        "The mask of a `..._sync` function names lanes that were elsewhere: in another branch, "
-        "or already at their end.",
+        "Warp function whose mask does not fit the lanes that call it",
+        "The mask of a `..._sync` function names lanes that were elsewhere, in another branch or "
+        "already at their end, or leaves out a lane that calls it.",
         "call the function before the branch, or compute the mask with `__ballot_sync` where all "
         "lanes still are; also look at the last warp of the block.",
     ),
     "shuffle from an absent lane": Words(
         "Value shuffled from a lane that is not there",
-        "The mask of the shuffle names a lane that has returned, has left the loop, or that the "
-        "block is too small for; what its value is then is undefined, and a sum of it wrong.",
+        "The lane has returned, has left the loop, the block is too small for it, or the mask of "
+        "the shuffle does not name it; its value is then undefined, and a sum of it wrong.",
         "let all 32 lanes come to the shuffle, with 0 (or what changes nothing) where there is no "
         "element: put the shuffle behind the `if` and the loop, not into them, and round the "
         "block up to a multiple of 32.",

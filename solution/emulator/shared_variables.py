@@ -1,6 +1,6 @@
 """`__shared__` variables become references into the block's memory, see emulator/shared.h."""
 
-from cuda_tokens import OPENING, Edit, blank
+from cuda_tokens import OPENING, Edit, blank, text_of
 
 STATIC_SHARED_BYTES = 48 * 1024
 
@@ -109,12 +109,26 @@ def shared_edits(tokens, index):
 
 
 def size_check(tokens, names, last):
-    """A check that static shared variables fit into a block's memory."""
+    """A check that static shared variables have a size, and fit into a block's memory."""
     end = tokens.all[last].end
     size = " + ".join("sizeof(%s)" % tokens.text(name) for name in names)
     message = "a block has %d KB of static shared memory; hint: use less, or dynamic shared memory"
     message %= STATIC_SHARED_BYTES // 1024
-    return Edit(end, end, ' static_assert(%s <= %d, "%s");' % (size, STATIC_SHARED_BYTES, message))
+    checks = [("::emulator::is_size((%s))" % e, "") for e in extents(tokens, names)]
+    checks.append(("%s <= %d" % (size, STATIC_SHARED_BYTES), message))
+    return Edit(end, end, "".join(' static_assert(%s, "%s");' % check for check in checks))
+
+
+def extents(tokens, names):
+    """The texts in the [] behind some names. g++ takes what is no constant there, too."""
+    found = []
+    for name in names:
+        i = name + 1
+        while tokens.text(i) == "[" and tokens.match_forward(i):
+            close = tokens.match_forward(i)
+            found.append(text_of(tokens, i + 1, close - 1))
+            i = close + 1
+    return [extent for extent in found if extent and "#" not in extent]  # no line marker
 
 
 def rewrite_shared(tokens):

@@ -123,10 +123,10 @@ void thread_ends(int thread);
 /*! \brief A thread arrived at a barrier of its block, called from `place`. */
 void barrier_met(int thread, const void* place);
 void barrier_released(const Block& block);
-/*! \brief A thread takes a value from a lane that its mask names, and that is not there. */
-void shuffled_from_absent(int thread, int lane, int threads, const void* place);
+/*! \brief The running thread calls a function of the warp whose mask does not name it. */
+void unnamed(unsigned mask, const void* place);
 /*! \brief Lanes of a warp, by its first thread and its number, exchange values. */
-void shuffled(const Thread* first, int number, unsigned lanes);
+void shuffled(const Thread* first, int number, unsigned lanes, int threads);
 void warp_met(int first_thread, unsigned lanes);
 void deadlocked(const Block& block);
 /*! \brief A kernel, or host code, was stopped at an address. */

@@ -22,6 +22,7 @@ uint64_t Block::wait_for_warp(Wait wait, unsigned mask, uint64_t value, int sour
   int i = number(current_);
   Warp* warp = &warps_[i / kWarp];
   unsigned bit = 1u << (i % kWarp);
+  if ((mask & bit) == 0) EMULATOR_CHECK(unnamed(mask, place));
   current_->wait = wait;
   current_->mask = mask | bit;  // who calls takes part, named or not
   current_->value = value;
@@ -67,7 +68,7 @@ void Block::give_values(Thread* first, unsigned group, Wait wait) {
     given[lane] = first[lane].value;
     if (given[lane] != 0) votes |= 1u << lane;
   }
-  if (wait == Wait::kShuffle) EMULATOR_CHECK(shuffled(first, number(first), group));
+  if (wait == Wait::kShuffle) EMULATOR_CHECK(shuffled(first, number(first), group, count_));
   for (int lane = 0; lane < kWarp; ++lane) {
     if (!(group >> lane & 1)) continue;
     int source = first[lane].source & (kWarp - 1);
@@ -76,11 +77,8 @@ void Block::give_values(Thread* first, unsigned group, Wait wait) {
       first[lane].value = group;
       std::copy(given, given + kWarp, first[lane].all);
     }
-    // A lane that takes no part has nothing to give; the GPU leaves the result undefined. A mask
-    // that does not name it knows that.
+    // A lane that takes no part has nothing to give; the GPU leaves the result undefined.
     if (wait == Wait::kShuffle && (group >> source & 1)) first[lane].value = given[source];
-    if (wait == Wait::kShuffle && (first[lane].mask & ~group) >> source & 1)
-      EMULATOR_CHECK(shuffled_from_absent(number(&first[lane]), source, count_, first[lane].place));
   }
 }
 

@@ -46,6 +46,9 @@ void* checked_shared_variable(size_t* place, size_t size, size_t alignment, cons
                               bool by_all);
 #endif
 
+/*! \brief Whether a number is a constant, else the compiler says why not. */
+constexpr bool is_size(size_t) { return true; }
+
 /*! \brief The place of one static shared variable; before it stands the block that uses it. */
 class SharedPlace {
  public:

@@ -3,6 +3,7 @@
  * \brief What the runtime tells of blocks, threads and barriers.
  */
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -248,28 +249,61 @@ void deadlocked(const Block& block) {
   add_finding(finding);
 }
 
-// Lanes that name each other have to be at one and the same call.
-void shuffled(const Thread* first, int number, unsigned lanes) {
+void unnamed(unsigned mask, const void* place) {
+  Finding finding = barrier_finding("lanes missing", place);
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", mask);
+  finding.detail = std::string("the mask ") + text + " does not name it";
+  add_finding(finding);
+}
+
+namespace {
+
+// Lanes that name each other have to be at one and the same call. Where only the calls that led
+// there differ, findings.py tells whether the program made them.
+void check_together(const Thread* first, int number, unsigned lanes) {
   const int one = __builtin_ctz(lanes);
   const Calls& calls = state->calls[number + one];
   for (int lane = one + 1; lane < kWarp; ++lane) {
-    const bool together = first[lane].place == first[one].place &&
-                          state->calls[number + lane].innermost() == calls.innermost();
+    const bool together =
+        first[lane].place == first[one].place && state->calls[number + lane].are(calls);
     if (!(lanes >> lane & 1) || together) continue;
     return add_finding(waiting_finding("lanes missing", number + one, first[one].place,
                                        number + lane, first[lane].place));
   }
 }
 
-void shuffled_from_absent(int thread, int lane, int threads, const void* place) {
-  Finding finding = finding_here("shuffle from an absent lane", place, 0, false);
+std::string why_absent(int thread, int lane, bool named, int threads) {
+  const std::string name = "lane " + std::to_string(lane);
+  if (!named) return "the mask does not name " + name;
+  if (thread / kWarp * kWarp + lane < threads) return name + " has returned";
+  return name + ", in a block of " + std::to_string(threads) + " threads";
+}
+
+void shuffled_from_absent(int thread, const std::string& why, const void* place) {
+  Finding finding = barrier_finding("shuffle from an absent lane", place);
   finding.calls = state->calls[thread];
   finding.who.thread = index_of(thread, blockDim);
-  const int wanted = thread / kWarp * kWarp + lane;
-  finding.detail = "lane " + std::to_string(lane);
-  finding.detail += wanted < threads ? " has returned"
-                                     : ", in a block of " + std::to_string(threads) + " threads";
+  finding.detail = why;
   add_finding(finding);
+}
+
+}  // namespace
+
+// Who takes from a lane that the mask leaves out may know that, as at the end of a sum of few
+// lanes: it is told only where no lane gets a value.
+void shuffled(const Thread* first, int number, unsigned lanes, int threads) {
+  check_together(first, number, lanes);
+  unsigned absent = 0;  // those whose source is not there
+  for (int lane = 0; lane < kWarp; ++lane)
+    if (!(lanes >> (first[lane].source & (kWarp - 1)) & 1)) absent |= (lanes & 1u << lane);
+  for (int lane = 0; lane < kWarp; ++lane) {
+    const int source = first[lane].source & (kWarp - 1);
+    const bool named = first[lane].mask >> source & 1;
+    if ((absent >> lane & 1) && (named || absent == lanes))
+      shuffled_from_absent(number + lane, why_absent(number + lane, source, named, threads),
+                           first[lane].place);
+  }
 }
 
 }  // namespace checked

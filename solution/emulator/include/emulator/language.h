@@ -54,6 +54,11 @@ extern __thread EMULATOR_CONST dim3 blockDim EMULATOR_FAST_TLS;
 extern __thread EMULATOR_CONST dim3 gridDim EMULATOR_FAST_TLS;
 /*! \brief Whether this CPU thread runs a kernel. */
 extern __thread EMULATOR_CONST bool emulator_in_kernel EMULATOR_FAST_TLS;
+/*! \brief The same, for no constant: its name says why a compiler refuses one. */
+inline bool emulator_differs_between_host_and_device() { return emulator_in_kernel; }
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Winvalid-constexpr"  // a function that asks that may run
+#endif
 /*! \brief Says that a kernel was called like a function, and leaves that error. */
 void emulator_called_directly(const char* kernel);
 }

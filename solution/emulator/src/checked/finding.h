@@ -5,6 +5,7 @@
 #ifndef EMULATOR_CHECKED_FINDING_H_
 #define EMULATOR_CHECKED_FINDING_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -31,7 +32,9 @@ struct Calls {
     ++depth;
   }
   void leave() { --depth; }
-  const void* innermost() const { return depth > 1 ? from[known() - 1] : nullptr; }
+  bool are(const Calls& other) const {
+    return depth == other.depth && std::equal(from, from + known(), other.from);
+  }
   int known() const { return depth <= 1 ? 0 : depth <= kMost ? depth - 1 : kMost; }
 };
 
