@@ -86,7 +86,7 @@ class Run(Lanes):
             return "%s %s; " % (new, text)
         if style == "=":  # what is no copy would call other constructors
             return "static_assert(::emulator::is_copy<%s, decltype(%s)>); %s(%s); " % (
-                kind, text, new, text)  # fmt: skip
+                kind, self.code(*variable.initial, asks=False), new, text)  # fmt: skip
         return "%s%s; " % (new, "{%s}" % text if style == "{" else "(%s)" % text)
 
     def place(self, variable):
