@@ -93,8 +93,8 @@ WORDS = {
     ),
     "different barriers": Words(
         "Threads of one block wait at different barriers",
-        "The threads took different ways and met two `__syncthreads()` that are not the same "
-        "line; what a GPU does then is undefined.",
+        "The threads took different ways and met two `__syncthreads()` that are not one and "
+        "the same; what a GPU does then is undefined.",
         "let all threads of the block pass one and the same barrier, outside of the branches.",
     ),
     "lanes missing": Words(
