@@ -192,6 +192,18 @@ def test_headers_of_folders_called_the_systems_are_the_programs_own(tmp_path, ki
     assert kit.call(tmp_path / "a").stdout == "5 68\n"
 
 
+def test_headers_that_an_option_includes_are_the_programs_own(tmp_path, kit):
+    (tmp_path / "lib.cuh").write_text(LAZY)
+    (tmp_path / "more.cuh").write_text("#pragma once\n#define MORE 1\n")
+    (tmp_path / "a.cu").write_text(USES_LAZY.replace('#include "lazy.cuh"\n', ""))
+    done = kit.emucc(
+        "-include", tmp_path / "lib.cuh", "-include", tmp_path / "more.cuh",
+        tmp_path / "a.cu", "-o", tmp_path / "a",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert kit.call(tmp_path / "a").stdout == "5 68\n"
+
+
 def test_the_kernels_of_the_assignment_become_loops():
     how = explained(emulator_kit.ROOT / "solution/src/gpu_op.cu")
     fibers = {name for name, way in how.items() if way.startswith("fibers")}

@@ -225,9 +225,24 @@ def apply_edits(source, edits):
 
 
 def without_prelude(source, path):
-    """The text of a file itself; the headers that options of the compiler include stand before."""
+    """The text of a file itself, behind the headers that the program's options include."""
+    markers = list(MARKER.finditer(source))
     # Where the file includes itself, the marker says that it is entered.
-    found = [m.end() + 1 for m in MARKER.finditer(source)
+    found = [i for i, m in enumerate(markers)
              if m.group(1) == "1" and unquoted(m.group(2)) == path
              and ENTERS not in m.group(3).split()]  # fmt: skip
-    return source[found[-1] :] if found else source
+    if not found:
+        return source
+    # Between them stand markers of "<command-line>". The first is the prelude.
+    headers = [i for i in range(1, found[-1])
+               if ENTERS in markers[i].group(3).split() and not markers[i].group(2).startswith("<")
+               and markers[i - 1].group(2).startswith("<")
+               and not markers[i].group(2).endswith("stdc-predef.h")]  # fmt: skip
+    main = markers[found[-1]]
+    texts = [
+        '# 1 "%s"' % markers[i].group(2)
+        + source[markers[i].end() : next(m.start() for m in markers[i:] if m.group(2)[0] == "<")]
+        for i in headers[1:]
+    ]
+    before = "".join(texts) + '# 1 "%s"\n' % main.group(2) if texts else ""
+    return before + source[main.end() + 1 :]

@@ -58,8 +58,8 @@ class Source:
         """The text after the preprocessor; with the words of a device, as a kernel sees it."""
         # zig c++ -O2 defines NDEBUG, which nvcc never does; a program may still do so itself.
         done = run(
-            *self.cxx, *of_emulator(), "-UNDEBUG", *self.flags, *DEFINES, *words,
-            "-include", self.prelude, "-x", "c++", "-E", self.path,
+            *self.cxx, *of_emulator(), "-UNDEBUG", "-include", self.prelude, *self.flags, *DEFINES,
+            *words, "-x", "c++", "-E", self.path,
         )  # fmt: skip
         if done.returncode:
             raise CompileError(tell(done.stderr))

@@ -142,10 +142,10 @@ def of_pack(g, t):
 def of_lambda(g, t):
     """A lambda that is called at once."""
     return g.pick(
-        # In brackets: g++ takes `int([](auto x) ...` for a declaration.
+        # Behind a comma: g++ takes `int(([](auto x) ...` for a declaration.
         [
             "([](" + t + " x) { return x / 2; }({}))",
-            "([](auto x) { return x / 2; }((" + t + ")({})))",
+            "((void)0, [](auto x) { return x / 2; }((" + t + ")({})))",
             "([=](" + t + " x) -> " + t + " { return x / 3; }({}))",
         ]
     )
