@@ -29,7 +29,7 @@ QUICK = dataclasses.replace(RUBRIC, findings=FindingsBudget(build=0, seconds=0, 
 MUTANTS = {mutant.name: mutant for mutant in catalogue.mutants()}
 #: Where emulator/compiler.py has what the passes made of a source, and what makes the fast form of
 #: the solution's kernels something that does not compile, for no reason that names a kernel.
-_MADE = "        return text\n\n    def compile("
+_MADE = "        return MARKER.sub(self.without_warnings, text)\n"
 _BREAKING = """\
         if self.mode == LOOPS and "relu_kernel" in text:
             text += "#error of the passes\\n"
