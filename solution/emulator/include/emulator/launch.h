@@ -111,6 +111,14 @@ constexpr bool is_passed_as_bytes =
     std::is_trivially_destructible<T>::value && std::is_trivially_move_constructible<T>::value &&
     (std::is_trivially_copy_constructible<T>::value || !std::is_copy_constructible<T>::value);
 
+/*! \brief Whether they are surely passed by an address: a constructor or destructor is no plain
+ * one. */
+template <typename T>
+constexpr bool is_passed_by_address =
+    (std::is_destructible<T>::value && !std::is_trivially_destructible<T>::value) ||
+    (std::is_copy_constructible<T>::value && !std::is_trivially_copy_constructible<T>::value) ||
+    (std::is_move_constructible<T>::value && !std::is_trivially_move_constructible<T>::value);
+
 /*! \brief An argument of a kernel, as it is brought to the device. */
 template <typename T, bool as_bytes = is_passed_as_bytes<T>>
 struct Argument {
@@ -123,6 +131,8 @@ struct Argument {
 // No thread copies or destroys such an object: it has its bytes, as on a GPU.
 template <typename T>
 struct Argument<T, false> {
+  static_assert(is_passed_by_address<T>,
+                "the emulated GPU can't pass this object; hint: let anybody copy it from a const");
   typedef T& Passed;
   alignas(T) unsigned char bytes[sizeof(T)];
 
