@@ -169,6 +169,7 @@ class Diagnosis:
         self._tree: Path | None = None
         self._refusal = ""
         self._turn, self._building = threading.Lock(), threading.Lock()
+        self._reading = threading.Lock()  # the sandbox gives a tree to one child at a time
         self._sources: dict[str, bytes] = {}
 
     def __enter__(self) -> Diagnosis:
@@ -302,7 +303,7 @@ class Diagnosis:
         if not entries:
             return [], 0
         tree = self.checked_tree()
-        with scratch_folder() as folder:
+        with self._reading, scratch_folder() as folder:
             script, path = folder / "resolve.py", folder / "findings.jsonl"
             shutil.copyfile(_RESOLVER, script)
             path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))

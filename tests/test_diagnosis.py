@@ -2,6 +2,8 @@
 
 import dataclasses
 import io
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from rich.console import Console
@@ -215,6 +217,26 @@ def test_a_failure_that_does_not_come_again_is_called_a_race(monkeypatch, tmp_pa
 def test_the_same_failure_again_is_no_race(monkeypatch, tmp_path):
     same = Failure("x", "", "a")
     assert compared(monkeypatch, tmp_path, [same, same]) == ""
+
+
+def test_findings_are_read_by_one_child_at_a_time(monkeypatch, tmp_path):
+    """An audit and an explanation may want it at once, and the sandbox gives the tree away."""
+    inside, most = [], []
+
+    def run(*_args, **_settings):
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.1)
+        inside.pop()
+        return sandbox.Completed(0, None, "exit", '{"found": [], "more": 0}', 0.1)
+
+    monkeypatch.setattr(diagnosis.sandbox, "run", run)
+    monkeypatch.setattr(Diagnosis, "checked_tree", lambda self: tmp_path)
+    explain = Diagnosis({}, RUBRIC, lambda: tmp_path, View())
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(explain.resolve, [[{"kind": "race shared"}]] * 4))
+    assert results == [([], 0)] * 4
+    assert most == [1] * 4
 
 
 def test_sizes_are_smaller_where_every_access_is_watched(tmp_path):
