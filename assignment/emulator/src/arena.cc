@@ -18,6 +18,7 @@
 #include <mutex>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "checked.h"
 #include "protection.h"
@@ -41,6 +42,7 @@ struct Allocation {
   uintptr_t pages;    // the first page
   size_t pages_size;  // without the guard page
   size_t size;        // as asked for
+  bool open;          // for all threads; without protection keys
 };
 
 // Read by signal handlers, hence atomics beside the lock.
@@ -48,7 +50,9 @@ std::atomic<uintptr_t> arena_begin(0), arena_end(0);
 std::atomic<int64_t> allocations_made(0), bytes_live(0);
 
 std::mutex mutex;
-std::map<uintptr_t, Allocation> live;         // by the address that the program has
+std::map<uintptr_t, Allocation> live;  // by the address that the program has
+std::vector<uintptr_t> opened;         // what may be open of it, by the same address
+std::atomic<bool> any_open(false);
 std::map<uintptr_t, size_t> free_by_address;  // ranges of pages
 std::set<std::pair<size_t, uintptr_t>> free_by_size;
 size_t kept = 0;  // bytes freed since pages were last given back, less those used again
@@ -149,7 +153,22 @@ size_t parse_size(const char* text) {
 
 // NaN for any floating-point type, so that what was never written shows.
 void fill(uintptr_t address, size_t size) {
-  fill_device_memory(reinterpret_cast<void*>(address), 0xff, size);
+  DeviceAccess access;
+  access.open(reinterpret_cast<void*>(address));
+  std::memset(reinterpret_cast<void*>(address), 0xff, size);
+}
+
+void note_open(uintptr_t start) {
+  live[start].open = true;
+  opened.push_back(start);
+  any_open = true;
+}
+
+Opened open(uintptr_t start, const Allocation& allocation) {
+  if (allocation.open) return Opened::kBefore;
+  open_device_memory(reinterpret_cast<void*>(allocation.pages), allocation.pages_size);
+  note_open(start);
+  return Opened::kNow;
 }
 
 // Finds pages for an allocation. Its address, or 0 if there are none.
@@ -171,6 +190,7 @@ uintptr_t place(Allocation* allocation) {
   uintptr_t start =
       pages + allocation->pages_size - checked::kPadding - round_up(allocation->size, kAlignment);
   live[start] = *allocation;
+  if (is_toggled()) note_open(start);
   ++allocations_made;
   bytes_live += static_cast<int64_t>(allocation->size);
   return start;
@@ -201,6 +221,16 @@ cudaError_t release(std::map<uintptr_t, Allocation>::iterator found) {
   return cudaSuccess;
 }
 
+// Another thread is soon done with the lock. A signal handler may have come where this thread has
+// it, and would wait for itself for ever.
+bool lock_soon(std::unique_lock<std::mutex>* lock) {
+  for (int tries = 0; !lock->try_lock() && tries < kLockTries; ++tries) {
+    const timespec pause = {0, 1000000};
+    nanosleep(&pause, nullptr);
+  }
+  return lock->owns_lock();
+}
+
 // The allocation at or before an address.
 const std::pair<const uintptr_t, Allocation>* find(uintptr_t address) {
   auto after = live.upper_bound(address);
@@ -223,7 +253,7 @@ cudaError_t arena_allocate(void** ptr, size_t size) {
   if (size > arena_capacity() || arena_used() > arena_capacity() - size)
     return cudaErrorMemoryAllocation;
   Allocation allocation{
-      0, round_up(round_up(size, kAlignment), page_size()) + 2 * checked::kPadding, size};
+      0, round_up(round_up(size, kAlignment), page_size()) + 2 * checked::kPadding, size, false};
   uintptr_t start = place(&allocation);
   if (start == 0) return cudaErrorMemoryAllocation;
   fill(allocation.pages, allocation.pages_size);
@@ -263,14 +293,8 @@ bool is_device_range(const void* ptr, size_t size) {
 bool try_locate(uintptr_t address, Place* place) {
   *place = Place{in_arena(reinterpret_cast<void*>(address)), false, 0, 0};
   if (!place->in_arena) return true;
-  // Another thread is soon done with the lock; this one would wait for itself for ever.
-  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
-  for (int tries = 0; !lock.owns_lock() && tries < kLockTries; ++tries) {
-    const timespec pause = {0, 1000000};
-    nanosleep(&pause, nullptr);
-    if (lock.try_lock()) break;
-  }
-  if (!lock.owns_lock()) return false;
+  std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
+  if (!lock_soon(&lock)) return false;
   const auto* found = find(address);
   if (found == nullptr) return true;
   const Allocation& allocation = found->second;
@@ -285,11 +309,40 @@ void for_each_allocation(const std::function<void(uintptr_t, size_t)>& function)
   for (const auto& entry : live) function(entry.first, entry.second.size);
 }
 
-void for_each_range(const std::function<void(void*, size_t)>& function) {
-  std::lock_guard<std::mutex> lock(mutex);
-  for (const auto& entry : live)
-    function(reinterpret_cast<void*>(entry.second.pages), entry.second.pages_size);
+Opened arena_open(uintptr_t address) {
+  if (!in_arena(reinterpret_cast<void*>(address))) return Opened::kNever;
+  std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
+  if (!lock_soon(&lock)) return Opened::kNever;
+  // Its pages begin a little before the address that the program has.
+  auto after = live.upper_bound(address);
+  if (after == live.end() || address < after->second.pages) {
+    if (after == live.begin()) return Opened::kNever;
+    --after;
+    if (address >= after->second.pages + after->second.pages_size) return Opened::kNever;
+  }
+  return open(after->first, after->second);
 }
+
+void arena_open_all() {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const auto& entry : live) open(entry.first, entry.second);
+}
+
+void arena_close(const std::atomic<int>& users) {
+  std::lock_guard<std::mutex> lock(mutex);
+  // Who counts itself later opens what it needs later, too.
+  if (users > 0) return;
+  for (uintptr_t start : opened) {
+    auto found = live.find(start);
+    if (found == live.end() || !found->second.open) continue;  // freed, or there twice
+    close_device_memory(reinterpret_cast<void*>(found->second.pages), found->second.pages_size);
+    found->second.open = false;
+  }
+  opened.clear();
+  any_open = false;
+}
+
+bool is_arena_open() { return any_open; }
 
 }  // namespace emulator
 

@@ -78,6 +78,8 @@ cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                                 order.stream, order.waits));
   {
     DeviceAccess access;
+    access.open(to);
+    access.open(from);
     for (size_t row = 0; row < extent.height; ++row)
       std::memmove(static_cast<char*>(to) + row * to_pitch,
                    static_cast<const char*>(from) + row * from_pitch, extent.width);
@@ -104,6 +106,7 @@ cudaError_t set(void* ptr, size_t pitch, int value, const Extent& extent,
                                 order.stream, order.waits && !in_arena(ptr)));
   {
     DeviceAccess access;
+    access.open(ptr);
     for (size_t row = 0; row < extent.height; ++row)
       std::memset(static_cast<char*>(ptr) + row * pitch, value, extent.width);
   }

@@ -9,6 +9,8 @@ namespace emulator {
 
 /*! \brief Makes the process's SIGSEGV handler ours; the one before gets what is not ours. */
 void install_fault_handler();
+/*! \brief The same; false if the program has put another in its place since. */
+bool opens_by_need();
 
 /*! \brief Gives the calling thread a stack for signal handlers, once: its own may be full. */
 void prepare_fault_stack();

@@ -19,6 +19,7 @@
 #include "error.h"
 #include "fault.h"
 #include "pool.h"
+#include "protection.h"
 #include "stream.h"
 
 namespace emulator {
@@ -58,6 +59,8 @@ bool use_loops() {
 }
 
 void run(Grid* grid) {
+  DeviceAccess access;
+  for (size_t i = 0; i < grid->pointers_count; ++i) access.open(grid->pointers[i]);
   const dim3 &blocks = grid->config.grid, &threads = grid->config.block;
   int64_t count = static_cast<int64_t>(blocks.x) * blocks.y * blocks.z;
   int64_t block_size = static_cast<int64_t>(threads.x) * threads.y * threads.z;

@@ -7,8 +7,8 @@
 
 namespace emulator {
 
-/*! \brief Takes back what this CPU thread's last block took. */
-void release_locals();
+/*! \brief Takes back what this CPU thread's last blocks took; whether that was anything. */
+bool release_locals();
 
 /*! \brief To be called when a launch begins: allocations may have changed. */
 void forget_ranges();

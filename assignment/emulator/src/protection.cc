@@ -4,17 +4,16 @@
  */
 #include "protection.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
-#include <mutex>
 
 #include "arena.h"
+#include "emulator/language.h"
+#include "fault.h"
 
 #if defined(__linux__) && defined(__x86_64__)
 #include <sys/syscall.h>
@@ -87,70 +86,23 @@ typedef std::chrono::steady_clock Clock;
 const int kShare = 100;
 const Clock::duration kFree = std::chrono::milliseconds(10);
 
-// Without keys. How many kernels and copies run, and whether memory is closed for all threads.
-// A kernel that begins counts itself, then looks whether it is closed; who closes says so, then
-// looks whether a kernel is counted: one of them sees the other.
+const int kMostTimes = 100;
+
+// Without keys. How many kernels and copies run: while one does, what it touches is opened.
 std::atomic<int> users(0);
-std::atomic<bool> closed(true);
-std::mutex toggle_mutex;
-Clock::time_point first_use;
-Clock::duration spent(0);
+std::atomic<Clock::rep> spent(0);
 
 // For the system, and for page faults of those that come next.
 struct Spend {
   const Clock::time_point begin = Clock::now();
-  ~Spend() { spent += 2 * (Clock::now() - begin); }
+  ~Spend() { spent += 2 * (Clock::now() - begin).count(); }
 };
 
-bool is_toggled() {
-  return protection() == Protection::kToggle || protection() == Protection::kSparingly;
-}
-
-void set_rights(int rights) {
-  for_each_range([rights](void* memory, size_t size) { mprotect(memory, size, rights); });
-}
-
-void open_all() {
-  std::lock_guard<std::mutex> lock(toggle_mutex);
-  if (!closed) return;
-  Spend spend;
-  set_rights(PROT_READ | PROT_WRITE);
-  closed = false;
-}
-
-// Those of new memory, unless all was opened meanwhile.
-void set_new_rights(void* memory, size_t size, int rights) {
-  std::lock_guard<std::mutex> lock(toggle_mutex);
-  Spend spend;
-  if (closed) mprotect(memory, size, rights);
-}
-
-// A forked child must not inherit the lock from a thread that it has not. Behind the arena's own,
-// which is taken under this one.
-void first_toggle() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    first_use = Clock::now();
-    auto unlock = [] { toggle_mutex.unlock(); };
-    pthread_atfork([] { toggle_mutex.lock(); }, unlock, unlock);
-  });
-}
-
 bool is_affordable() {
-  if (protection() == Protection::kToggle || spent < kFree) return true;
-  return (spent - kFree) * kShare < Clock::now() - first_use;
-}
-
-void close_all() {
-  if (closed || users > 0) return;
-  std::lock_guard<std::mutex> lock(toggle_mutex);
-  if (closed || !is_affordable()) return;
-  Spend spend;
-  closed = true;
-  if (users > 0)
-    closed = false;  // one began meanwhile
-  else
-    set_rights(PROT_NONE);
+  static const Clock::time_point first_use = Clock::now();
+  const Clock::duration more = Clock::duration(spent) - kFree;
+  if (protection() == Protection::kToggle || more < Clock::duration::zero()) return true;
+  return more * kShare < Clock::now() - first_use;
 }
 
 }  // namespace
@@ -166,29 +118,33 @@ bool close_device_memory(void* memory, size_t size) {
   return mprotect(memory, size, PROT_NONE) == 0;
 }
 
-void fill_device_memory(void* memory, int value, size_t size) {
-  if (!is_toggled()) {
-    DeviceAccess access;
-    std::memset(memory, value, size);
-    return;
-  }
-  // The rest may stay as it is. Nobody closes anything while there is a user.
-  ++users;
-  first_toggle();
-  if (closed) set_new_rights(memory, size, PROT_READ | PROT_WRITE);
-  std::memset(memory, value, size);
-  --users;
-  if (closed) set_new_rights(memory, size, PROT_NONE);
+bool is_toggled() {
+  return protection() == Protection::kToggle || protection() == Protection::kSparingly;
 }
 
 void host_goes_on() {
-  if (is_toggled()) close_all();
+  if (!is_toggled() || !is_arena_open() || !is_affordable()) return;
+  Spend spend;
+  arena_close(users);
+}
+
+bool open_by_need(uintptr_t address) {
+  // Another thread may have opened it since. What comes again and again has another cause.
+  static __thread uintptr_t last EMULATOR_FAST_TLS = 0;
+  static __thread int times EMULATOR_FAST_TLS = 0;
+  if (!is_toggled() || users == 0) return false;
+  Spend spend;
+  const Opened opened = arena_open(address);
+  times = opened == Opened::kBefore && address == last ? times + 1 : 0;
+  last = address;
+  return opened != Opened::kNever && times < kMostTimes;
 }
 
 DeviceAccess::DeviceAccess() {
   if (is_toggled()) {
     ++users;
-    if (closed) open_all();
+    // A program may have put a handler of its own in the place of ours.
+    if (!opens_by_need()) arena_open_all();
   }
   if (protection() != Protection::kKeys) return;
   previous_ = read_rights();
@@ -200,6 +156,12 @@ DeviceAccess::~DeviceAccess() {
   // Only what this object changed: the other keys may have been changed meanwhile.
   if (protection() == Protection::kKeys)
     write_rights((read_rights() & ~key_bits()) | (previous_ & key_bits()));
+}
+
+void DeviceAccess::open(const void* ptr) {
+  if (!is_toggled()) return;
+  Spend spend;
+  arena_open(reinterpret_cast<uintptr_t>(ptr));
 }
 
 void DeviceAccess::renew() {

@@ -10,6 +10,7 @@
 #ifndef EMULATOR_ARENA_H_
 #define EMULATOR_ARENA_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -40,8 +41,17 @@ bool try_locate(uintptr_t address, Place* place);
 
 /*! \brief Calls a function with every allocation, as the program knows it. */
 void for_each_allocation(const std::function<void(uintptr_t start, size_t size)>& function);
-/*! \brief Calls a function with the pages of every allocation. */
-void for_each_range(const std::function<void(void* memory, size_t size)>& function);
+
+// Without protection keys memory is opened and closed for all threads; see protection.h.
+enum class Opened { kNow, kBefore, kNever };
+/*! \brief Opens the allocation in whose pages an address lies; never if there is none, or if that
+ * cannot be told now. For signal handlers, too. */
+Opened arena_open(uintptr_t address);
+void arena_open_all();
+/*! \brief Closes what is open, unless somebody uses it. */
+void arena_close(const std::atomic<int>& users);
+/*! \brief Whether anything is open. */
+bool is_arena_open();
 
 /*! \brief The size of the device's memory, and how much of it is allocated, in bytes. */
 size_t arena_capacity();

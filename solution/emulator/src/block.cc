@@ -5,6 +5,7 @@
 #define EMULATOR_RUNTIME
 #include "block.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -216,15 +217,23 @@ void Block::fiber_main() {
   running_block->leave_fiber();
 }
 
+// Others may have failed meanwhile, and local variables take room.
+const int64_t kBlocksInARow = 32;
+
 void Block::run_block_functions() {
   const BlockFunction function = grid_->block_function;
   const void* const call = grid_->call;
   if (next_ < end_) go_to(next_);
-  BlockIndex index = {blockIdx, blockDim, gridDim};
+  BlockRun run = {{blockIdx, blockDim, gridDim}, &blockIdx, &next_, 0};
+  int64_t most = 1;
   while (next_ < end_ && !grid_->failed.load(std::memory_order_relaxed)) {
-    release_locals();
-    function(call, index);
-    if (++next_ < end_) go_on(&index.block);
+    const int64_t row = gridDim.x - run.index.block.x;
+    run.end = next_ + std::min({most, row, end_ - next_});
+    function(call, &run);
+    // What each block must find anew is given to it here.
+    const bool is_alone = release_locals() || grid_->config.shared != 0;
+    most = is_alone ? 1 : kBlocksInARow;
+    if (next_ < end_) go_on(&run.index.block);
   }
   in_loops_ = false;
   Fiber* left = fiber_;

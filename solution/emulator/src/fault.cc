@@ -2,7 +2,8 @@
  * \file fault.cc
  * \brief The handler of SIGSEGV and SIGBUS.
  *
- * In a kernel a wrong address ends the launch: the handler jumps to the CPU thread's own stack
+ * Device memory that is closed is opened for a kernel that touches it; see protection.h. Else, in a
+ * kernel a wrong address ends the launch: the handler jumps to the CPU thread's own stack
  * and never returns. In host code it says what the address is, if it is the device's, and lets
  * the process die as it would have.
  */
@@ -13,6 +14,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -22,6 +24,7 @@
 #include "block.h"
 #include "checked.h"
 #include "instruction.h"
+#include "protection.h"
 
 namespace emulator {
 namespace {
@@ -89,6 +92,11 @@ void chain(int signal) { sigaction(signal, &previous[signal == SIGSEGV ? 0 : 1],
 
 void handle(int signal, siginfo_t* info, void* context) {
   uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
+  const int error = errno;
+  if (open_by_need(address)) {
+    errno = error;
+    return;
+  }
   if (Block* block = Block::running()) {
     unsigned alignment =
         find_address(signal, *info, context, &address) ? missing_alignment(address) : 0;
@@ -142,6 +150,12 @@ struct FaultStack {
 void install_fault_handler() {
   static std::once_flag once;
   std::call_once(once, install);
+}
+
+bool opens_by_need() {
+  install_fault_handler();
+  struct sigaction now;
+  return sigaction(SIGSEGV, nullptr, &now) == 0 && now.sa_sigaction == handle;
 }
 
 void prepare_fault_stack() {

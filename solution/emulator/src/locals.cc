@@ -73,8 +73,10 @@ void forget_ranges() {
   for (Range& range : known) range = {0, 0};
 }
 
-void release_locals() {
-  if (taken != nullptr) taken->piece = taken->used = 0;
+bool release_locals() {
+  if (taken == nullptr || taken->piece + taken->used == 0) return false;
+  taken->piece = taken->used = 0;
+  return true;
 }
 
 }  // namespace emulator

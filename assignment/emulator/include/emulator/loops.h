@@ -24,6 +24,7 @@
 
 #include "emulator/language.h"
 #include "emulator/proofs.h"
+#include "emulator/shared.h"
 
 extern "C" {
 /*! \brief Memory for variables of all threads of a block, until the block's end. */
@@ -38,6 +39,26 @@ namespace emulator {
 struct BlockIndex {
   uint3 block;
   dim3 size, grid;
+};
+
+/*!
+ * \brief Blocks that follow one another in x. A call for each takes longer than a small block.
+ *
+ * What the rest of the emulated GPU knows of the running block is kept true at each step.
+ */
+struct BlockRun {
+  BlockIndex index;  // of the running block
+  uint3* shown;      // blockIdx
+  int64_t* next;     // the number of the running block
+  int64_t end;       // the number after the last one
+
+  /*! \brief Steps to the next block; false behind the last one. */
+  bool go_on() {
+    if (++*next == end) return false;
+    shown->x = ++index.block.x;
+    ++emulator_block_number;
+    return true;
+  }
 };
 
 /*! \brief Tells the second version of a kernel from those of others of its name. */

@@ -50,13 +50,13 @@ struct Config {
 /*! \brief Calls the kernel for the current thread; `call` holds the kernel and its arguments. */
 typedef void (*ThreadFunction)(const void* call);
 
-/*! \brief Runs a whole block. */
-typedef void (*BlockFunction)(const void* call, const BlockIndex& index);
+/*! \brief Runs whole blocks. */
+typedef void (*BlockFunction)(const void* call, BlockRun* blocks);
 
 /*! \brief A kernel with its arguments, as the runtime sees it. */
 struct CallData {
   ThreadFunction function;
-  BlockFunction block_function;  // does the same for all threads of a block; or null
+  BlockFunction block_function;  // does the same for all threads of some blocks; or null
   const void* call;
   size_t call_size;
   const void* const* pointers;  // the arguments that are pointers; null for the others
@@ -191,8 +191,9 @@ struct Call {
   Block block;
 
   EMULATOR_UNCHECKED static void run(const void* call) { static_cast<const Call*>(call)->thread(); }
-  static void run_block(const void* call, const BlockIndex& index) {
-    static_cast<const Call*>(call)->block(index);
+  static void run_blocks(const void* call, BlockRun* blocks) {
+    do static_cast<const Call*>(call)->block(blocks->index);
+    while (blocks->go_on());
   }
 };
 
@@ -227,7 +228,7 @@ void start(const char* kernel, Thread&& thread, Block&& block, const Args&... ar
     typedef Call<Thread, Block> Both;
     const Both call{std::move(thread), std::move(block)};
     launch(taken->site, taken->config,
-           {&Both::run, &Both::run_block, &call, sizeof call, pointers, sizeof...(Args)});
+           {&Both::run, &Both::run_blocks, &call, sizeof call, pointers, sizeof...(Args)});
   } else {
     typedef Call<Thread, NoBlocks> Each;
     const Each call{std::move(thread), {}};
