@@ -51,6 +51,7 @@ ALONE = {
                 "compute_a_file_of_bfloats"},
     "errors": {"a_failing_assert_stays", "an_assert_of_the_host_aborts"},
     "memory": {"more_than_the_device_has_is_refused", "the_host_reads_device_memory",
+               "the_host_reads_what_a_kernel_has_found",
                "a_kernel_writes_past_the_end", "a_kernel_writes_to_null",
                "a_kernel_writes_to_freed_memory", "a_kernel_writes_anywhere",
                "a_kernel_overflows_its_stack"},
@@ -118,6 +119,28 @@ def has_protection_keys():
         return " ospke" in Path("/proc/cpuinfo").read_text()
     except OSError:
         return False
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "a_kernel_walks_a_list",
+        "a_kernel_walks_a_list_beside_a_handler_of_the_program",
+        "several_host_threads_walk_lists",
+        "a_kernel_jumps_into_memory",
+    ],
+)
+@pytest.mark.parametrize("protect", ["toggle", "0"])
+def test_a_kernel_may_touch_what_it_was_not_given(holds, case, protect):
+    holds("memory", case, EMULATOR_PROTECT=protect)
+
+
+def test_what_a_kernel_has_found_is_closed_to_the_host_again(kit):
+    case = "the_host_reads_what_a_kernel_has_found"
+    done = kit.run("memory", case, EMULATOR_PROTECT="toggle")
+    assert done.returncode in (-signal.SIGSEGV, -signal.SIGBUS)
+    assert "host code touched device memory at 0x" in done.stderr
+    assert "8 bytes into an allocation of 16 bytes" in done.stderr
 
 
 @pytest.mark.parametrize("protect", ["keys", "toggling", "as it comes"])

@@ -1,9 +1,11 @@
 // Device memory: allocation, copies, and who may touch what.
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "check.h"
 
@@ -153,7 +155,79 @@ CASE(a_forked_child_computes) {
   CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
+// What a kernel gets by way of other memory, the runtime cannot know before: a list, whose parts
+// the host built, and which it walks once more after each wait.
+
+struct Link {
+  Link* next;
+  int value;
+};
+
+__global__ void sum_of_list(const Link* link, int* out) {
+  int sum = 0;
+  for (; link != nullptr; link = link->next) sum += link->value;
+  atomicAdd(out, sum);
+}
+
+static void walks_a_list() {
+  const int kLinks = 40, kThreads = 64, kBlocks = 50, kTimes = 150;
+  Device<int> out(1);
+  Link* first = nullptr;
+  std::vector<Link*> all;
+  for (int i = 0; i < kLinks; ++i) {
+    Link here{first, i}, *there;
+    CHECK(cudaMalloc(&there, sizeof here) == cudaSuccess);
+    CHECK(cudaMemcpy(there, &here, sizeof here, cudaMemcpyHostToDevice) == cudaSuccess);
+    all.push_back(first = there);
+  }
+  for (int i = 0; i < kTimes; ++i) {
+    CHECK(cudaMemset(out.data, 0, sizeof(int)) == cudaSuccess);
+    sum_of_list<<<kBlocks, kThreads>>>(first, out.data);
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+    CHECK(out.get()[0] == kBlocks * kThreads * kLinks * (kLinks - 1) / 2);
+  }
+  for (Link* link : all) CHECK(cudaFree(link) == cudaSuccess);
+}
+
+CASE(a_kernel_walks_a_list) { walks_a_list(); }
+
+CASE(a_kernel_walks_a_list_beside_a_handler_of_the_program) {
+  fill<<<1, 1>>>(Device<int>(1).data, 1, 1);
+  struct sigaction own;
+  std::memset(&own, 0, sizeof own);
+  own.sa_handler = [](int) { _exit(77); };
+  CHECK(sigaction(SIGSEGV, &own, nullptr) == 0 && sigaction(SIGBUS, &own, nullptr) == 0);
+  walks_a_list();
+}
+
+CASE(several_host_threads_walk_lists) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(walks_a_list);
+  for (std::thread& thread : threads) thread.join();
+}
+
 // Wrong addresses. What is printed about them, the test looks at.
+
+CASE(the_host_reads_what_a_kernel_has_found) {
+  Device<int> out(1);
+  Link last{nullptr, 7}, *link;
+  CHECK(cudaMalloc(&link, sizeof last) == cudaSuccess);
+  CHECK(cudaMemcpy(link, &last, sizeof last, cudaMemcpyHostToDevice) == cudaSuccess);
+  Link first{link, 1}, *start;
+  CHECK(cudaMalloc(&start, sizeof first) == cudaSuccess);
+  CHECK(cudaMemcpy(start, &first, sizeof first, cudaMemcpyHostToDevice) == cudaSuccess);
+  sum_of_list<<<1, 1>>>(start, out.data);
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+  std::printf("%d\n", link->value);
+}
+
+__global__ void jump(void (*function)()) { function(); }
+
+CASE(a_kernel_jumps_into_memory) {
+  Device<int> out(1);
+  jump<<<1, 1>>>(reinterpret_cast<void (*)()>(out.data));
+  CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
+}
 
 CASE(the_host_reads_device_memory) {
   float* ptr;
