@@ -42,10 +42,8 @@ class Kernel:
         ) or program.takes_unknown(function)
         own = [v for v in self.analysis.variables if not v.is_parameter]
         self.has_locals_of_classes = not all(is_built_in(v, program.aliases.keys()) for v in own)
-        # Whether there is a variable that may hold the address of another one.
-        self.has_holders = self.has_locals_of_classes or any(
-            v.stars.count("*") > v.is_parameter for v in self.analysis.variables
-        )
+        # Who knows which variable such an object leads to?
+        self.has_holders = self.analysis.has_classes()
 
     def write(self):
         """The body as text."""
@@ -356,8 +354,9 @@ class Kernel:
 
     def escapes(self, variable):
         """Whether an address of a variable may be used where the variable is not named."""
-        return self.has_holders and (
-            variable in self.analysis.pinned
+        return (
+            self.has_holders
+            or variable in self.analysis.pinned
             or any(self.hands_on(variable, i) for i in variable.uses)
         )
 

@@ -14,7 +14,7 @@ import re
 from analysis import ALIKE, CONSECUTIVE, FIXED
 from cuda_tokens import Edit
 from lanes import Lanes, declared, declared_within, has_return
-from statements import TYPE_WORDS
+from statements import QUALIFIERS, TYPE_WORDS
 
 LEAVE = "{ emulator_left[emulator_row + threadIdx.x] = true; return; }"
 
@@ -28,7 +28,7 @@ class Run(Lanes):
         if self.may_go_together(body):
             self.find_loops(body)
             if self.loops and self.keep(body):
-                self.kernel.has_lanes = True
+                self.kernel.has_lanes = self.is_cut = True
                 return self.rows(body, True)
             self.find_choices(body)
             if all(
@@ -62,9 +62,16 @@ class Run(Lanes):
         """A declaration; of a kept array as a reference to its place."""
         stored = variable in self.kernel.stored or variable in self.kept
         if not stored or not self.kernel.by_reference(variable):
-            return self.kernel.declaration(variable)
+            return self.kernel.declaration(variable) + self.claim(variable)
         is_constant = {"const", "constexpr"} & set(variable.specifiers) and not variable.stars
         return ("const " if is_constant else "") + self.reference(variable) + self.begun(variable)
+
+    def claim(self, variable):
+        """What is believed of the type of a variable that a cut leaves where it is."""
+        known = QUALIFIERS | TYPE_WORDS | self.kernel.program.aliases.keys()
+        if set(variable.specifiers) <= known or not self.is_cut or "*" in variable.stars:
+            return ""
+        return "EMULATOR_KEEPS_NO_ADDRESS(%s) " % variable.name
 
     def begun(self, variable):
         """Gives a kept variable its first value: an object where it lies, since it may keep its
@@ -177,9 +184,10 @@ class Run(Lanes):
 
     def active(self, before, compared):
         """A lambda: whether a thread runs the body, and the integers to compare."""
-        parts = [self.declarations(before)]
+        parts = []
         if self.kernel.leaves_early:
             parts.append("if (emulator_left[emulator_row + emulator_x]) return false; ")
+        parts.append(self.declarations(before))
         for guard in self.guards:
             if isinstance(guard, tuple):
                 wanted = "!" if guard[1] else ""

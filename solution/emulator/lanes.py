@@ -13,6 +13,7 @@ class Lanes:
     def __init__(self, kernel, statements):
         self.kernel, self.statements = kernel, statements
         self.analysis, self.code = kernel.analysis, kernel.code
+        self.is_cut = kernel.has_barrier  # whether a thread comes back to its variables
         self.guards = []  # declarations, and (condition, whether it must hold)
         self.plain = set()  # variables of this run alone that may be computed again
         self.loops = {}  # loops that chunks of threads take together, with their variables

@@ -73,6 +73,7 @@ class Program:
     def read_aliases(self, tokens):
         """Notes `typedef float real;` and `using real = float;`. The compiler confirms each use."""
         self.references = set()  # types that are references
+        self.unknown_types = set()  # other names of types, not numbers'
         for i, token in enumerate(tokens.all):
             if token.text == "typedef":
                 last = Parser(tokens).semicolon(i, len(tokens.all))
@@ -87,6 +88,8 @@ class Program:
                 self.references.add(tokens.text(name))
             if words and set(words) <= TYPE_WORDS - VECTORS:
                 self.aliases[tokens.text(name)] = " ".join(words)
+            else:
+                self.unknown_types.add(tokens.text(name))
 
     def is_integer(self, variable):
         """Whether a variable's words, or what they stand for, are those of an integer."""

@@ -6,11 +6,12 @@ that version if it is not so.
 
 import re
 
+from addresses import Addresses
 from functions import call_name, is_built_in
 from statements import TYPE_WORDS
 
 
-class Uses:
+class Uses(Addresses):
     """The variables of one function, by the tokens that name them."""
 
     def __init__(self, program, function):
@@ -151,26 +152,6 @@ class Uses:
             or before.text == "]"
             or (before.kind == "word" and before.text not in ("return", "else", "do", "case"))
         )
-
-    def is_pinned(self, i):
-        """Whether a variable's address is taken where it is named, in whatever way."""
-        variable = self.owner[i]
-        is_pointer = "*" in variable.stars or (variable.is_parameter and variable.dimensions)
-        is_element = is_pointer and self.text(i + 1) in ("[", "->")  # &numbers[i]
-        if self.text(i - 1) == "&" and not self.is_operand_before(i - 1) and not is_element:
-            return not (self.text(i - 2) == "&" and self.tokens.adjacent(i - 2))
-        depth, k = 0, i
-        while self.text(k) not in (";", "{", "}", ""):
-            depth += (self.text(k) == ")") - (self.text(k) == "(")
-            if depth < 0:
-                name = call_name(self.tokens, k)
-                for other in self.program.functions.get(self.text(name), []) if name else []:
-                    if any(other.tokens.text(j) == "&" for j in range(other.open, other.close)):
-                        return True
-                depth = 0
-            k -= 1
-        return any(v.is_reference and v.initial and v.initial[0] <= i <= v.initial[1]
-                   for v in self.variables)  # fmt: skip
 
     def is_fixed(self, variable):
         """Whether a variable keeps the value that it begins with."""

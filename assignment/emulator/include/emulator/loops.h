@@ -96,6 +96,14 @@ struct is_storable<Moved<T>>
           (is_number<T> || sizeof(T) < sizeof(void*) || alignof(T) < alignof(void*) ||
            is_one_of<T, float2, float4, double2, double4, int2, int4, uint2, uint4>)> {};
 
+// Of a variable: nothing is lost if it ends before what its address would lead to, and it does
+// nothing when it ends.
+#define EMULATOR_KEEPS_NO_ADDRESS(name)                                                     \
+  static_assert(                                                                            \
+      ::emulator::is_storable<::emulator::Moved<::std::remove_cv_t<                         \
+          ::std::remove_all_extents_t<::std::remove_reference_t<decltype(name)>>>>>::value, \
+      "`" #name "` may keep an address");
+
 /*! \brief Returned by a function that runs a block; in vain if a type cannot be kept as bytes. */
 template <typename... Types>
 struct Looped {
