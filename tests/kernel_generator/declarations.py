@@ -5,6 +5,7 @@ import re
 from . import expressions as e
 from .context import Name
 from .conversions import cast, fit
+from .number_types import KINDS
 from .structs import initial, literal_of, new_struct, some_struct
 from .tree import Node, joined, statement
 
@@ -207,17 +208,57 @@ def pointer(g):
                 ]
             )
         )
+    arrays = [m for m in of.struct.members if m.length] if of.form == "struct" else []
+    if arrays and g.chance(0.5):
+        member = g.pick(arrays)
+        g.note("pointer to an array of a struct")
+        g.declare(Name(name, member.type, "array", member.length))
+        return statement(f"{member.type}* {name} = {of.name}.{member.name};")
     kind = of.struct.name if of.form == "struct" else of.type
     g.declare(Name(name, of.type, "pointer", struct=of.struct))
     return statement(
         g.pick(
             [
                 f"{kind}* {name} = &{of.name};",
+                f"{kind}* {name} = &({of.name});",
                 f"auto {name} = &{of.name};",
                 f"{kind} *const {name}(&{of.name});",
+                f"{kind}* {name} = ({kind}*)(unsigned long long)&({of.name});",
             ]
         )
     )
+
+
+def holder(g):
+    """An object that keeps a reference to a variable, or its address."""
+    names = [n for n in g.names() if n.form == "scalar" and n.writable and not n.counter]
+    names = [n for n in names if not n.uniform]
+    if not names or g.in_lambda:
+        return scalar(g)
+    of, name, kind = g.pick(names), g.fresh(), g.unique("Holder")
+    form = g.pick(["reference", "reference", "pointer"])
+    g.note("object with a " + form)
+    member = f"{of.type}& at" if form == "reference" else f"{of.type}* at"
+    g.add_top(f"struct {kind} {{ {member}; }};")
+    first = g.pick([of.name, f"({of.name})"])
+    first = first if form == "reference" else "&" + first
+    style = g.pick([f"{kind} {name}{{{first}}};", f"{kind} {name} = {{{first}}};",
+                    f"auto {name} = {kind}{{{first}}};"])  # fmt: skip
+    text = f"{name}.at" if form == "reference" else f"(*{name}.at)"
+    g.declare(Name(text, of.type, binding=True))
+    return statement(style)
+
+
+def guard(g):
+    """An object that changes the thread's element when it ends."""
+    own = [(text, t) for text, t in g.own if t in KINDS]
+    if not own or g.in_lambda:
+        return scalar(g)
+    (text, t), name, kind = g.pick(own), g.fresh(), g.unique("Guard")
+    value = g.integer(0, 99)
+    g.note("object with a destructor")
+    g.add_top(f"struct {kind} {{ {t}* at; __device__ ~{kind}() {{ *at = {value}; }} }};")
+    return statement(f"{kind} {name}{{&({text})}}; (void){name};")
 
 
 def constant(g):
@@ -337,6 +378,8 @@ FORMS = {
     "struct": (struct, 4),
     "reference": (reference, 2),
     "pointer": (pointer, 2),
+    "holder": (holder, 1),
+    "guard": (guard, 0.5),
     "constant": (constant, 1.5),
     "macro": (macro, 2),
     "binding": (binding, 1.5),
