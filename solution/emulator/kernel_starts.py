@@ -150,7 +150,7 @@ class Parameter:
         depth = 0
         while i <= end:
             if text(i) == "(" and text(i + 1) in ("*", "&") and depth == 0:
-                return self.tokens.match_forward(i) - 1  # of a pointer to a function or array
+                return self.inner_place(i)  # of a pointer to a function or array
             if (
                 text(i) in ("[", "(")
                 and depth == 0
@@ -162,6 +162,15 @@ class Parameter:
                 i = self.tokens.match_forward(i) or i
             i += 1
         return end
+
+    def inner_place(self, i):
+        """The same within the ( of a declarator, as `(*name)`, `(*name[2])`, `(*(*name)(int))`."""
+        text, i = self.tokens.text, i + 1
+        while text(i) in ("*", "&", *QUALIFIERS):
+            i += 1
+        if text(i) == "(" and text(i + 1) in ("*", "&"):
+            return self.inner_place(i)
+        return i if self.tokens.all[i].kind == "word" else i - 1
 
     def is_name(self, first, i):
         """Whether a token is a parameter's name, and not the last word of its type."""

@@ -57,6 +57,9 @@ __device__ T thrice(T x) {
   return 3 * x;
 }
 __global__ void of_function(float* out, float (*f)(float)) { out[threadIdx.x] = f(2); }
+__global__ void of_functions(float (*f[2])(float), int (*(*g)(float))(int), float* out) {
+  out[threadIdx.x] = f == nullptr && g == nullptr ? 9 : 0;
+}
 
 CASE(arguments_may_mean_something_in_the_call_alone) {
   Device<float> out(64);
@@ -65,6 +68,8 @@ CASE(arguments_may_mean_something_in_the_call_alone) {
   CHECK(holds(out, 3));
   of_function<<<1, 64>>>(out.data, thrice);
   CHECK(holds(out, 6));
+  of_functions<<<1, 64>>>(nullptr, nullptr, out.data);
+  CHECK(holds(out, 9));
 }
 
 struct Buffer {
