@@ -250,6 +250,19 @@ def test_an_address_is_called_what_it_is(kit, how, kind, said):
         assert abs(finding.memory.offset) > 1 << 33
 
 
+@pytest.mark.parametrize(("how", "offset"), [("behind managed", 64), ("before managed", -20)])
+def test_an_address_beside_managed_memory_is_outside_of_it(kit, how, offset):
+    (finding,), _ = found(kit, "astray", how)
+    assert (finding.kind, finding.at.line) == ("out-of-bounds write global", line_of("astray"))
+    assert (finding.memory.size, finding.memory.offset) == (64, offset)
+
+
+def test_another_pointer_near_managed_memory_is_the_host_s(kit):
+    """Heaps put what is allocated side by side."""
+    (finding,), _ = found(kit, "astray", "beside managed")
+    assert (finding.kind, finding.memory.name) == ("host pointer in kernel", None)
+
+
 def test_a_stack_that_overflows_is_called_so(kit):
     (finding,), done = found(kit, "recurses")
     assert finding.kind == "stack overflow" and finding.kernel == "recurse"

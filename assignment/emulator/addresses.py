@@ -9,6 +9,7 @@ from statements import QUALIFIERS, TYPE_WORDS
 
 CONDITIONS = ("if", "while", "for", "switch", "sizeof", "alignof", "return")
 SIGNS = ("+", "-", "*", "/", "%", "<", ">")
+CHOOSING = ("min", "max")  # of std: one of their arguments itself
 CLASSES = ("struct", "class", "union")
 
 
@@ -51,6 +52,9 @@ class Addresses:
             if self.text(i) == "{":
                 return self.is_list(i)
             name = call_name(self.tokens, i)
+            if name is not None and self.text(name - 1) == "::" and self.text(name) in CHOOSING:
+                i = name - 1 - (self.text(name - 2) == "std")
+                continue
             if name is not None and self.text(name) not in CONDITIONS:
                 return self.is_address_of(name - 1) or self.takes_address(name, i)
             if name is not None and self.text(name) != "return":

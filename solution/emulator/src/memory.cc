@@ -82,6 +82,23 @@ bool is_shared_host_memory(const void* ptr) {
   return find_host_memory(ptr) != nullptr;
 }
 
+bool find_given_out(uintptr_t address, size_t outside, uintptr_t* begin, size_t* size) {
+  std::lock_guard<std::mutex> lock(host_mutex);
+  auto after = host_memory.upper_bound(address);
+  auto takes = [&](const std::pair<const uintptr_t, HostMemory>& entry, uintptr_t distance) {
+    if (!entry.second.owned || distance > outside) return false;
+    *begin = entry.first;
+    *size = entry.second.size;
+    return true;
+  };
+  if (after != host_memory.begin()) {
+    const auto& before = *std::prev(after);
+    const uintptr_t offset = address - before.first, end = before.second.size;
+    if (takes(before, offset < end ? 0 : offset - end + 1)) return true;
+  }
+  return after != host_memory.end() && takes(*after, after->first - address);
+}
+
 bool is_managed_memory(const void* ptr, size_t size) {
   std::lock_guard<std::mutex> lock(host_mutex);
   const HostMemory* memory = find_host_memory(ptr);

@@ -70,14 +70,19 @@ static int leave_memory(const char* how) {
 }
 
 static void go_astray(const char* how) {
-  float *out, host[64];
+  float *out, *both, host[64];
   check(cudaMalloc(&out, 64));
+  check(cudaMallocManaged(&both, 64));
+  if (is(how, "behind managed")) write_at<<<1, 1>>>(both, 16);
+  if (is(how, "before managed")) write_at<<<1, 1>>>(both, -5);
+  if (is(how, "beside managed")) write_at<<<1, 1>>>(both + 1024, 0);
   long long stride = is(how, "far") ? 1LL << 40 : is(how, "far before") ? -(1LL << 32) : 0;
   if (is(how, "host memory")) write_at<<<1, 1>>>(host, 3);
   if (is(how, "null")) write_at<<<1, 1>>>(nullptr, 3);
   if (is(how, "behind null")) write_at<<<1, 1>>>(nullptr, 1 << 20);
   if (stride != 0) write_at<<<1, 1>>>(out, stride);
   check(cudaDeviceSynchronize());
+  cudaFree(both);
   cudaFree(out);  // after an error it does nothing
 }
 

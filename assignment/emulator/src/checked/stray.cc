@@ -66,6 +66,7 @@ void report_stray(State* s, uintptr_t address, size_t size, bool write, const vo
   s->stray = address;
   const bool shadow = address >= kNullPage && is_shadow(s, address);
   const bool mapped = !shadow && is_mapped(address);
+  const char* outside = write ? "out-of-bounds write global" : "out-of-bounds read global";
   Finding finding = finding_here("host pointer in kernel", place, size, write);
   if (address < kNullPage) {
     finding.detail = "the address is null";
@@ -73,8 +74,9 @@ void report_stray(State* s, uintptr_t address, size_t size, bool write, const vo
     finding.detail = "the address is " + hexadecimal(address) + ", an index behind a null pointer";
   } else if (mapped) {
     finding.memory = memory_at(address);
+    if (finding.memory.size != 0) finding.kind = outside;  // of memory for both
   } else {
-    finding.kind = write ? "out-of-bounds write global" : "out-of-bounds read global";
+    finding.kind = outside;
     finding.memory = memory_missed(address);
     finding.detail = "there is nothing at this address";
   }

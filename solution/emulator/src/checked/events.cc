@@ -98,14 +98,21 @@ static void tell_of_host(const Finding& finding) {
   add_finding(finding);
 }
 
-Memory memory_missed(uintptr_t address) {
+// The pointer that the kernel was given and that is nearest to an address, or 0.
+static uintptr_t nearest_pointer(uintptr_t address, bool only_device) {
   uintptr_t best = 0;
+  if (state == nullptr) return best;
   for (size_t i = 0; i < state->grid->pointers_count; ++i) {
     uintptr_t pointer = reinterpret_cast<uintptr_t>(state->grid->pointers[i]);
     auto distance = [address](uintptr_t p) { return p < address ? address - p : p - address; };
-    if (!device_region.has(pointer)) continue;
+    if (pointer == 0 || (only_device && !device_region.has(pointer))) continue;
     if (best == 0 || distance(pointer) < distance(best)) best = pointer;
   }
+  return best;
+}
+
+Memory memory_missed(uintptr_t address) {
+  const uintptr_t best = nearest_pointer(address, true);
   Memory memory = device_memory(best != 0 ? best : address);
   uintptr_t start = (best != 0 ? best : address) - static_cast<uintptr_t>(memory.offset);
   memory.offset = static_cast<int64_t>(address - start);
@@ -233,6 +240,9 @@ void launch_begins(const Grid& grid) {
   unsettle_words();
 }
 
+// How far outside an address may be to be meant for memory that host and device share.
+static const size_t kNearlyInside = 4096;
+
 Memory memory_at(uintptr_t address) {
   if (device_region.has(address)) return device_memory(address);
   Memory memory;
@@ -243,8 +253,20 @@ Memory memory_at(uintptr_t address) {
     memory.offset = static_cast<int64_t>(offset) - static_cast<int64_t>(start);
     return memory;
   }
-  memory.space = is_program_memory(address) ? "constant" : "host";
   memory.known = true;
+  uintptr_t begin = 0;
+  size_t size = 0;
+  if (find_given_out(address, kNearlyInside, &begin, &size)) {
+    // The program's own memory may lie there, too: what was the kernel given?
+    const uintptr_t meant = nearest_pointer(address, false) - begin;
+    if (address - begin < size || meant <= size) {
+      memory.size = size;
+      memory.offset = static_cast<int64_t>(address - begin);
+      memory.name = name_of(begin, size);
+      return memory;
+    }
+  }
+  memory.space = is_program_memory(address) ? "constant" : "host";
   return memory;
 }
 
