@@ -71,7 +71,7 @@ def test_a_seed_makes_the_same_kernel_each_time():
 
 def test_no_production_of_the_grammar_is_dead():
     total = runner.Report()
-    for seed in range(1500):
+    for seed in range(3000):
         total.productions.update(make_kernel(seed).counts)
     assert campaign.summary(total).splitlines()[-1].endswith("never used: none")
 
