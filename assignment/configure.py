@@ -141,7 +141,8 @@ def check_flags(cxx):
     major = re.search(rb"\) (\d+)\.", version.stdout)
     knows_volatile = major is not None and int(major.group(1)) >= 11
     flags = "-fno-builtin-memcpy -fno-builtin-memset"
-    return flags + (" --param=tsan-distinguish-volatile=1" if knows_volatile else "")
+    # Fences, of which it warns since then, our functions know.
+    return flags + (" --param=tsan-distinguish-volatile=1 -Wno-tsan" if knows_volatile else "")
 
 
 def kernel_flags(cxx):
