@@ -91,7 +91,7 @@ extern "C" {
 
 #ifdef __GLIBC__
 /*! \brief The program's own call; what the system calls when `main` returns is not this one. */
-[[noreturn]] void exit(int status) noexcept { emulator::checked::call_exit(status); }
+__attribute__((noreturn)) void exit(int status) noexcept { emulator::checked::call_exit(status); }
 #endif
 
 /*! \brief Writes what was found so far, for a process that will be ended rather than end. */
