@@ -154,6 +154,6 @@ class Addresses:
             return not self.is_operand_before(i)
         first = self.tokens.match_backward(i - 1)
         inside = self.tokens.all[first + 1 : i - 1]
-        is_type = all(token.kind == "word" or token.text == ":" for token in inside)
+        is_type = all(token.kind == "word" or token.text == "::" for token in inside)
         is_named = any(k in self.owner for k in range(first + 1, i - 1))
         return self.is_cast(i - 1, "*") or (is_type and not is_named)

@@ -1,4 +1,6 @@
 // Addresses of variables that are kept in many ways, and objects that do something when they end.
+#include <cstdint>
+
 #include "show.h"
 
 #define COMMA ,
@@ -51,6 +53,7 @@ KERNEL(array_of_a_member, Pair x; x.arrays[1].at[2] = i; int* p = x.arrays[1].at
 KERNEL(array_of_objects, Pair x[2]; x[1].arrays[1].at[2] = i; Array* p = x[1].arrays, p[1].at[2])
 KERNEL(pointer_of_an_array, int* q[2] = {out COMMA out + 1}; int** p = &q[1], *p - out + i)
 KERNEL(integer, int x = 7 * i; unsigned long long p = (unsigned long long)&x, *(int*)p)
+KERNEL(named_integer, int x = 7 * i; auto p = (std::uintptr_t)&x, *(int*)p)
 KERNEL(reference_member, int x = a[i]; Reference r{++x}, r.to)
 KERNEL(reference_to_what_was_assigned, int x = 0; Reference r{x = 2 * a[i]}, r.to)
 KERNEL(reference_to_what_was_chosen, const int x = a[i]; View r{i == 5 ? x : x}, r.to)
@@ -67,6 +70,7 @@ CASE(array_of_a_member) { show_array_of_a_member(); }
 CASE(array_of_objects) { show_array_of_objects(); }
 CASE(pointer_of_an_array) { show_pointer_of_an_array(); }
 CASE(integer) { show_integer(); }
+CASE(named_integer) { show_named_integer(); }
 CASE(reference_member) { show_reference_member(); }
 CASE(reference_to_what_was_assigned) { show_reference_to_what_was_assigned(); }
 CASE(reference_to_what_was_chosen) { show_reference_to_what_was_chosen(); }
