@@ -95,7 +95,10 @@ std::atomic<Clock::rep> spent(0);
 // For the system, and for page faults of those that come next.
 struct Spend {
   const Clock::time_point begin = Clock::now();
-  ~Spend() { spent += 2 * (Clock::now() - begin).count(); }
+  bool counts = true;
+  ~Spend() {
+    if (counts) spent += 2 * (Clock::now() - begin).count();
+  }
 };
 
 bool is_affordable() {
@@ -135,6 +138,7 @@ bool open_by_need(uintptr_t address) {
   if (!is_toggled() || users == 0) return false;
   Spend spend;
   const Opened opened = arena_open(address);
+  spend.counts = opened == Opened::kNow;
   times = opened == Opened::kBefore && address == last ? times + 1 : 0;
   last = address;
   return opened != Opened::kNever && times < kMostTimes;
@@ -161,7 +165,8 @@ DeviceAccess::~DeviceAccess() {
 void DeviceAccess::open(const void* ptr) {
   if (!is_toggled()) return;
   Spend spend;
-  arena_open(reinterpret_cast<uintptr_t>(ptr));
+  // What is open already took no time that closing less often would save.
+  spend.counts = arena_open(reinterpret_cast<uintptr_t>(ptr)) == Opened::kNow;
 }
 
 void DeviceAccess::renew() {
