@@ -35,13 +35,13 @@ lint: $(READY_DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	git ls-files 'solution/*.cc' 'solution/*.h' 'solution/*.cu' | xargs $(BIN)/clang-format --dry-run -Werror
+	git ls-files 'solution/*.cc' 'solution/*.h' 'solution/*.cu' 'grader/*.cc' 'grader/*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 
 # Writes the code in the form that lint wants.
 format: $(READY_DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	git ls-files 'solution/*.cc' 'solution/*.h' 'solution/*.cu' | xargs $(BIN)/clang-format -i
+	git ls-files 'solution/*.cc' 'solution/*.h' 'solution/*.cu' 'grader/*.cc' 'grader/*.h' | xargs $(BIN)/clang-format -i
 
 # Regenerates assignment/ from solution/.
 release: $(READY)
@@ -51,6 +51,14 @@ release: $(READY)
 handout: $(READY_DEV)
 	$(BIN)/grader handout
 	$(BIN)/grader handout --guide
+
+# Builds the site to build/docs/html/: handout, guide, findings, catalogues, API. Warnings are errors.
+docs: $(READY_DEV)
+	$(BIN)/python docs/make_site.py
+
+# Asks the network whether the site's links to the outside are alive.
+docs-links: $(READY_DEV)
+	$(BIN)/python docs/make_site.py --links
 
 # Builds, checks and measures everything on a real GPU, and writes handout/results.*.
 gpu-check: $(READY_DEV)
@@ -89,4 +97,4 @@ $(READY_DEV): $(READY)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-.PHONY: all grade test lint format release handout gpu-check arm64-check lock clean
+.PHONY: all grade test lint format release handout docs docs-links gpu-check arm64-check lock clean

@@ -129,8 +129,9 @@ def run(command, folder, seconds, env=None):
 
 
 def run_tests(folder):
-    """{"passed", "failed", "skipped", "not_yours"}: how many tests did, and how many of those that
-    failed did so by an error of the emulated GPU; or a sentence that says why not."""
+    """{"passed", "failed", "skipped", "not_yours", "failing"}: how many tests did, how many of
+    those that failed did so by an error of the emulated GPU, and the names of the failed ones; or
+    a sentence that says why not."""
     with tempfile.TemporaryDirectory() as scratch:
         path = os.path.join(scratch, "tests.xml")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
@@ -146,10 +147,13 @@ def run_tests(folder):
     }
     failed = counts["failures"] + counts["errors"]
     passed = counts["tests"] - failed - counts["skipped"]
+    cases = [case for suite in suites for case in suite.iter("testcase")]
+    broken = [case for case in cases if {"failure", "error"} & {child.tag for child in case}]
     said = [failure.get("message", "") for suite in suites for failure in suite.iter("failure")]
     not_yours = sum("NotYourMistake" in message for message in said)
     return {
         "passed": passed, "failed": failed, "skipped": counts["skipped"], "not_yours": not_yours,
+        "failing": [case.get("name", "?") for case in broken],
     }  # fmt: skip
 
 
@@ -233,6 +237,8 @@ def report(release, checked, say):
     if isinstance(checked.tests, dict):
         skipped = ", %d skipped" % checked.tests["skipped"] if checked.tests["skipped"] else ""
         say("tests: %(passed)d passed, %(failed)d failed" % checked.tests + skipped)
+        for name in checked.tests["failing"]:
+            say("  " + name)
         if checked.tests["not_yours"]:
             say("  %(not_yours)d of those that failed: an error of the emulated GPU, and not your "
                 "mistake; `make test` says what to do" % checked.tests)  # fmt: skip

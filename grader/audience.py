@@ -50,6 +50,7 @@ def student_view(report: Report, after_due_date: bool = False) -> Report:
         results=[_for_student(r, hide) for r in report.results if r.visibility in shown],
         withheld=dict(Counter(result.visibility for result in hidden)),
         withheld_points=sum(result.points for result in hidden),
+        by_hand=[c for c in report.by_hand if c["on"] not in {r.check for r in hidden}],
     )
 
 

@@ -32,6 +32,7 @@ from grader.collection import collect
 from grader.course import Course, kit_course
 from grader.engine import Engine
 from grader.files import write_whole
+from grader.groups import read_groups, shared
 from grader.pristine import GraderError
 from grader.reading import Reader, load_submission
 from grader.results import Report
@@ -56,6 +57,7 @@ class Batch:
         results: folder for the results, see grader.classbook.
         rubric: the rubric.
         roster: a CSV file with who is in the class, or None.
+        groups: a CSV file with who hands in together; None for nobody, or as it was before.
         device: "auto", "cuda" or "emulated".
         isolation: "auto" for the strongest level that works, or a level.
         data: folder of MNIST, or None to search.
@@ -76,6 +78,7 @@ class Batch:
     regrade: bool = False
     cache: Path | None = None
     course: Course | None = None
+    groups: Path | None = None
 
 
 @dataclass
@@ -387,12 +390,18 @@ def lock(results: Path) -> Iterator[None]:
 
 def _open_book(batch: Batch) -> Classbook:
     """The class as it stands in the source now; results of an earlier run stay."""
-    roster = read_roster(batch.roster) if batch.roster else None
-    entries, notes = collect(batch.source, roster, batch.results / "collected", batch.rubric.files)
+    who = batch.roster or batch.groups
+    roster = read_roster(who) if who else None
+    source, into = batch.source.absolute(), batch.results.absolute() / "collected"
+    entries, notes = collect(source, roster, into, batch.rubric.files)
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     rubric = batch.rubric
-    if (batch.results / "class.json").exists():
-        former = read_classbook(batch.results)
+    former = read_classbook(batch.results) if (batch.results / "class.json").exists() else None
+    groups = {e.student: e.group for e in former.entries if e.group} if former else {}
+    groups = read_groups(batch.groups) if batch.groups else groups
+    entries, told = shared(entries, groups)
+    notes += told
+    if former:
         _check_same(former, batch)
         started = former.started
         entries, gone = _merged(former, entries)

@@ -23,7 +23,12 @@ from grader import __version__
 from grader.build import KIT, backend_of
 
 SOLUTION = KIT / "solution"
+LIBRARY = "build/lib/libc_runtime_api.so"
 WARM_UPS, REPEATS = 3, 21
+
+
+class BenchError(Exception):
+    """There is nothing to measure; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +224,13 @@ def _pycuda_facts() -> dict[str, Any]:
 
 
 def bench(folder: Path, data: str | None, say: Callable[[str], None]) -> dict[str, Any]:
-    """Measures everything and writes results.json and results.md into `folder`."""
+    """Measures everything and writes results.json and results.md into `folder`.
+
+    Raises:
+        BenchError: the solution is not built.
+    """
+    if not (SOLUTION / LIBRARY).is_file():
+        raise BenchError(f"{SOLUTION / LIBRARY} does not exist; hint: make -C {SOLUTION}")
     backend = backend_of(SOLUTION)
     ndarray, library, _ = _modules()
     side, matmul = (8192, 4096) if backend == "cuda" else (512, 256)

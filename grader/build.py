@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,10 +19,14 @@ KIT = course.KIT
 PRISTINE = KIT / "assignment"
 #: Its reference, against which speed is measured.
 REFERENCE = KIT / "solution"
+#: The library without a GPU: its sources, and those of the kit that go with them.
+FAR = KIT / "grader" / "far"
+FAR_RUNTIME = ("c_runtime_api.cc", "cpu_device_api.cc", "cuda_check.cc")
 #: The library of the build that checks every access, in a tree.
 CHECKED_LIBRARY = "build/checked/lib/libc_runtime_api.so"
 #: Folders of a tree that only its build needs.
 FOR_BUILDING = ("emulator", "src", "tests")
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 # Folders that tools leave in a source tree.
 _NO_SOURCE = frozenset({"build", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 
@@ -41,6 +46,23 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+def child_environment(backend: str) -> dict[str, str]:
+    """What the driver needs of this machine's environment; the rest stays away.
+
+    The emulated GPU closes device memory to host code every time, also on processors without keys
+    for it, where it would else do so sparingly.
+
+    Without a real GPU, numpy's BLAS gets one thread unless the environment says otherwise: its
+    threads wait for each other by spinning, and on cores that others use an epoch of small
+    products then takes 20 times as long.
+    """
+    names = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "EMULATOR_THREADS", *BLAS_THREADS)
+    found = {name: os.environ[name] for name in names if name in os.environ}
+    if backend == "cuda":
+        return found
+    return {"EMULATOR_PROTECT": "1", **dict.fromkeys(BLAS_THREADS, "1"), **found}
+
+
 def build_environment() -> dict[str, str]:
     """Variables that choose the tool chain and find its libraries, as they are here."""
     names = "CXX NVCC CUDA_HOME CUDA_PATH CUDA_ARCH LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES"
@@ -49,9 +71,19 @@ def build_environment() -> dict[str, str]:
 
 def backend_of(tree: Path) -> str:
     """What a built tree was built for: "cuda" or "emulated"; "" if nothing was configured."""
+    backend = _configured(tree, "BACKEND")
+    return backend if backend.isidentifier() else ""
+
+
+def compiler_of(tree: Path) -> list[str]:
+    """The C++ compiler of a built tree of the kit, a command."""
+    return shlex.split(_configured(tree, "CXX"))
+
+
+def _configured(tree: Path, name: str) -> str:
     config = tree / "build" / "config.mk"
     text = config.read_text() if config.exists() else ""
-    match = re.search(r"^BACKEND := (\w+)$", text, re.M)
+    match = re.search(rf"^{name} := (.+)$", text, re.M)
     return match[1] if match else ""
 
 
@@ -63,10 +95,15 @@ def tree_files(root: Path) -> Iterator[Path]:
             yield path.relative_to(root)
 
 
+def _to_build(root: Path) -> Iterator[Path]:
+    """The same without the checks that students make themselves: no submission is to see these."""
+    return (path for path in tree_files(root) if path.parts[0] != "grader")
+
+
 def cache_folder() -> Path:
     """Where built trees of the kit are kept."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "dlsys-kit" / "pristine"
+    return Path(base).absolute() / "dlsys-kit" / "pristine"
 
 
 def tree_key(device: str, checked: bool = False, source: Path = PRISTINE) -> str:
@@ -74,14 +111,14 @@ def tree_key(device: str, checked: bool = False, source: Path = PRISTINE) -> str
     digest = hashlib.sha256(repr((__version__, device, checked, sys.executable)).encode())
     digest.update(repr(sorted(build_environment().items())).encode())
     digest.update(os.environ.get("PATH", "").encode())
-    for path in tree_files(source):
+    for path in _to_build(source):
         digest.update(str(path).encode() + b"\0" + (source / path).read_bytes())
     return digest.hexdigest()[:24]
 
 
 def copy_pristine(target: Path, source: Path = PRISTINE) -> None:
     """Copies the pristine sources, or the reference's, to a new folder."""
-    for path in tree_files(source):
+    for path in _to_build(source):
         (target / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source / path, target / path)
 

@@ -107,7 +107,9 @@ def read_lines(template: bytes) -> tuple[str, list[Line]]:
         CanvasError: it is not text, or a quote is not closed.
     """
     if b"\0" in template:
-        raise CanvasError("the template is no CSV file in UTF-8; hint: export it from Canvas anew")
+        raise CanvasError(
+            "the template is not a CSV file in UTF-8; hint: export it from Canvas anew"
+        )
     text = template.decode("utf-8", "surrogateescape")
     bom = _BOM if text.startswith(_BOM) else ""
     lines, cells, at, number, begins = [], list[str](), len(bom), 1, 1
@@ -175,7 +177,7 @@ def _head(lines: list[Line]) -> Line:
         if "Student" in titles and titles & set(KEYS):
             return line
     raise CanvasError(
-        "the template is no gradebook of Canvas: no line has Student and one of "
+        "the template is not a gradebook of Canvas: no line has Student and one of "
         f"{_joined(KEYS)}; hint: Grades, Export, with commas"
     )
 

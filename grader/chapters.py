@@ -15,26 +15,33 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
 from grader import __version__
-from grader.checks import CHECKS, Check
-from grader.formula import FormulaError, formula_html
+from grader.checks.registry import CHECKS, Check
 from grader.graphs import GraphError
 from grader.pictures import MEASURED, PICTURES, read_peak, reference_graph, size_text
 from grader.rubric import ALWAYS, Row, Rubric
 
-_FORMULA = re.compile(
+FORMULA = re.compile(
     r"(?P<code>^(?:```|~~~).*?^(?:```|~~~)[ \t]*$|`[^`\n]+`)"
     r"|\$\$(?P<display>.+?)\$\$|\$(?P<inline>[^\s$](?:[^$\n]*[^\s$])?)\$",
     re.S | re.M,
 )
+_HINT = "hint: python3 -m pip install 'dlsys-kit[handout]'"
+_SIZE = 16  # pixels, that formulas are drawn in
+_EM = 14.5  # of these, for 1 em of the page: STIX's letters are smaller than those of the text
 
 
 class HandoutError(Exception):
     """The handout can't be made; the message names the chapter, or what to install."""
+
+
+class FormulaError(Exception):
+    """A formula can't be read; the message shows it."""
 
 
 @dataclass(frozen=True)
@@ -146,12 +153,13 @@ def to_chapter(name: str, part: int | None, markdown: str, style: Callable[[str]
     """
     kept: list[str] = []
     try:
-        tokens = _parser().parse(_FORMULA.sub(lambda match: _keep(match, kept), markdown))
+        tokens = _parser().parse(FORMULA.sub(lambda match: _keep(match, kept), markdown))
     except FormulaError as error:
         raise HandoutError(f"{name}: {error}") from error
     headings = _number_headings(name, tokens)
     body = _parser().renderer.render(tokens, _parser().options, {"style": style, "name": name})
     body = re.sub("<p>(\ue000\\d+\ue001)</p>", r"\1", body)
+    body = re.sub("\ue000\\d+\ue001[,.;:)]+", r'<span class="tied">\g<0></span>', body)
     body = re.sub("\ue000(\\d+)\ue001", lambda match: kept[int(match[1])], body)
     return Chapter(name, part, Markup(body), [_filled(h, kept) for h in headings])
 
@@ -161,8 +169,45 @@ def _keep(match: re.Match[str], kept: list[str]) -> str:
     if match["code"] is not None:
         return match[0]
     display = match["display"] is not None
-    kept.append(formula_html(match["display"] if display else match["inline"], display))
+    svg = formula_svg(match["display"] if display else match["inline"], display)
+    kept.append(f'<div class="formula">{svg}</div>' if display else svg)
     return f"\ue000{len(kept) - 1}\ue001"
+
+
+def formula_svg(source: str, display: bool = False) -> str:
+    """The formula, in TeX's language, as SVG that stands on the line and has the text's colour.
+
+    Raises:
+        FormulaError: a command is unknown, or braces don't match.
+        HandoutError: ziamath is missing.
+    """
+    try:
+        from ziafont.config import config
+        from ziamath.zmath import Latex
+    except ImportError as error:
+        raise HandoutError(f"ziamath is missing; {_HINT}") from error
+    config.svg2 = False  # no <symbol>, whose ids a page would have twice
+    config.precision = 2
+    source = " ".join(source.split())
+    braces = source.replace(r"\{", "").replace(r"\}", "")
+    if braces.count("{") != braces.count("}"):
+        raise FormulaError(f"{source}: a brace without the other one")
+    try:
+        made = Latex(source, size=_SIZE, color="currentColor", inline=not display)
+    except Exception as error:  # whatever a library of parsers raises
+        raise FormulaError(f"{source}: {type(error).__name__} {error}") from error
+    unknown = re.search(r"\\\w+", made.mathmlstr())
+    if unknown:
+        raise FormulaError(f"{source}: unknown command {unknown[0]}")
+    drawn = made.svgxml()
+    _, top, width, height = (float(number) / _EM for number in drawn.attrib["viewBox"].split())
+    for name, value in {
+        "class": "math", "role": "img", "aria-label": source,
+        "width": f"{width:.3f}em", "height": f"{height:.3f}em",
+        "style": f"vertical-align: {-(height + top):.3f}em",
+    }.items():  # fmt: skip
+        drawn.set(name, value)
+    return ElementTree.tostring(drawn, encoding="unicode")
 
 
 def _filled(heading: Heading, kept: list[str]) -> Heading:
@@ -180,8 +225,7 @@ def _parser() -> Any:
     try:
         from markdown_it import MarkdownIt
     except ImportError as error:
-        hint = "hint: python3 -m pip install 'dlsys-kit[handout]'"
-        raise HandoutError(f"markdown-it-py is missing; {hint}") from error
+        raise HandoutError(f"markdown-it-py is missing; {_HINT}") from error
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("image", _image)
     parser.add_render_rule("fence", _fence)
@@ -210,7 +254,32 @@ def _fence(renderer: Any, tokens: Sequence[Any], index: int, options: Any, env: 
     """A block of code; what stands after the language is for the tests alone."""
     token = tokens[index]
     language = (token.info.split() or ["text"])[0]
-    return f'<pre class="{html.escape(language)}"><code>{html.escape(token.content)}</code></pre>\n'
+    code = _coloured(token.content, language)
+    return f'<pre class="{html.escape(language)}"><code>{code}</code></pre>\n'
+
+
+def _coloured(code: str, language: str) -> str:
+    """Code as HTML, with the classes of pygments where it knows the language."""
+    try:
+        from pygments import highlight
+        from pygments.formatters import HtmlFormatter
+        from pygments.lexers import get_lexer_by_name
+        from pygments.util import ClassNotFound
+    except ImportError as error:
+        raise HandoutError(f"pygments is missing; {_HINT}") from error
+    try:
+        lexer = get_lexer_by_name(language, stripnl=False)
+    except ClassNotFound:
+        return html.escape(code)
+    return str(highlight(code, lexer, HtmlFormatter(nowrap=True)))
+
+
+def code_rules(style: str) -> str:
+    """The rules of one of pygments' styles, for blocks of code."""
+    from pygments.formatters import HtmlFormatter
+
+    lines = HtmlFormatter(style=style).get_token_style_defs("pre")
+    return "\n".join(line for line in lines if "{" in line)
 
 
 def _number_headings(name: str, tokens: Sequence[Any]) -> list[Heading]:

@@ -2,6 +2,7 @@
 
     RESULTS/class.json                  who is in it and how it was graded; written when it begins
     RESULTS/journal.jsonl               a line for each grading that ended, in that order
+    RESULTS/adjustments.csv             points and comments by hand, see grader.adjustments
     RESULTS/students/FOLDER/report.json     a student's report, see grader.results
     RESULTS/students/FOLDER/error.txt       why the grader failed on the present submission
     RESULTS/students/FOLDER/report-before-TIME.json     what the report replaced, by its own time
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from grader import __version__
 from grader.files import write_whole
 from grader.results import FAIL, Report
 from grader.stored import StoredError, read_report
+from grader.wording import missing_task
 
 #: Version of class.json; a change that breaks readers makes it larger.
 SCHEMA = "dlsys-grader-class/1"
@@ -51,6 +53,7 @@ class Entry:
         late: whether the download says that it came late; None where it does not tell.
         attempt: number of the attempt that is graded, from 1; 0 where it is not told.
         notes: what was odd about what was handed in, in sentences.
+        group: who hands in together with the student; "" for nobody.
     """
 
     student: str
@@ -64,6 +67,7 @@ class Entry:
     late: bool | None = None
     attempt: int = 0
     notes: list[str] = field(default_factory=list)
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,11 @@ class Outcome:
     message: str = ""
     finding: str = ""
     ratio: float = 0.0
+
+    @property
+    def is_unbegun(self) -> bool:
+        """Whether it failed since a task is not written yet, and for nothing else."""
+        return self.status == FAIL and bool(missing_task(self.message))
 
 
 @dataclass(frozen=True)
@@ -206,6 +215,20 @@ def read_classbook(path: Path) -> Classbook:
         return Classbook(**{**values, "path": path, "entries": entries})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoredError(f"{file} is damaged: {type(error).__name__}: {error}") from error
+
+
+def called(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
+    """What a table may call students, in small letters -> their ids: an id; a login or an e-mail
+    address that one student has; the name of a group, for its members."""
+    found: dict[str, tuple[str, ...]] = {}
+    for kind in ("group", "email", "login", "student"):
+        same: dict[str, tuple[str, ...]] = {}
+        for entry in entries:
+            name = getattr(entry, kind).casefold()
+            same[name] = (*same.get(name, ()), entry.student)
+        found |= {name: who for name, who in same.items() if kind == "group" or len(who) == 1}
+    found.pop("", None)
+    return found
 
 
 def keep_former(path: Path) -> None:

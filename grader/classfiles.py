@@ -20,11 +20,11 @@ Cell = str | int | float | None
 
 _SPREAD = ("count", "lower", "median", "upper", "p90", "largest")
 _STUDENT = (
-    "student", "name", "section", "state", "score", "points", "seconds", "late", "submitted",
-    "attempt", "problem", "notes",
+    "student", "name", "section", "group", "state", "score", "points", "seconds", "late",
+    "submitted", "attempt", "problem", "notes",
 )  # fmt: skip
 _ITEM = (
-    "check", "task", "points", "passed", "failed", "not_run", "error", "share_passed",
+    "check", "task", "points", "passed", "failed", "not_begun", "not_run", "error", "share_passed",
     "correlation", "upper_lower", "flags",
 )  # fmt: skip
 
@@ -70,9 +70,10 @@ def _students(results: ClassResults) -> Iterator[Sequence[Cell]]:
     for standing in results.standings:
         entry, outcomes = standing.entry, standing.outcomes
         yield [
-            entry.student, entry.name, entry.section, standing.state, score_of(standing),
-            results.book.points, standing.seconds if outcomes else None, late_text(entry),
-            entry.submitted, entry.attempt or None, standing.problem, "; ".join(entry.notes),
+            entry.student, entry.name, entry.section, entry.group, standing.state,
+            score_of(standing), results.book.points, standing.seconds if outcomes else None,
+            late_text(entry), entry.submitted, entry.attempt or None, standing.problem,
+            "; ".join(entry.notes),
             *(outcomes[name].status if name in outcomes else None for name in names),
         ]  # fmt: skip
 
@@ -92,7 +93,7 @@ def _items(results: ClassResults) -> Iterator[Sequence[Cell]]:
 
 
 def _analysis(item: Item) -> list[Cell]:
-    counts = [item.passed, item.failed, item.skipped, item.error]
+    counts = [item.passed, item.failed, item.unbegun, item.skipped, item.error]
     return [*counts, item.share, item.correlation, item.upper_lower, "; ".join(item.flags)]
 
 

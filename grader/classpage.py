@@ -9,22 +9,26 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
 
+from grader.adjustments import Adjustment, by_hand, of_students
 from grader.classbook import (
     ERROR,
     GRADED,
     MISSING,
     PENDING,
+    STATES,
     UNREADABLE,
     Classbook,
     Entry,
+    Outcome,
     Standing,
 )
 from grader.files import write_whole
@@ -37,7 +41,8 @@ from grader.results import Result
 from grader.stored import StoredError
 
 _LETTERS = {"pass": "p", "fail": "f", "skipped": "s", "error": "e"}
-_SAID = (("f", "failed"), ("s", "not run"), ("e", "grader failed"))
+_UNBEGUN = "u"
+_SAID = (("f", "failed"), ("u", "not begun"), ("s", "not run"), ("e", "grader failed"))
 _SIGNS = {GRADED: "✓", UNREADABLE: "✗", MISSING: "–", PENDING: "…", ERROR: "!"}
 _STATES = {
     GRADED: "graded",
@@ -48,7 +53,7 @@ _STATES = {
 }
 _FAILURES = 40  # of the commonest that the page shows
 _EXAMPLES = 6  # students named with each
-_ODD = 50  # students whose odd submissions are shown
+_ODD = 50  # notes that are shown
 
 
 class ClassPageError(Exception):
@@ -82,12 +87,19 @@ class Line:
 
 @dataclass(frozen=True)
 class ClassResults:
-    """Everything about a class that pages and files are made of."""
+    """Everything about a class that pages and files are made of.
+
+    Attributes:
+        standings: one a student, with points by hand in the scores.
+        figures: of what was handed in: a group counts once.
+        given: student -> points and comments by hand.
+    """
 
     book: Classbook
     standings: list[Standing]
     figures: Figures
     checks: list[Check]
+    given: dict[str, list[Adjustment]]
 
 
 def gather(book: Classbook, on_student: Callable[[], None] = lambda: None) -> ClassResults:
@@ -95,13 +107,36 @@ def gather(book: Classbook, on_student: Callable[[], None] = lambda: None) -> Cl
 
     Raises:
         OSError: a file can't be read.
+        SheetError: a line of what was given by hand is wrong.
     """
-    standings = []
+    standings, given = [], of_students(book)
     for standing in book.standings():
-        standings.append(standing)
+        standings.append(_with_points(book, standing, given.get(standing.entry.student, [])))
         on_student()
     checks = _described(book, standings)
-    return ClassResults(book, standings, analyse(standings, book.points), checks)
+    states = Counter(each.state for each in standings)
+    figures = replace(
+        analyse(list(_once_a_group(standings)), book.points),
+        states={state: states[state] for state in STATES},
+    )
+    return ClassResults(book, standings, figures, checks, given)
+
+
+def _with_points(book: Classbook, standing: Standing, given: list[Adjustment]) -> Standing:
+    report = book.report(standing.entry) if given and standing.outcomes else None
+    return replace(standing, score=by_hand(report, given).score) if report else standing
+
+
+def _once_a_group(standings: Sequence[Standing]) -> Iterator[Standing]:
+    """What a group handed in stands for all of its members, under the name of the group."""
+    seen = set()
+    for standing in standings:
+        entry = standing.entry
+        if not entry.group:
+            yield standing
+        elif (entry.group, entry.source) not in seen:
+            seen.add((entry.group, entry.source))
+            yield replace(standing, entry=replace(entry, name=f"group {entry.group}"))
 
 
 def class_page(results: ClassResults, page: Path) -> str:
@@ -121,7 +156,7 @@ def class_page(results: ClassResults, page: Path) -> str:
         checks={check.name: check for check in results.checks},
         failures=figures.failures[:_FAILURES],
         examples=_EXAMPLES,
-        odd=[entry for entry in book.entries if entry.notes][:_ODD],
+        odd=list(_notes(book).items())[:_ODD],
         few=FEWEST,
         signs=_SIGNS,
         states=_STATES,
@@ -153,6 +188,7 @@ def write_student_pages(
         except StoredError:
             report = None
         if report is not None and report.complete:
+            report = by_hand(report, results.given.get(entry.student, []))
             write_whole(student_page(results.book, entry), to_html(report))
             written += 1
         on_student()
@@ -222,7 +258,7 @@ def _described(book: Classbook, standings: Sequence[Standing]) -> list[Check]:
 def _line(results: ClassResults, standing: Standing, page: Path) -> Line:
     entry, names = standing.entry, [check.name for check in results.checks]
     outcomes = standing.outcomes if standing.state in (GRADED, ERROR) else {}
-    marks = "".join(_LETTERS[outcomes[name].status] if name in outcomes else "." for name in names)
+    marks = "".join(_letter(outcomes.get(name)) for name in names)
     score = score_of(standing)
     return Line(
         entry,
@@ -235,6 +271,21 @@ def _line(results: ClassResults, standing: Standing, page: Path) -> Line:
         seconds=fixed(standing.seconds, 1) if standing.outcomes else "–",
         late=late_text(entry),
     )
+
+
+def _letter(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "."
+    return _UNBEGUN if outcome.is_unbegun else _LETTERS[outcome.status]
+
+
+def _notes(book: Classbook) -> dict[str, list[Entry]]:
+    """What is odd about what was handed in, each once -> those of whom it is said."""
+    said: dict[str, list[Entry]] = {note: [] for note in book.notes}
+    for entry in book.entries:
+        for note in dict.fromkeys(entry.notes):
+            said.setdefault(note, []).append(entry)
+    return said
 
 
 def _strip_words(names: Sequence[str], marks: str) -> str:

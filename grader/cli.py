@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import traceback
 from dataclasses import replace
@@ -11,20 +12,24 @@ from pathlib import Path
 from rich.console import Console
 
 from grader import __version__
-from grader.autograder import Autograder, AutograderError, build_zip
+from grader.adjustments import AdjustmentError
+from grader.autograder import AutograderError
 from grader.batch import BatchError
-from grader.bench import bench
-from grader.build import KIT
+from grader.bench import BenchError
 from grader.canvas import CanvasError
 from grader.collection import CollectionError
 from grader.commands import (
+    adjust,
     batch,
+    bench,
     classpage,
     export,
+    gradescope,
     handout,
     init,
     regrade,
     release,
+    replay,
     similarity,
     submit,
 )
@@ -41,15 +46,17 @@ from grader.newcourse import NewCourseError
 from grader.pristine import GraderError
 from grader.regrade import RegradeError
 from grader.release import ReleaseError
-from grader.replay import Replay, ReplayError, replay
+from grader.replay import ReplayError
 from grader.report import show_report, show_result, show_timing
-from grader.results import ERROR, Report, Result
-from grader.roster import RosterError
+from grader.results import Report, Result
 from grader.rubric import RubricError
 from grader.runner import Options, grade
+from grader.sheets import SheetError
 from grader.stored import StoredError, read_report
 
 _USAGE_ERRORS = (
+    AdjustmentError,
+    BenchError,
     CourseError,
     HandinError,
     NewCourseError,
@@ -63,7 +70,7 @@ _USAGE_ERRORS = (
     BatchError,
     CollectionError,
     EngineError,
-    RosterError,
+    SheetError,
     CanvasError,
     FeedbackError,
     GradebookError,
@@ -72,7 +79,10 @@ _USAGE_ERRORS = (
 )
 OK, FELL_SHORT, USAGE, GRADER_FAILED = 0, 1, 2, 3
 
-_COMMANDS = (release, submit, init, batch, classpage, export, handout, regrade, similarity)
+_COMMANDS = (
+    replay, gradescope, bench, release, submit, init, batch, classpage, adjust, export, handout,
+    regrade, similarity,
+)  # fmt: skip
 
 _EXAMPLES = """examples:
   grader grade solution                       grade a folder
@@ -80,7 +90,7 @@ _EXAMPLES = """examples:
   grader grade work.zip --profile classic     by the published rubric and recipe
   grader grade work --only relu --only softmax
   grader batch submissions/ -o results/       grade a class
-  grader replay out.json relu                 make one result again, drop its inputs
+  grader replay out.json relu                 make one result again, save its inputs
   grader grade work --html report.html --student
   grader report out.json --html report.html   the same from a stored report
   grader class results/                       look at the results of a class
@@ -89,6 +99,7 @@ _EXAMPLES = """examples:
   grader release                              regenerate assignment/ from solution/
   grader release --check                      say whether it is fresh
   grader release --part 2 --output classic/   holes in part 2 alone
+  grader adjust results/ --csv points.csv     points and comments by hand
   grader export results/ --csv grades.csv     the scores of a class
   grader regrade results/ new/                who changes between two gradings
   grader handout                              what students read, as HTML and PDF
@@ -102,6 +113,28 @@ exit codes: 0 as it should be, 1 the submission fell short, 2 usage, 3 the grade
 """
 
 
+_GRADE_EXAMPLES = """examples:
+  grader grade work.tar.gz --json report.json         an archive or a folder; keep the report
+  grader grade . --student                            this folder, as its student sees it
+  grader grade work --only relu --only softmax        these checks, and what they need
+  grader grade work --html report.html --student      a page for the student
+  grader grade work --json report.json --seed 5eed    with the inputs of an earlier run
+  grader grade work --keep built/                     and keep the tree as it was built
+  grader grade work --profile classic                 by the published rubric and recipe
+
+A run that was interrupted goes on where it was when --json names the same file.
+
+exit codes: 0 all points, 1 the submission fell short, 2 usage, 3 the grader failed
+"""
+
+_REPORT_EXAMPLES = """examples:
+  grader report report.json                           show it
+  grader report report.json --html report.html        as one page
+  grader report report.json --student --after-due-date --html student.html
+  grader report report.json --junit report.xml --gradescope results.json
+"""
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="grader",
@@ -110,19 +143,21 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"grader {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    commands = parser.add_subparsers(dest="command", metavar="command")
     _add_grade(commands)
-    _add_replay(commands)
     _add_report(commands)
-    _add_gradescope(commands)
-    _add_bench(commands)
     for command in _COMMANDS:
         command.add(commands)
     return parser
 
 
 def _add_grade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser("grade", help="grade one submission")
+    command = commands.add_parser(
+        "grade",
+        help="grade one submission",
+        epilog=_GRADE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     command.add_argument("submission", type=Path, help="a folder, .tar.gz or .zip")
     add_course(command)
     command.add_argument("--profile", default="", help=PROFILE_HELP)
@@ -133,7 +168,8 @@ def _add_grade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--json", type=Path, metavar="FILE", help="write all of it there, after every check"
     )
     _add_exports(command)
-    command.add_argument("--seed", default="", help="the secret of the run, hex; default: new")
+    command.add_argument("--seed", type=_seed, default="", metavar="HEX",
+                         help="the secret of the run; default: new")  # fmt: skip
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
     command.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the built tree there")
     command.add_argument("--timing", action="store_true", help="show where the time went")
@@ -142,23 +178,10 @@ def _add_grade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command.set_defaults(run=_grade)
 
 
-def _add_replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser(
-        "replay",
-        help="make one result again, and drop the inputs of its last call",
-        description="Runs one check of a report again, with the seed of the report. Writes the "
-        "built tree, CHECK.npz with the student's inputs, and CHECK.py, which shows what differs "
-        "with the student's package and numpy alone. CHECK.py runs the student's code without "
-        "a sandbox.",
-    )
-    command.add_argument("report", type=Path, help="the JSON of a run")
-    command.add_argument("check", metavar="CHECK", help="name of the check")
-    command.add_argument("--submission", type=Path, help="where it lies now; default: as graded")
-    command.add_argument("--output", type=Path, default=Path("replay"), metavar="FOLDER",
-                         help="default: replay/")  # fmt: skip
-    command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
-    add_course(command)
-    command.set_defaults(run=_replay)
+def _seed(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-fA-F]*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not hexadecimal; hint: 0 to 9 and a to f")
+    return text
 
 
 def _add_exports(command: argparse.ArgumentParser) -> None:
@@ -174,31 +197,17 @@ def _add_exports(command: argparse.ArgumentParser) -> None:
 
 
 def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser("report", help="show a stored report, or convert it")
+    command = commands.add_parser(
+        "report",
+        help="show a stored report, or convert it",
+        epilog=_REPORT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     command.add_argument("report", type=Path, metavar="FILE", help="of grade --json")
     command.add_argument("--json", type=Path, metavar="FILE",
                          help="write it again, for a student without what is hidden")  # fmt: skip
     _add_exports(command)
     command.set_defaults(run=_report)
-
-
-def _add_gradescope(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser("gradescope", help="make an autograder for Gradescope")
-    command.add_argument("output", type=Path, nargs="?", default=Path("autograder.zip"),
-                         help="default: autograder.zip")  # fmt: skip
-    add_course(command)
-    command.add_argument("--profile", default="", help=PROFILE_HELP)
-    command.add_argument("--data", type=Path, metavar="FOLDER",
-                         help="MNIST to pack; default: downloaded by setup.sh")  # fmt: skip
-    command.add_argument("--minutes", type=float, default=10, help="what the platform gives; 10")
-    command.set_defaults(run=_gradescope)
-
-
-def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser("bench", help="measure the solution, as it is built")
-    command.add_argument("--output", type=Path, default=KIT / "handout", metavar="FOLDER")
-    command.add_argument("--data", metavar="FOLDER", help="MNIST; default: search")
-    command.set_defaults(run=_bench)
 
 
 def _grade(options: argparse.Namespace, console: Console) -> int:
@@ -263,48 +272,14 @@ def _report(options: argparse.Namespace, console: Console) -> int:
     return OK
 
 
-def _gradescope(options: argparse.Namespace, console: Console) -> int:
-    if options.data and not options.data.is_dir():
-        print(f"grader: --data {options.data} is no folder", file=sys.stderr)
-        return USAGE
-    how = Autograder(options.profile, options.data, options.minutes, chosen_course(options))
-    names = build_zip(options.output, how)
-    console.print(f"{len(names)} files in {options.output}", highlight=False, markup=False)
-    return OK
-
-
-def _replay(options: argparse.Namespace, console: Console) -> int:
-    made = replay(
-        *(options.report, options.check, options.output, options.submission, options.data),
-        chosen_course(options),
-    )
-    _show_replay(console, made)
-    if made.result.status == ERROR:
-        return GRADER_FAILED
-    return OK if made.is_same else FELL_SHORT
-
-
-def _show_replay(console: Console, made: Replay) -> None:
-    lines = [f"note: {note}" for note in made.notes]
-    lines.append(f"recorded: {made.recorded[0]} {made.recorded[1]}".rstrip())
-    lines.append(f"now:      {made.result.status} {made.result.message}".rstrip())
-    lines.append("the same" if made.is_same else "not the same")
-    if made.script:
-        lines.append(f"its last call, outside of the sandbox: python {made.script} {made.tree}")
-    else:
-        lines.append("this check makes no call that could be made without it")
-    for line in lines:
-        console.print(line, markup=False, highlight=False)
-
-
 def _unusable(options: argparse.Namespace) -> str:
     """What is wrong with the paths on the command line, or ""."""
     if not options.submission.exists():
         return f"{options.submission} does not exist"
     if options.data and not options.data.is_dir():
-        return f"--data {options.data} is no folder"
+        return f"--data {options.data} is not a folder"
     if options.keep and options.keep.exists() and not options.keep.is_dir():
-        return f"--keep {options.keep}: {options.keep} is no folder"
+        return f"--keep {options.keep}: {options.keep} is not a folder"
     return _unusable_files(options)
 
 
@@ -324,16 +299,13 @@ def _unusable_files(options: argparse.Namespace) -> str:
     return ""
 
 
-def _bench(options: argparse.Namespace, console: Console) -> int:
-    with console.status("measuring") as status:
-        bench(options.output, options.data, lambda what: status.update(f"measuring {what}"))
-    console.print((options.output / "results.md").read_text(), markup=False, highlight=False)
-    return OK
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not options.command:
+        parser.print_help()
+        return USAGE
     console = Console(highlight=False, soft_wrap=True)
     try:
         return int(options.run(options, console))
@@ -344,11 +316,22 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"grader: {error}", file=sys.stderr)
         return GRADER_FAILED
     except KeyboardInterrupt:
-        print("grader: interrupted", file=sys.stderr)
+        print(f"grader: interrupted{_way_on(options)}", file=sys.stderr)
         return GRADER_FAILED
     except Exception:  # never the exit code of a submission that fell short
         traceback.print_exc()
         return GRADER_FAILED
+
+
+def _way_on(options: argparse.Namespace) -> str:
+    """How to go on after an interruption; "" where the same command begins anew."""
+    if options.command == "batch":
+        return f"; what is graded is kept in {options.output}: the same command goes on there"
+    if options.command != "grade":
+        return ""
+    if options.json:
+        return f"; what is graded is kept in {options.json}: the same command goes on there"
+    return "; nothing is kept; hint: with --json FILE the same command goes on where it was"
 
 
 if __name__ == "__main__":

@@ -30,7 +30,9 @@ ALL = 0
 
 _KEYS = {
     "course": {"name", "term", "contact"},
-    "assignment": {"title", "rubric", "solution", "skeleton", "parts", "checks", "handout"},
+    "assignment": set(
+        ["title", "rubric", "solution", "skeleton", "parts", "checks", "share_checks", "handout"]
+    ),
 }
 
 
@@ -52,6 +54,7 @@ class Course:
         parts: numbers of the parts whose holes are stripped; all of the rubric if empty.
         checks: Python files with checks beside the kit's. They are the instructor's own, and run
             in the grader itself.
+        share_checks: whether students get these files, so that `make status` knows the checks.
         handout: the folder with the chapters of the students' handout; None: there is none.
         due: number of a part, or ALL -> when it is due, with an offset from UTC.
         late: the late policy, as it stands in the file.
@@ -67,6 +70,7 @@ class Course:
     contact: str = ""
     parts: tuple[int, ...] = ()
     checks: tuple[Path, ...] = ()
+    share_checks: bool = False
     handout: Path | None = None
     due: Mapping[int, datetime] = field(default_factory=dict)
     late: Mapping[str, Any] = field(default_factory=dict)
@@ -179,6 +183,7 @@ def _parse(path: Path, raw: dict[str, Any]) -> Course:
         skeleton=path.parent / _text(assignment, "skeleton"),
         parts=tuple(_part(number) for number in _list(assignment, "parts")),
         checks=tuple(path.parent / _name(name) for name in _list(assignment, "checks")),
+        share_checks=_flag(assignment, "share_checks"),
         handout=path.parent / _text(assignment, "handout") if "handout" in assignment else None,
         due=_due(raw.get("due", {})),
         late=_table({"late": {}, **raw}, "late"),
@@ -188,7 +193,7 @@ def _parse(path: Path, raw: dict[str, Any]) -> Course:
 def _table(raw: dict[str, Any], name: str) -> dict[str, Any]:
     table = raw.get(name)
     if not isinstance(table, dict):
-        raise ValueError(f"[{name}] is missing" if table is None else f"{name} is no table")
+        raise ValueError(f"[{name}] is missing" if table is None else f"{name} is not a table")
     _refuse_unknown(table, _KEYS.get(name, set(table)), f"[{name}]")
     return table
 
@@ -219,6 +224,13 @@ def _list(table: dict[str, Any], name: str) -> list[Any]:
     return value
 
 
+def _flag(table: dict[str, Any], name: str) -> bool:
+    value = table.get(name, False)
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}; true or false was expected")
+    return value
+
+
 def _name(value: Any) -> str:
     if not isinstance(value, str) or not value.endswith(".py"):
         raise ValueError(f"checks holds {value!r}; the name of a Python file was expected")
@@ -233,7 +245,7 @@ def _part(value: Any) -> int:
 
 def _due(table: Any) -> dict[int, datetime]:
     if not isinstance(table, dict):
-        raise ValueError("due is no table; hint: [due] and all = 2026-10-26T23:59:00+01:00")
+        raise ValueError("due is not a table; hint: [due] and all = 2026-10-26T23:59:00+01:00")
     return {_due_key(key): _moment(key, value) for key, value in table.items()}
 
 

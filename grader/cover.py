@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from grader.course import Course
-from grader.rubric import Rubric
+from grader.rubric import ALWAYS, Row, Rubric
 
 #: The line of the solution's README.md in whose place names, dates and points are written.
 PLACE = "<!-- course -->"
+#: What `grader.status` needs of this package: no containment, no reference, no other library.
+FOR_STUDENTS = (
+    "__init__.py", "compiler.py", "local.py", "printable.py", "proxy.py", "reply.py", "status.py",
+    "wording.py", "worker.py",
+    *(f"checks/{name}.py" for name in (
+        "__init__", "answers", "calls", "compare", "context", "core", "device", "executor", "feeds",
+        "gradients", "kernels", "mnist", "plan", "randomgraph", "recipe", "trainer", "training",
+        "trial", "unwritten", "walks",
+    )),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -21,10 +32,12 @@ class Cover:
     Attributes:
         front: Markdown that takes the place of PLACE in README.md.
         facts: further entries of the manifest.
+        files: further files, by their paths: the checks that students can make themselves.
     """
 
     front: str
     facts: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def cover_of(course: Course, rubric: Rubric, parts: Collection[int] | None = None) -> Cover:
@@ -39,8 +52,26 @@ def cover_of(course: Course, rubric: Rubric, parts: Collection[int] | None = Non
         "due": {str(part): due.isoformat() for part in shown if (due := course.due_of(part))},
         "names": {task: rubric.tasks[task] for task in tasks},
         "points": {task: _plain(rubric.points_of(task)) for task in tasks},
+        "checks": [_check(row) for row in rubric.rows if row.visible == ALWAYS],
+        "sizes": rubric.sizes,
+        "mnist": rubric.mnist,
     }
-    return Cover(f"{heading(course)}\n\n{_table(course, rubric, shown)}", facts)
+    package = Path(__file__).parent
+    files = {f"grader/{name}": (package / name).read_bytes() for name in FOR_STUDENTS}
+    if course.share_checks:
+        files |= {f"grader/own/{path.name}": path.read_bytes() for path in course.checks}
+    return Cover(f"{heading(course)}\n\n{_table(course, rubric, shown)}", facts, files)
+
+
+def _check(row: Row) -> dict[str, Any]:
+    """A check, as students' folders have it, see grader/local.py."""
+    return {
+        "name": row.name,
+        "task": row.task,
+        "points": _plain(row.points),
+        "requires": list(row.requires),
+        "seconds": _plain(row.seconds),
+    }
 
 
 def _part(task: str) -> int:

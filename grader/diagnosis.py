@@ -1,13 +1,15 @@
 """Explains why a check of kernels failed: runs it once more under a tool that sees every access.
 
-On the emulated GPU the tool is the checked build, on a real one compute-sanitizer. What they find
-explains, and decides nothing: whatever goes wrong here is noted, and costs no points.
+The tool is the checked build of the emulated GPU. Where that does not compile what only a real one
+has, it is compute-sanitizer, which takes far longer. What they find explains, and decides nothing:
+whatever goes wrong here is noted, and costs no points.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import json
 import os
 import shutil
@@ -20,11 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grader import build, compiler, sandbox, sanitizer
-from grader.checks import CHECKS, ON_GPU, REPEATABLE, Check, Context, Failure, is_of_kernels
-from grader.checks.context import Session
+from grader import build, compiler, endless, sandbox, sanitizer
+from grader.checks.child import ChildContext, ChildSession
+from grader.checks.compare import Failure
+from grader.checks.registry import CHECKS, ON_GPU, REPEATABLE, Check, is_of_kernels
 from grader.findings import Malformed, read_entries, read_file, read_resolved
 from grader.isolation import View
+from grader.printable import plain
 from grader.remote import ChildDied, ChildError, Remote, StudentError
 from grader.rerun import fresh_copy, outcome, settings_of
 from grader.rubric import Rubric
@@ -35,11 +39,16 @@ _RESOLVER = Path(__file__).with_name("resolve.py")
 _RESOLVING = Limits(wall=30, cpu=30, memory=2 << 30, file_size=16 << 20)
 _FAREWELL = 10.0  # seconds that compute-sanitizer may take to print what it found
 _LEAST = 2.0  # seconds under which no run is begun
+_WRITTEN = '{"written": '  # begins a line that is no finding, see emulator_write_findings
 _TILE = 32  # most tiles and blocks are multiples of it, or divide it
 
 
 class NoFindings(Exception):
     """Why no findings can be had."""
+
+
+class Evasive(NoFindings):
+    """The same, where a person must look: the usual build gives no reason for it."""
 
 
 @dataclass
@@ -76,13 +85,17 @@ class Findings:
     Attributes:
         env: what the child's environment needs, and fds: the descriptors that it inherits.
         stopped: whether a check was ended at a finding, since the last `begin`.
+        arrive: whether what the child wrote last is there.
     """
 
     def __init__(self, descriptor: int) -> None:
         """The file has no name that the child could replace, and outlives the child."""
         os.fchmod(descriptor, 0o666)
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_APPEND)  # nothing is written over
         self._descriptor, self._start, self.stopped = descriptor, 0, False
+        self._number, self.arrive = 0, False
         self.env = {"DLSYS_CHECKED": "1", "EMULATOR_FINDINGS": f"/dev/fd/{descriptor}"}
+        self.env |= endless.CHECKED
         self.fds = (descriptor,)
 
     def begin(self) -> None:
@@ -91,12 +104,18 @@ class Findings:
 
     def write(self, remote: Remote) -> None:
         """Lets the child write what it has found."""
-        remote.import_("dlsys._base")._LIB.emulator_write_findings()
+        self._number += 1
+        remote.import_("dlsys._base")._LIB.emulator_write_findings(self._number)
         remote.flush()
+        self.arrive = f"{_WRITTEN}{self._number}}}" in self._lines()
 
     def entries(self) -> tuple[list[dict[str, Any]], int]:
         """What was found, and how many lines are malformed; see `grader.findings.read_entries`."""
-        return read_entries(read_file(self._descriptor)[self._start :])
+        lines = (line for line in self._lines() if not line.startswith(_WRITTEN))
+        return read_entries("\n".join(lines))
+
+    def _lines(self) -> list[str]:
+        return read_file(self._descriptor)[self._start :].splitlines()
 
     def stop_at(self, remote: Remote, counts: Callable[[str], bool]) -> None:
         """Raises a Failure if there is a finding whose kind `counts`."""
@@ -111,13 +130,13 @@ def _is_no_advice(kind: str) -> bool:
 
 
 @dataclass
-class _Checked(Context):
+class _Checked(ChildContext):
     """Runs a check with the checked build, and stops it at the first call that has findings."""
 
     findings: Findings | None = None
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[Session]:
+    def session(self) -> Iterator[ChildSession]:
         findings = self.findings
         assert findings is not None
         with super().session() as session:
@@ -130,13 +149,13 @@ class _Checked(Context):
 
 
 @dataclass
-class _Sanitized(Context):
+class Sanitized(ChildContext):
     """Lets compute-sanitizer end by itself, and keeps what was printed."""
 
     printed: list[str] = field(default_factory=list)
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[Session]:
+    def session(self) -> Iterator[ChildSession]:
         with super().session() as session:
             try:
                 yield session
@@ -159,15 +178,15 @@ class Diagnosis:
     ) -> None:
         """`taken` are the submission's files; `prebuilt` gives the tree at `pristine`, built
         checked; `view` is what student code sees; `checks` is the table of them."""
-        self._pristine, self.checks = pristine, checks
-        self._taken = taken
+        self.pristine, self.checks = pristine, checks
+        self.taken = taken
         self._budget = rubric.findings
         self._left = rubric.findings.total
         self._prebuilt = prebuilt
         self._view = view
         self._scratch: Scratch | None = None
         self._tree: Path | None = None
-        self._refusal = ""
+        self._refusal: NoFindings | None = None
         self._turn, self._building = threading.Lock(), threading.Lock()
         self._reading = threading.Lock()  # the sandbox gives a tree to one child at a time
         self._sources: dict[str, bytes] = {}
@@ -179,27 +198,32 @@ class Diagnosis:
         if self._scratch:
             self._scratch.remove()
 
-    def explain(self, context: Context, error: Exception) -> Explanation:
+    def explain(self, context: ChildContext, error: Exception) -> Explanation:
         """Findings about the failure of a check. Never raises. Threads take turns."""
         if not concerns_kernels(context.check, error, self.checks):
             return Explanation()
         with self._turn:
             return self._explain(context, error)
 
-    def _explain(self, context: Context, error: Exception) -> Explanation:
-        on_gpu = context.backend == "cuda"
-        told = Explanation(facts={"tool": "compute-sanitizer" if on_gpu else "checked build"})
-        started, note = time.monotonic(), ""
+    def _explain(self, context: ChildContext, error: Exception) -> Explanation:
+        told = Explanation(facts={"tool": "checked build"})
+        started, before, note = time.monotonic(), "", ""
         try:
             self._seconds()  # with no time at all, nothing is built either
             told.hint = self._compared(context, error)
-            told.findings, note = (self._sanitized if on_gpu else self._checked)(context)
+            try:
+                told.findings, note = self._checked(context)
+            except (NoFindings, Malformed) as refusal:
+                if context.backend != "cuda":
+                    raise
+                told.facts["tool"], before = "compute-sanitizer", f"{refusal}; "
+                told.findings, note = self._sanitized(context)
         except (NoFindings, Malformed) as refusal:
             note = str(refusal)
         except Exception as fault:  # an explanation that fails must not end the grading
             note = f"{type(fault).__name__}: {fault}"
         told.facts["seconds"] = round(time.monotonic() - started, 3)
-        told.facts["note"] = sandbox.plain(note)[:500]
+        told.facts["note"] = plain(before + note)[:500]
         # What was not written is often read because of what stands before it.
         told.findings.sort(key=lambda found: str(found["kind"]).startswith("uninitialised"))
         return told
@@ -214,7 +238,7 @@ class Diagnosis:
             raise NoFindings(f"the {self._budget.total:g} s for explanations are used up")
         return min(self._left, self._budget.seconds)
 
-    def _rerun(self, again: Context) -> Failure | ChildError | None:
+    def _rerun(self, again: ChildContext) -> Failure | ChildError | None:
         """Runs a check, and returns what it raised."""
         started = time.monotonic()
         try:
@@ -222,7 +246,7 @@ class Diagnosis:
         finally:
             self._left -= time.monotonic() - started
 
-    def _compared(self, context: Context, error: Exception) -> str:
+    def _compared(self, context: ChildContext, error: Exception) -> str:
         """A hint from running the check once more with the same inputs, and with whole tiles."""
         repeatable = context.check in REPEATABLE or is_of_kernels(self.checks[context.check])
         if not isinstance(error, Failure) or not repeatable:
@@ -241,15 +265,15 @@ class Diagnosis:
             )
         return ""
 
-    def _plainly(self, context: Context, **changes: Any) -> Failure | ChildError | None:
+    def _plainly(self, context: ChildContext, **changes: Any) -> Failure | ChildError | None:
         """What the check raises, run again in a fresh tree."""
         with fresh_copy(context.tree) as copy:
             values = {**settings_of(context), "tree": copy, "seconds": self._seconds(), **changes}
-            return self._rerun(Context(**values))
+            return self._rerun(ChildContext(**values))
 
-    # The emulated GPU: the checked build.
+    # The checked build.
 
-    def _checked(self, context: Context) -> tuple[list[dict[str, Any]], str]:
+    def _checked(self, context: ChildContext) -> tuple[list[dict[str, Any]], str]:
         with fresh_copy(self.checked_tree()) as copy, tempfile.TemporaryFile() as file:
             findings = Findings(file.fileno())
             values = watched(context, copy, self._seconds(), findings)
@@ -266,31 +290,33 @@ class Diagnosis:
         """The submission in a tree of its own, built checked at the first call.
 
         Raises:
-            NoFindings: it does not compile so.
+            Evasive: it does not compile so.
         """
         with self._building:
             if self._refusal:
-                raise NoFindings(self._refusal)
+                raise self._refusal
             if self._tree is None:
                 try:
                     self._tree = self._build(self._prebuilt())
                 except NoFindings as refusal:
-                    self._refusal = str(refusal)
+                    self._refusal = refusal
                     raise
             return self._tree
 
     def _build(self, prebuilt: Path) -> Path:
+        if not self._budget.build:
+            raise NoFindings("explanations are switched off")
         self._scratch = Scratch()
         tree = self._scratch.path
         build.copy_built(tree, prebuilt)
-        build.lay_over(tree, self._taken)
+        build.lay_over(tree, self.taken)
         limits = Limits(wall=self._budget.build)
         command = build.make_command("emulated", checked=True)
         view = dataclasses.replace(self._view, writable=(tree / "build",))
         done = sandbox.run(command, tree, build.build_environment(), limits, view)
         if done.rc != 0:
-            error = compiler.first_error(done.output, self._taken)
-            raise NoFindings(f"the checked build failed: {error or done.reason}")
+            error = compiler.first_error(done.output, self.taken)
+            raise Evasive(f"the checked build failed: {error or done.reason}")
         return tree
 
     def resolve(self, entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
@@ -314,19 +340,19 @@ class Diagnosis:
         if done.rc != 0:
             said = done.output.strip().rpartition("\n")[2][:200]
             raise NoFindings(f"the findings can't be read ({done.reason}): {said}")
-        return read_resolved(done.output, self._files())
+        return read_resolved(done.output, self.files())
 
-    def _files(self) -> dict[str, bytes]:
+    def files(self) -> dict[str, bytes]:
         """The files of the tree, which may be quoted."""
         if not self._sources:
-            files = build.tree_files(self._pristine)
-            self._sources = {str(name): (self._pristine / name).read_bytes() for name in files}
-            self._sources |= self._taken
+            files = build.tree_files(self.pristine)
+            self._sources = {str(name): (self.pristine / name).read_bytes() for name in files}
+            self._sources |= self.taken
         return self._sources
 
-    # A real GPU: compute-sanitizer.
+    # compute-sanitizer.
 
-    def _sanitized(self, context: Context) -> tuple[list[dict[str, Any]], str]:
+    def _sanitized(self, context: ChildContext) -> tuple[list[dict[str, Any]], str]:
         path = sanitizer.find()
         if not path:
             raise NoFindings("compute-sanitizer is not on this machine")
@@ -340,36 +366,46 @@ class Diagnosis:
             text = self._under(context, sanitizer.command(path, tool), left)
             if "COMPUTE-SANITIZER" not in text:
                 notes.append(f"{tool} did not run")
-            some, more = sanitizer.parse(text, tool, str(context.tree), self._files())
+            some, more = sanitizer.parse(text, tool, str(context.tree), self.files())
             found += some
             notes += [f"{more} more findings of {tool} are left out"] if more else []
         notes += ["nothing was found"] if not found else []
         return found, "; ".join(notes)
 
-    def _under(self, context: Context, command: tuple[str, ...], seconds: float) -> str:
+    def _under(self, context: ChildContext, command: tuple[str, ...], seconds: float) -> str:
         """Everything that is printed when the check runs behind a command."""
         with fresh_copy(context.tree) as copy:
-            values = watched(context, copy, seconds)
-            folders = {Path(command[0]).parent, Path(command[0]).resolve().parent}
-            seen = (*context.view.readable, *sorted(folders))
-            values["view"] = dataclasses.replace(context.view, readable=seen)
-            again = _Sanitized(**values, wrap=command)
+            again = Sanitized(**behind(command, context, copy, seconds))
             self._rerun(again)
         # Paths in the copy are told as those of the tree.
         return "\n".join(again.printed).replace(str(copy), str(context.tree))
 
 
 def watched(
-    context: Context, tree: Path, seconds: float, findings: Findings | None = None, **env: str
+    context: ChildContext, tree: Path, seconds: float, findings: Findings | None = None, **env: str
 ) -> dict[str, Any]:
-    """The same settings for a run under a tool: in the checked build if it writes `findings`."""
+    """The same settings for a run under a tool: in the checked build, which is one of the emulated
+    GPU, if it writes `findings`."""
     values = settings_of(context)
     del values["wrap"]
     rubric = _smaller(context.rubric)
     values |= {"tree": tree, "seconds": seconds, "watched": True, "rubric": rubric}
     if findings is not None:
-        values |= {"env": {**context.env, **findings.env, **env}, "fds": findings.fds}
+        known = endless.known(context.env)
+        own = build.child_environment("emulated")
+        values |= {"env": {**own, **known, **findings.env, **env}}
+        values |= {"fds": findings.fds, "backend": "emulated"}
     return values
+
+
+def behind(
+    command: tuple[str, ...], context: ChildContext, tree: Path, seconds: float
+) -> dict[str, Any]:
+    """The same settings for a run behind a command, which lies where only it is seen."""
+    folders = {Path(command[0]).parent, Path(command[0]).resolve().parent}
+    seen = (*context.view.readable, *sorted(folders))
+    view = dataclasses.replace(context.view, readable=seen)
+    return {**watched(context, tree, seconds), "view": view, "wrap": command}
 
 
 def _smaller(rubric: Rubric) -> Rubric:

@@ -89,7 +89,7 @@ def children(folder: Path, notes: list[str]) -> list[Path]:
             elif stat.S_ISREG(mode) or stat.S_ISDIR(mode):
                 found.append(Path(entry.path))
             else:
-                what = "a link, and is not followed" if stat.S_ISLNK(mode) else "no plain file"
+                what = "a link, and is not followed" if stat.S_ISLNK(mode) else "not a plain file"
                 notes.append(f"ignored: {shown(entry.name)} is {what}.")
     if passed:
         notes.append(f"ignored, left behind by tools: {some(passed)}.")

@@ -20,6 +20,7 @@ from pathlib import Path, PurePath
 
 from rich.console import Console
 
+from grader.adjustments import by_hand, of_students
 from grader.audience import student_view
 from grader.classbook import Classbook, Entry
 from grader.gradebook import Gradebook, Row, figure
@@ -53,6 +54,7 @@ def all_feedback(
 ) -> Iterator[Feedback]:
     """The feedback of each student who has a whole report, one at a time."""
     taken: set[str] = set()
+    given = of_students(book)
     for row in gradebook.rows:
         report = _report(book, row.entry)
         if report is None:
@@ -61,6 +63,7 @@ def all_feedback(
         if not folder or folder.casefold() in taken:
             folder = row.entry.folder
         taken.add(folder.casefold())
+        report = by_hand(report, given.get(row.entry.student, []))
         view = _with_lateness(student_view(report, after_due_date), row)
         yield Feedback(folder, to_html(view), to_text(view))
 
@@ -88,7 +91,7 @@ def moodle_folder(source: str) -> str:
 
 def _with_lateness(view: Report, row: Row) -> Report:
     """What the late policy says, as a note; its figures would tell the score of hidden checks."""
-    if row.late is None or not row.late.days:
+    if row.late is None or not row.late.is_late:
         return view
     said = f"{row.late.reason}; {figure(row.score)} of {figure(row.points)} points count"
     if view.withheld:

@@ -21,7 +21,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from grader.sandbox import plain
+from grader.printable import plain
 
 #: Bytes and lines that are read of what a child wrote.
 MAX_BYTES, MAX_LINES = 4 << 20, 4000

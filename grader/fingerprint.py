@@ -141,11 +141,11 @@ def _squeezed(text: str) -> tuple[list[int], str]:
 
 @lru_cache(maxsize=8)
 def _lexer(name: str) -> Any:
-    from pygments.lexers import (  # type: ignore[import-untyped]
+    from pygments.lexers import (
         get_lexer_by_name,
         get_lexer_for_filename,
     )
-    from pygments.util import ClassNotFound  # type: ignore[import-untyped]
+    from pygments.util import ClassNotFound
 
     # Nothing may be stripped: lines must stay where they are.
     options = {"stripnl": False, "ensurenl": False}
@@ -162,7 +162,7 @@ def _lexer(name: str) -> Any:
 @lru_cache(maxsize=1 << 16)
 def _symbol(kind: Any, value: str) -> str:
     """The character of a token; "" for what is passed over."""
-    from pygments import token  # type: ignore[import-untyped]
+    from pygments import token
 
     Comment, Keyword, Name, Text = token.Comment, token.Keyword, token.Name, token.Text
     Number, String = token.Number, token.String
@@ -281,8 +281,8 @@ def _title(head: Sequence[Token]) -> str:
 # --- fingerprints ---------------------------------------------------------------------------------
 
 
-def skeleton(text: str, name: str) -> Skeleton:
-    """What is given of a file, from the skeleton's."""
+def skeleton(text: str, name: str, known: Sequence[str] = ()) -> Skeleton:
+    """What is given of a file, from the skeleton's. Other `known` texts count nothing either."""
     found = tokens(text, name)
     symbols, parts = _symbols(found), pieces(found, name)
     _, hashes = _grams(_hashes(symbols), parts, np.ones(len(found), bool))
@@ -291,10 +291,11 @@ def skeleton(text: str, name: str) -> Skeleton:
         for match in re.finditer(r"TODO \(task (\d+\.\d+)\)", text)
     ]
     bounds = {p.name: (found[p.start].line, found[p.end - 1].line) for p in parts if p.name != TOP}
+    more = [skeleton(each, name) for each in known]
     return Skeleton(
         {part.name: symbols[part.start : part.end] for part in reversed(parts) if part.name != TOP},
-        frozenset(hashes.tolist()),
-        frozenset(symbols[part.start : part.end] for part in parts),
+        frozenset(hashes.tolist()).union(*(each.hashes for each in more)),
+        frozenset(symbols[p.start : p.end] for p in parts).union(*(m.wholes for m in more)),
         {n: task for n, (a, b) in bounds.items() for line, task in todo if a <= line <= b},
     )
 

@@ -14,16 +14,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+from grader.adjustments import Adjustment, by_hand, of_students
 from grader.classbook import ERROR, GRADED, UNREADABLE, Classbook, Entry, Standing
-from grader.lateness import Late, LatenessError, LatePolicy, apply
+from grader.lateness import Late, LatenessError, LatePolicy, apply, apply_mark
 from grader.printable import csv_cell
+from grader.report import by_hand_text
 from grader.results import ERROR as CHECK_ERROR
 from grader.results import Report, Result
 from grader.stored import StoredError
 
 _SPENT = "late days spent"
-_HEAD = ("student", "name", "email", "section", "state", "score", "points possible")
+_HEAD = ("student", "name", "email", "section", "group", "state", "score", "points possible")
+_BY_HAND = ("by hand", "by hand note")
 _LATE = ("submitted", "late", "days late", _SPENT, "score before late", "late note")
 _LONG = ("student", "check", "score", "max", "status", "seed", "grader version")
 
@@ -46,13 +50,17 @@ class Lateness:
     spent: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, entry: Entry, score: float, points: float) -> Late | None:
-        """What lateness leaves of a score; None where it isn't known when the work came.
+        """What lateness leaves of a score; None where it isn't known when the work came, unless
+        it is marked late, which costs what the policy says. Whether a mark is for a time after an
+        extension isn't known either.
 
         Raises:
             GradebookError: a moment of the student is wrong.
         """
         if not entry.submitted:
-            return None
+            charged = entry.late and self.policy.percent_marked
+            extended = entry.student in self.policy.extensions
+            return apply_mark(self.policy, score, points) if charged and not extended else None
         left = max(0, self.policy.late_days - self.spent.get(csv_cell(entry.student), 0))
         try:
             submitted = datetime.fromisoformat(entry.submitted.replace("Z", "+00:00"))
@@ -78,11 +86,13 @@ class Row:
     """One student as a gradebook has them.
 
     Attributes:
-        earned: what the checks give, before lateness; None if the student has no score.
+        earned: what the checks and people give, before lateness; None if the student has no score.
         score: what counts; None if the student has no score.
         points: what can be reached.
         late: what the late policy says; None without a policy, or without a score.
         marks: one a check, in the order of the report.
+        by_hand: of the report, see grader.adjustments.
+        in_vain: on what something was given by hand to a student without a score.
         parts: number of a part -> its name.
     """
 
@@ -94,6 +104,14 @@ class Row:
     marks: list[Mark] = field(default_factory=list)
     parts: dict[str, str] = field(default_factory=dict)
     grader_version: str = ""
+    by_hand: list[dict[str, Any]] = field(default_factory=list)
+    in_vain: list[str] = field(default_factory=list)
+
+    @property
+    def given(self) -> float:
+        """Points by hand."""
+        points: float = sum(each["points"] for each in self.by_hand)
+        return points
 
     @property
     def entry(self) -> Entry:
@@ -136,15 +154,35 @@ class Gradebook:
 def read_gradebook(
     book: Classbook, lateness: Lateness | None = None, provisional: bool = False
 ) -> Gradebook:
-    """The gradebook of a class. What is held of a student is small, not the whole report."""
-    return Gradebook([_row(book, entry, lateness, provisional) for entry in book.entries],
-                     provisional)  # fmt: skip
+    """The gradebook of a class. What is held of a student is small, not the whole report.
+
+    Raises:
+        GradebookError: a moment of a student is wrong.
+        SheetError: a line of what was given by hand is wrong.
+    """
+    given = of_students(book)
+    return Gradebook(
+        [
+            _row(book, entry, lateness, provisional, given.get(entry.student, []))
+            for entry in book.entries
+        ],
+        provisional,
+    )
 
 
-def _row(book: Classbook, entry: Entry, lateness: Lateness | None, provisional: bool) -> Row:
+def _row(
+    book: Classbook,
+    entry: Entry,
+    lateness: Lateness | None,
+    provisional: bool,
+    given: list[Adjustment],
+) -> Row:
     standing = book.standing(entry)
     report = _report(book, entry) if standing.outcomes or standing.points else None
+    changes = by_hand(report, given).by_hand if report else []
     earned = earned_score(standing, provisional)
+    if earned is not None:
+        earned = round(earned + sum(each["points"] for each in changes), 6)
     points = standing.points if report else book.points
     late = lateness.of(entry, earned, points) if lateness and earned is not None else None
     return Row(
@@ -156,6 +194,8 @@ def _row(book: Classbook, entry: Entry, lateness: Lateness | None, provisional: 
         [_mark(result) for result in report.results] if report else [],
         dict(report.parts) if report else {},
         report.grader_version if report else "",
+        changes,
+        [each.on for each in given] if earned is None else [],
     )
 
 
@@ -195,7 +235,7 @@ def to_csv(gradebook: Gradebook) -> str:
     """One row a student: who, state, score, lateness, a column for each part and each check."""
     parts, checks = _columns(gradebook.rows)
     shown = [csv_cell(f"part {number}: {name}") for number, name in parts.items()]
-    head = [*_HEAD, *_LATE, "problem", *shown, *map(csv_cell, checks)]
+    head = [*_HEAD, *_BY_HAND, *_LATE, "problem", *shown, *map(csv_cell, checks)]
     return _table([head, *(_line(gradebook, row, parts, checks) for row in gradebook.rows)])
 
 
@@ -213,12 +253,14 @@ def _columns(rows: Iterable[Row]) -> tuple[dict[str, str], list[str]]:
 
 def _line(gradebook: Gradebook, row: Row, parts: Iterable[str], checks: Iterable[str]) -> list[str]:
     entry, marks = row.entry, {mark.check: mark for mark in row.marks}
-    who = map(csv_cell, (entry.student, entry.name, entry.email, entry.section))
+    who = map(csv_cell, (entry.student, entry.name, entry.email, entry.section, entry.group))
     return [
         *who,
         row.standing.state,
         figure(row.score),
         figure(row.points),
+        figure(row.given) if row.by_hand else "",
+        csv_cell("; ".join(map(by_hand_text, row.by_hand))),
         *_late_cells(row),
         csv_cell(row.standing.problem),
         *(figure(row.part(number, gradebook.provisional)) for number in parts),
@@ -233,8 +275,8 @@ def _late_cells(row: Row) -> list[str]:
         return [csv_cell(entry.submitted), told, "", "", "", ""]
     return [
         csv_cell(entry.submitted),
-        "yes" if late.days else "no",
-        figure(late.days),
+        "yes" if late.is_late else "no",
+        "" if late.marked else figure(late.days),
         figure(late.spent),
         figure(row.earned),
         csv_cell(late.reason),
@@ -260,14 +302,15 @@ def read_spent(path: Path) -> dict[str, int]:
             student = row["student"]
             spent[student] = spent.get(student, 0) + math.ceil(days)
     except (ValueError, TypeError, csv.Error) as error:
-        raise GradebookError(f"{path} is no gradebook of grader export: {error}") from error
+        raise GradebookError(f"{path} is not a gradebook of grader export: {error}") from error
     return spent
 
 
 def to_long(gradebook: Gradebook) -> str:
     """One row a student and check: student, check, score, max, status, seed, grader version.
 
-    Who has no report has one row without a check, whose status is the student's state.
+    Who has no report has one row without a check, whose status is the student's state. What was
+    given by hand has rows of its own, whose status is "by hand".
     """
     return _table([_LONG, *_long_lines(gradebook.rows)])
 
@@ -281,6 +324,8 @@ def _long_lines(rows: Iterable[Row]) -> Iterator[list[str]]:
         for mark in row.marks:
             points = [figure(mark.score), figure(mark.points), mark.status]
             yield [student, csv_cell(mark.check), *points, *about]
+        for each in row.by_hand:
+            yield [student, csv_cell(each["on"]), figure(each["points"]), "", "by hand", *about]
 
 
 def _table(lines: Iterable[Iterable[str]]) -> str:

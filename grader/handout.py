@@ -6,6 +6,8 @@ are documents of their own, so that the one which is handed out has nothing of t
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,8 +18,8 @@ from markupsafe import Markup
 
 from grader import __version__
 from grader.build import KIT
-from grader.chapters import HandoutError, render_markdown, to_chapter
-from grader.checks import CHECKS, Check, checks_of
+from grader.chapters import HandoutError, code_rules, render_markdown, to_chapter
+from grader.checks.registry import CHECKS, Check, checks_of
 from grader.course import Course
 from grader.cover import heading, moment
 from grader.drawing import PAPER, rules, with_style
@@ -43,6 +45,7 @@ class Document:
         folder: of the chapters.
         stem: of the files' names.
         title, subtitle: of the document.
+        course: name of the course, for the window's title.
         lines: what stands below them: the course, and when what is due.
         parts: numbers of the parts whose chapters are in; None: all.
         checks: name in the rubric -> check, for its sentence.
@@ -52,6 +55,7 @@ class Document:
     stem: str
     title: str
     subtitle: str
+    course: str = ""
     lines: tuple[str, ...] = ()
     parts: frozenset[int] | None = None
     checks: Mapping[str, Check] = field(default_factory=lambda: CHECKS)
@@ -87,7 +91,9 @@ def student_document(
     subtitle = f"Handout. {words[:1].upper()}{words[1:]}."
     lines = (heading(course), *_dates(course, shown))
     checks = checks_of(course)
-    return Document(folder, stem, course.title, subtitle, lines, frozenset(shown), checks)
+    return Document(
+        folder, stem, course.title, subtitle, course.name, lines, frozenset(shown), checks
+    )
 
 
 def _dates(course: Course, parts: list[int]) -> list[str]:
@@ -100,7 +106,8 @@ def _dates(course: Course, parts: list[int]) -> list[str]:
 
 def guide_document(course: Course) -> Document:
     """What instructors get; not for students, though it holds no secret."""
-    return Document(GUIDE, "instructors-guide", "Instructor's guide", f"For: {course.title}.")
+    title = "Instructor's guide"
+    return Document(GUIDE, "instructors-guide", title, f"For: {course.title}.", course.name)
 
 
 def chapter_files(
@@ -135,8 +142,11 @@ def to_html(document: Document, rubric: Rubric, paper: bool = False) -> str:
         to_chapter(path.name, part, _markdown(path, rubric, document), style)
         for path, part in chapter_files(document.folder, document.parts)
     ]
-    template = templates().get_template("handout.html.j2")
-    return template.render(
+    page = templates()
+    script = Markup(page.get_template("handout.js.j2").render())
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return page.get_template("handout.html.j2").render(
+        head=": ".join(dict.fromkeys(filter(None, (document.course, document.title)))),
         title=document.title,
         subtitle=document.subtitle,
         lines=document.lines,
@@ -145,7 +155,11 @@ def to_html(document: Document, rubric: Rubric, paper: bool = False) -> str:
         paper=paper,
         light=PAPER,
         dark=DARK,
-        drawn=Markup(rules({name: f"var(--{name})" for name in PAPER}, "svg ")),
+        drawn=Markup(rules({name: f"var(--{name})" for name in PAPER}, ".picture ")),
+        code=Markup(code_rules("default")),
+        dark_code=Markup(code_rules("github-dark")),
+        script=script,
+        digest=digest,
     )
 
 

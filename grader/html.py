@@ -6,7 +6,7 @@ scripts and requests, so that even a mistake here can't make it reach out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -18,16 +18,19 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from grader.audience import standing
 from grader.picture import bar_svg, losses_svg, mismatch_svg, read_mismatch
 from grader.printable import printable
-from grader.report import finding_text, number, other_details, trainings
+from grader.report import finding_text, number, other_details, signed, trainings
 from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.rubric import AFTER_DUE_DATE, NEVER
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
-_WORDS = {PASS: "passed", FAIL: "failed", SKIPPED: "not run", ERROR: "grader failed"}
-_SIGNS = {PASS: "✓", FAIL: "✗", SKIPPED: "–", ERROR: "!"}
+_UNBEGUN = "unbegun"
+_WORDS = {PASS: "passed", FAIL: "failed", SKIPPED: "not run", ERROR: "grader failed",
+          _UNBEGUN: "not begun"}  # fmt: skip
+_SIGNS = {PASS: "✓", FAIL: "✗", SKIPPED: "–", ERROR: "!", _UNBEGUN: "○"}
 _HIDDEN = {AFTER_DUE_DATE: "shown after the due date", NEVER: "never shown"}
 _FINDINGS = 20
+_MISTAKE = ("tool", "kind", "title", "kernel", "file", "line", "other_file", "other_line")
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,29 @@ class Group:
 
     title: str
     results: list[Result]
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing in it failed."""
+        return not any(_state(result) in (FAIL, ERROR) for result in self.results)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A finding that stands with another check."""
+
+    tool: str
+    title: str
+    check: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a page shows with a check. `left` is how many are left out."""
+
+    own: list[dict[str, Any]]
+    others: list[Reference]
+    left: int
 
 
 def templates(**filters: Callable[..., Any]) -> Environment:
@@ -60,24 +86,30 @@ def environment() -> Environment:
 
 def to_html(report: Report) -> str:
     """The page."""
+    groups = list(_groups(report))
+    results = [result for group in groups for result in group.results]
+    states = {result.check: _state(result) for result in results}
     return (
         environment()
         .get_template("report.html.j2")
         .render(
             report=report,
             standing=standing(report),
-            groups=list(_groups(report)),
+            groups=groups,
             parts=list(_parts(report)),
-            wrong=[r for r in report.results if r.status in (FAIL, ERROR)],
+            states=states,
+            lists=list(_lists(states)),
+            number_of={result.check: place for place, result in enumerate(report.results)},
+            findings=dict(_findings(report.results)),
             trainings=list(trainings(report)),
             slowest=max((r.seconds for r in report.results), default=0.0),
             words=_WORDS,
             signs=_SIGNS,
             hidden=_HIDDEN,
-            most_findings=_FINDINGS,
             picture=_picture,
             finding_text=finding_text,
             other_details=other_details,
+            signed=signed,
         )
     )
 
@@ -95,6 +127,46 @@ def _groups(report: Report) -> Iterator[Group]:
     ordered = sorted((r for r in report.results if r.task), key=lambda r: _task_key(r.task))
     for part, results in groupby(ordered, key=lambda r: r.task.partition(".")[0]):
         yield Group(f"Part {part}: {report.parts.get(part, '')}", list(results))
+
+
+def _state(result: Result) -> str:
+    """Its status; what came upon a hole did not fail: it is not begun, or waits for what is not."""
+    if result.missing_task:
+        return _UNBEGUN if result.missing_task == result.task else SKIPPED
+    return result.status
+
+
+def _lists(states: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
+    """(what is to be done, the checks that it is about), where there are any."""
+    for words, wanted in (("To mend", (FAIL, ERROR)), ("Not begun", (_UNBEGUN,))):
+        if found := [check for check, state in states.items() if state in wanted]:
+            yield words, found
+
+
+def _findings(results: Sequence[Result]) -> Iterator[tuple[str, Findings]]:
+    """Check -> what is shown with it: a finding stands once on the page, with the check that had it
+    first, as kernels run before what uses them; the others refer to that."""
+    first: dict[tuple[str, ...], str] = {}
+    for result in results:
+        own, others, left = list[dict[str, Any]](), dict[tuple[str, ...], Reference](), 0
+        for finding in result.findings:
+            key = _identity(finding)
+            check = first.get(key, result.check)
+            if check != result.check:
+                title = finding_text(finding).partition("\n")[0]
+                others[key] = Reference(str(finding.get("tool", "")), title, check)
+            elif len(own) < _FINDINGS:
+                first[key] = check
+                own.append(finding)
+            else:
+                left += 1
+        yield result.check, Findings(own, list(others.values()), left)
+
+
+def _identity(finding: dict[str, Any]) -> tuple[str, ...]:
+    """What findings of one mistake have in common; threads and values differ from call to call."""
+    names = _MISTAKE if finding.get("file") else ("title", "text")
+    return tuple(repr(finding.get(name)) for name in names)
 
 
 def _task_key(task: str) -> tuple[tuple[int, str], ...]:

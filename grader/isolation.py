@@ -33,6 +33,7 @@ from pathlib import Path
 import numpy as np
 
 from grader import syscalls
+from grader.gpumemory import Meter
 from grader.scratch import scratch_folder
 from grader.usage import Budget
 
@@ -69,7 +70,8 @@ class IsolationError(Exception):
 
 @dataclass(frozen=True)
 class View:
-    """What a child may see beside the system's own folders.
+    """What a child may see beside the system's own folders. Paths become absolute: the child's
+    folder is another one than this process's.
 
     Attributes:
         level: one of LEVELS, or "none".
@@ -77,6 +79,7 @@ class View:
         writable: folders; they are given to the user that the child runs as.
         hidden: further folders that must not be seen.
         budget: of processor time, which this child shares with others; or None.
+        gpu: looks at the GPU's memory while the child runs; or None.
     """
 
     level: str = "none"
@@ -84,6 +87,12 @@ class View:
     writable: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
     budget: Budget | None = None
+    gpu: Meter | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("readable", "writable", "hidden"):
+            absolute = tuple(path.absolute() for path in getattr(self, name))
+            object.__setattr__(self, name, absolute)
 
 
 def choose(wanted: str = "auto") -> str:

@@ -56,7 +56,8 @@ class Item:
     """How a class did in one check.
 
     Attributes:
-        passed, failed, skipped, error: students by result.
+        passed, failed, unbegun, skipped, error: students by result; unbegun: a task that it needs
+            is not written yet.
         away: of the skipped, those whom no earlier check held up: it can't run on that machine.
         share: of passed among those whom it counts for ("difficulty"); None if for nobody.
         correlation: of passing with the score in all other checks, from -1 to 1; None if it says
@@ -69,6 +70,7 @@ class Item:
     check: str
     passed: int
     failed: int
+    unbegun: int
     skipped: int
     error: int
     away: int
@@ -228,6 +230,7 @@ def item(check: str, standings: Iterable[Standing]) -> Item:
     """How a class did in one check. Submissions that can't be read say nothing about a check."""
     seen = [s for s in standings if check in s.outcomes and s.state != UNREADABLE]
     counts = Counter(s.outcomes[check].status for s in seen)
+    unbegun = sum(s.outcomes[check].is_unbegun for s in seen)
     away = sum(_is_away(s.outcomes[check]) for s in seen)
     tried = counts[PASS] + counts[FAIL] + counts[SKIPPED] - away
     if away and not counts[PASS]:
@@ -235,7 +238,7 @@ def item(check: str, standings: Iterable[Standing]) -> Item:
     rows = list(_rows(check, seen)) if tried else []
     correlation = _correlation([(float(has), score - own) for has, score, own in rows])
     return Item(
-        check, counts[PASS], counts[FAIL], counts[SKIPPED], counts[ERROR], away,
+        check, counts[PASS], counts[FAIL] - unbegun, unbegun, counts[SKIPPED], counts[ERROR], away,
         share=counts[PASS] / tried if tried else None,
         correlation=correlation,
         upper_lower=upper_lower([(score, has) for has, score, _ in rows]),
@@ -325,11 +328,12 @@ def first_line(message: str) -> str:
 
 
 def failures(standings: Sequence[Standing]) -> list[Failure]:
-    """What students failed alike, the commonest first; what can't be read at all among it."""
+    """What students failed alike, the commonest first; what can't be read at all among it. What is
+    not written yet is no failure."""
     groups: dict[tuple[str, str], list[tuple[Entry, str]]] = {}
     for standing in standings:
         for check, outcome in standing.outcomes.items():
-            if outcome.status == FAIL:
+            if outcome.status == FAIL and not outcome.is_unbegun:
                 kind = first_line(outcome.finding) or alike(outcome.message)
                 group = groups.setdefault((check, kind), [])
                 group.append((standing.entry, outcome.message))
@@ -360,7 +364,8 @@ def _commonest(failures: Iterable[Failure]) -> list[Failure]:
 
 def _seconds(outcome: Outcome) -> float | None:
     """Of a check that ran: one of a task that is not written fails at once."""
-    return outcome.seconds if outcome.status in (PASS, FAIL) and outcome.seconds > 0 else None
+    ran = outcome.status in (PASS, FAIL) and not outcome.is_unbegun
+    return outcome.seconds if ran and outcome.seconds > 0 else None
 
 
 def _ratio(outcome: Outcome) -> float | None:

@@ -1,10 +1,11 @@
-"""Whose fault is it that a child died by SIGKILL? Evidence, gathered before and after.
+"""Whose fault is it that a child was ended from outside? Evidence, gathered before and after.
 
 The kernel kills so where memory runs out, and an operator may; a student's code can do it to
 itself, by its own hand or by its limit of processor time. Who did it is written nowhere. So a check
 that ends so runs once more, beside no other of these; if it dies so again, the death is the
 student's, unless the kernel counted that it ended a process for want of memory, while the child was
-far below its limit.
+far below its limit. So does one whose import hung or ended the process, since then nothing that
+imports the same is tried any more.
 """
 
 from __future__ import annotations
@@ -12,20 +13,31 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeGuard
 
-from grader.remote import ChildDied, ChildExcess
+from grader.limits import OutOfMemory
+from grader.remote import ChildDied, ChildError, ChildExcess
+
+__all__ = ["Evidence", "OutOfMemory", "ends_imports", "may_be_chance", "was_killed"]
 
 #: Of its limit of memory: a child that was seen below that is not what filled the machine.
 _LITTLE = 0.5
 
 
-class OutOfMemory(Exception):
-    """The machine had no memory left: nobody's fault who is graded."""
-
-
-def was_killed(error: Exception | None) -> bool:
+def was_killed(error: Exception | None) -> TypeGuard[ChildDied]:
     """Whether a child died by SIGKILL, which is not what ends one over its limits."""
     return isinstance(error, ChildDied) and error.rc == -signal.SIGKILL
+
+
+def may_be_chance(error: Exception | None) -> bool:
+    """Whether a check is to be made once more before it is judged."""
+    return was_killed(error) or ends_imports(error)
+
+
+def ends_imports(error: Exception | None) -> TypeGuard[ChildError]:
+    """Whether an import hung or ended the process, for a reason of its own."""
+    spent = isinstance(error, ChildExcess) and error.kind == "budget"
+    return isinstance(error, ChildError) and bool(error.importing) and not spent
 
 
 class Evidence:
@@ -38,14 +50,16 @@ class Evidence:
     def judged(self, error: Exception) -> Exception:
         """The error, or OutOfMemory where the machine and not the child brought it about, or
         ChildExcess where the child did, faster than anybody could look."""
+        # It may be of another process that was killed: the far device's.
+        died = error.__cause__ if isinstance(error.__cause__, ChildDied) else error
         ended = self._ended()
-        if not ended or not isinstance(error, ChildDied):
+        if not ended or not was_killed(died):
             return error
-        if error.most_memory is not None and error.memory > _LITTLE * error.most_memory:
-            return ChildExcess("memory", error.most_memory, error.doing)
-        seen = f"the process held {error.memory >> 20} MiB when it was last looked at"
-        if error.most_memory is not None:
-            seen += f", of {error.most_memory >> 20} MiB that it may"
+        if died.most_memory is not None and died.memory > _LITTLE * died.most_memory:
+            return ChildExcess("memory", died.most_memory, died.doing)
+        seen = f"the process held {died.memory >> 20} MiB when it was last looked at"
+        if died.most_memory is not None:
+            seen += f", of {died.most_memory >> 20} MiB that it may"
         return OutOfMemory(
             f"memory ran out on this machine, and the kernel ended {ended} processes meanwhile"
             f"{_pressure(self._root)}; {seen}; hint: grade fewer at a time, or give it more memory"

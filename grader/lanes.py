@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.cancel import Cancelled, cancelled_by
-from grader.checks import OFF_DEVICE, is_timed
+from grader.checks.registry import OFF_DEVICE, is_timed
 from grader.results import PASS, Result
 from grader.rubric import Row
 

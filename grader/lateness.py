@@ -35,6 +35,8 @@ class LatePolicy:
         late_days: that a student may spend over the term; each makes one day late cost nothing.
         cutoff_days: after the due date until which work counts at all; None for no end.
         extensions: student -> a later due date.
+        percent_marked: taken off once from work that bears no time and that the download marks as
+            late.
     """
 
     grace_minutes: float = 0.0
@@ -43,6 +45,7 @@ class LatePolicy:
     late_days: int = 0
     cutoff_days: float | None = None
     extensions: Mapping[str, datetime] = field(default_factory=dict)
+    percent_marked: float = 0.0
 
     def due_for(self, student: str, due: datetime) -> datetime:
         """When a student's work is due.
@@ -64,11 +67,12 @@ class Late:
     """What lateness did to a score.
 
     Attributes:
-        days: begun days late, 0 in time or within the grace.
+        days: begun days late, 0 in time or within the grace, or where nobody knows.
         spent: late days that were used up.
         penalty: points that were taken off.
         score: what is left.
         reason: why, in one sentence.
+        marked: whether nothing but a mark of the download says that it is late.
     """
 
     days: int
@@ -76,6 +80,12 @@ class Late:
     penalty: float
     score: float
     reason: str
+    marked: bool = False
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it came after the grace."""
+        return self.days > 0 or self.marked
 
 
 def late_policy(table: Mapping[str, Any], where: str = "late") -> LatePolicy:
@@ -86,7 +96,8 @@ def late_policy(table: Mapping[str, Any], where: str = "late") -> LatePolicy:
     Raises:
         LatenessError: a key is unknown, or a value is of another type or out of range.
     """
-    known = ("grace_minutes", "percent_a_day", "percent_of", "late_days", "cutoff_days")
+    known = ("grace_minutes", "percent_a_day", "percent_of", "late_days", "cutoff_days",
+             "percent_marked")  # fmt: skip
     if unknown := sorted(set(table) - {*known, "extensions"}):
         raise LatenessError(
             f"[{where}] has unknown keys {', '.join(map(repr, unknown))}; "
@@ -102,6 +113,7 @@ def late_policy(table: Mapping[str, Any], where: str = "late") -> LatePolicy:
         percent_of=percent_of,
         late_days=_whole(table, where, "late_days"),
         cutoff_days=cutoff,
+        percent_marked=_number(table, where, "percent_marked", 100),
         extensions=_extensions(table.get("extensions", {}), where),
     )
     if cutoff is not None and cutoff * DAY < policy.grace_minutes * MINUTE:
@@ -142,17 +154,29 @@ def apply(
         why = f"{_long(seconds)} late, after the cut-off of {_days(policy.cutoff_days)}: no points"
         return Late(days, 0, score, 0.0, why)
     available = min(days_left, policy.late_days, days)
-    left = [_left(policy, days - spent, score, points) for spent in range(available + 1)]
+    left = [
+        _left(policy.percent_of, policy.percent_a_day * (days - spent), score, points)
+        for spent in range(available + 1)
+    ]
     spent = left.index(max(left))
     why = _reason(policy, seconds, days, spent, score - left[spent])
     return Late(days, spent, round(score - left[spent], 6), left[spent], why)
 
 
-def _left(policy: LatePolicy, days: int, score: float, points: float) -> float:
-    """Points that are left when that many days are charged."""
-    base = points if policy.percent_of == POSSIBLE else score
+def apply_mark(policy: LatePolicy, score: float, points: float) -> Late:
+    """What is left of a score whose work the download marks as late, without saying how late."""
+    left = _left(policy.percent_of, policy.percent_marked, score, points)
+    taken = f"{policy.percent_marked:g} % of the {policy.percent_of} points taken off"
+    penalty = round(score - left, 6)
+    why = f"marked late, without a time, {taken} ({penalty:.6g})"
+    return Late(0, 0, penalty, left, why, marked=True)
+
+
+def _left(percent_of: str, percent: float, score: float, points: float) -> float:
+    """Points that are left when so many percent are taken off."""
+    base = points if percent_of == POSSIBLE else score
     # to a millionth, so that a percentage shows no digits of binary fractions
-    return max(0.0, round(score - base * min(100.0, policy.percent_a_day * days) / 100, 6))
+    return max(0.0, round(score - base * min(100.0, percent) / 100, 6))
 
 
 def _reason(policy: LatePolicy, seconds: int, days: int, spent: int, penalty: float) -> str:

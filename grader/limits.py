@@ -15,12 +15,16 @@ MOST_WAITING = 5
 
 
 class LimitError(Exception):
-    """The child used more than its limits allow of `kind`: output, memory, disk, processes, cpu,
-    or budget, of processor time for a submission as a whole."""
+    """The child used more than its limits allow of `kind`: output, memory, gpu_memory, disk,
+    processes, cpu, or budget, of processor time for a submission as a whole."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
         self.kind = kind
+
+
+class OutOfMemory(Exception):
+    """The machine, or its GPU, had no memory left: nobody's fault who is graded."""
 
 
 @dataclass(frozen=True)

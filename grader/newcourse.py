@@ -20,10 +20,11 @@ from grader.build import tree_files
 _TEMPLATES = Path(__file__).parent / "templates"
 #: Of the kit's solution: what any assignment needs, apart from what is the kit's own exercise.
 _COPIED = (
+    ".vscode/tasks.json", ".devcontainer/*", ".github/**/*",
     "Makefile", "configure.py", "requirements.txt", "pytest.ini", "submit.py", "emulator/**/*",
     "python/dlsys/__init__.py", "python/dlsys/_base.py", "python/dlsys/ndarray.py",
     "src/*.h", "src/*.cc", "tests/__init__.py", "tests/conftest.py",
-    "tests/second_opinion.py",
+    "tests/failed_device.py", "tests/second_opinion.py",
 )  # fmt: skip
 #: Template -> the file that it becomes.
 _NEW = {
@@ -77,7 +78,7 @@ def start_course(target: Path, name: str, source: Path) -> list[Path]:
 
 def _check(target: Path, name: str, source: Path) -> None:
     if not name.strip() or not name.isprintable():
-        raise NewCourseError(f"--name {name!r} is no line of text")
+        raise NewCourseError(f"--name {name!r} is not a line of text")
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise NewCourseError(f"{target} is not a folder")
     if target.is_dir() and any(target.iterdir()):

@@ -43,9 +43,12 @@ from typing import Any
 import numpy as np
 
 from grader import build, compiler, sandbox
-from grader.checks import CHECKS, OFF_DEVICE, Check, Context, Failure, is_timed
-from grader.checks.compare import Array
+from grader.checks.child import ChildContext
+from grader.checks.compare import Array, Failure
+from grader.checks.registry import CHECKS, OFF_DEVICE, Check, is_timed
+from grader.endless import endless_kernel
 from grader.isolation import View
+from grader.printable import plain
 from grader.remote import ChildDied, ChildError, ChildExcess, ChildTimeout, StudentError
 from grader.rerun import outcome, settings_of
 from grader.rubric import Rubric
@@ -92,8 +95,8 @@ def concerns(check: str, error: Exception, checks: Mapping[str, Check] = CHECKS)
     """Whether the fast form of kernels may be to blame for a failed check."""
     if check not in checks or check in OFF_DEVICE or is_timed(check, "emulated"):
         return False
-    if isinstance(error, StudentError):
-        return "DeviceError" in error.types
+    if isinstance(error, StudentError):  # what did not end was tried thread by thread already
+        return "DeviceError" in error.types and not endless_kernel(error)
     return isinstance(error, (Failure, ChildDied, ChildTimeout, ChildExcess))
 
 
@@ -130,7 +133,7 @@ class SecondOpinion:
         if self._scratch:
             self._scratch.remove()
 
-    def about(self, context: Context, error: Exception, fast: Snapshot) -> Opinion:
+    def about(self, context: ChildContext, error: Exception, fast: Snapshot) -> Opinion:
         """Whether a check that failed in the tree `fast` fails without the fast form. Where both
         differ in an output, `context.outputs` has both. Threads take turns."""
         if context.backend != "emulated" or not concerns(context.check, error, self._checks):
@@ -167,17 +170,19 @@ class SecondOpinion:
             lines += done.output.strip().splitlines() if done.rc == 0 else []
         return lines[:_KERNELS]
 
-    def _about(self, context: Context, error: Exception, fast: Snapshot) -> Opinion:
+    def _about(self, context: ChildContext, error: Exception, fast: Snapshot) -> Opinion:
         opinion, started, note = Opinion(), time.monotonic(), ""
         try:
             self._ask(opinion, context, error, fast)
         except NoOpinion as refusal:
             note = str(refusal)
         opinion.facts["seconds"] = round(time.monotonic() - started, 3)
-        opinion.facts["note"] = sandbox.plain(note)[:500]
+        opinion.facts["note"] = plain(note)[:500]
         return opinion
 
-    def _ask(self, opinion: Opinion, context: Context, error: Exception, fast: Snapshot) -> None:
+    def _ask(
+        self, opinion: Opinion, context: ChildContext, error: Exception, fast: Snapshot
+    ) -> None:
         """Fills the opinion in, run by run, as far as it needs them."""
         if context.reaches:
             raise NoOpinion(f"the kernels call {', '.join(context.reaches)}")
@@ -208,14 +213,14 @@ class SecondOpinion:
         opinion.details = [*self.kernels(), *_both(context.outputs)]
 
     def _run(
-        self, context: Context, tree: Snapshot, most: float, **changes: Any
+        self, context: ChildContext, tree: Snapshot, most: float, **changes: Any
     ) -> tuple[Failure | ChildError | None, dict[str, Array]]:
         """What the check raises in a fresh copy of a tree, as the first run had one, in `most`
         seconds; and the output of the call that is awaited."""
         started = time.monotonic()
         with tree.copy() as copy:
             changes |= {"tree": copy, "seconds": min(most, self._seconds())}
-            again = Context(**{**settings_of(context), **changes})
+            again = ChildContext(**{**settings_of(context), **changes})
             try:
                 return outcome(self._checks[context.check], again), again.outputs
             finally:
@@ -234,7 +239,8 @@ class SecondOpinion:
     def _build(self) -> Snapshot:
         self._scratch = Scratch()
         tree = self._scratch.path
-        build.copy_built(tree, self._prebuilt())
+        kit = self._prebuilt()
+        build.copy_built(tree, kit)
         build.lay_over(tree, self._taken)
         view = dataclasses.replace(self._view, writable=(tree / "build",))
         command = build.make_command("emulated", fast=False)
@@ -243,14 +249,14 @@ class SecondOpinion:
         if done.rc != 0:
             said = compiler.first_error(done.output, self._taken) or done.reason
             raise NoOpinion(f"without the fast form it does not build: {said}")
-        built = Snapshot(tree)
+        built = Snapshot(tree, kit)
         if built.fault:
             raise NoOpinion(built.fault)
         return built
 
 
 def _ended(error: Failure | ChildError | None) -> str:
-    return "passed" if error is None else sandbox.plain(str(error))[:500]
+    return "passed" if error is None else plain(str(error))[:500]
 
 
 def _both(outputs: Mapping[str, Array]) -> list[str]:

@@ -22,7 +22,7 @@ _CELLS = 32
 _WIDE, _TALL = 520.0, 130.0  # of a histogram's bars
 _STEP = 6  # from cell to cell of a strip
 # Where the strokes of a mark lie; the page gives them their width and colour.
-_STRIP = {"p": (12,), "f": (8,), "s": (8,), "e": (2, 14)}
+_STRIP = {"p": (12,), "f": (8,), "u": (15,), "s": (8,), "e": (2, 14)}
 
 
 @dataclass(frozen=True)
@@ -171,8 +171,9 @@ def _text(x: float, y: float, text: str) -> str:
 
 
 def strip_svg(marks: str, words: str) -> Markup:
-    """A strip of cells, one a check: "p" passed is low and green, "f" failed is high and red, "s"
-    not run is a line, "e" (the grader failed) is two blocks; other letters leave a gap.
+    """A strip of cells, one a check: "p" passed is low and green, "f" failed is high and red, "u"
+    not begun is a line below, "s" not run one in the middle, "e" (the grader failed) is two blocks;
+    other letters leave a gap.
     """
     paths, place = {kind: "" for kind in _STRIP}, 0
     for kind, group in groupby(marks):

@@ -60,6 +60,7 @@ class ChildTimeout(ChildError):
 _EXCESS = {
     "output": "printed more than {} bytes",
     "memory": "used more than {} bytes of memory",
+    "gpu_memory": "used more than {} bytes of the GPU's memory",
     "disk": "wrote more than {} bytes to the disk",
     "processes": "started more than {} processes and threads",
     "budget": "used up the {} s of processor time that all checks have together",
@@ -68,8 +69,8 @@ _EXCESS = {
 
 
 class ChildExcess(ChildError):
-    """The child used more than `limit` of `kind`: output, memory, disk, answer (bytes), processes,
-    or budget (seconds of processor time, of all children together)."""
+    """The child used more than `limit` of `kind`: output, memory, gpu_memory, disk, answer (bytes),
+    processes, or budget (seconds of processor time, of all children together)."""
 
     def __init__(self, kind: str, limit: int, doing: str) -> None:
         self.kind, self.limit, self.doing = kind, limit, doing

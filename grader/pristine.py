@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -13,12 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from grader import build, sandbox
+from grader import build, gpumemory, sandbox
 from grader.course import kit_course, load_course
 from grader.remote import ChildError, Remote, StartError
 from grader.scratch import scratch_folder
 
-_BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 _KEPT_BUILDS = 12
 _IN_USE = 3600.0  # seconds for which a run may need its tree
 
@@ -33,11 +34,17 @@ def prebuilt(device: str, checked: bool = False, source: Path = build.PRISTINE) 
     if not source.is_dir():
         raise GraderError(f"{source} does not exist; hint: grader release makes a skeleton")
     target = build.cache_folder() / build.tree_key(device, checked, source)
-    with contextlib.suppress(FileNotFoundError):
-        os.utime(target)  # it is in use
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix="new-", dir=target.parent))
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(target)  # it is in use
+            return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix="new-", dir=target.parent))
+    except OSError as error:
+        raise GraderError(
+            f"the built kit can't be kept in {target.parent}: {error.strerror or error}; "
+            "hint: set XDG_CACHE_HOME to a folder that you may write to"
+        ) from error
     try:
         build.copy_pristine(scratch, source)
         limits = sandbox.Limits(wall=600, cpu=None)  # its own code
@@ -63,6 +70,27 @@ def reference(device: str, source: Path = build.REFERENCE) -> Iterator[Path]:
         yield folder
 
 
+def far_library(built: Path) -> Path | None:
+    """The library without a GPU (see grader/far/far_device.cc) for a built tree of the kit, beside
+    which it is kept; None if the sources of that tree do not go with it."""
+    own = [build.FAR / name for name in ("far_device.cc", "cuda_runtime.h")]
+    sources = [own[0], *(built / "src" / name for name in build.FAR_RUNTIME)]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in own)).hexdigest()
+    target = built / "build" / "obj" / f"far-{digest[:16]}.so"
+    if target.exists():
+        return target
+    scratch = target.with_name(f"{target.name}.{secrets.token_hex(8)}")
+    command = [*build.compiler_of(built), "-std=c++17", "-O2", "-shared", "-fPIC"]
+    command += [f"-I{build.FAR}", f"-I{built / 'src'}", "-o", str(scratch), *map(str, sources)]
+    limits = sandbox.Limits(wall=600, cpu=None)  # the kit's own code
+    done = sandbox.run(command, target.parent, build.build_environment(), limits)
+    if done.rc != 0:
+        scratch.unlink(missing_ok=True)
+        return None
+    scratch.rename(target)  # at once; somebody else may have been faster
+    return target
+
+
 def prepare(device: str, course_file: str = "") -> None:
     """Builds now what the first submission would wait for: the skeleton of the course in a file,
     else of the kit's own, its checked build, and on a real GPU the reference.
@@ -71,7 +99,7 @@ def prepare(device: str, course_file: str = "") -> None:
         GraderError: the kit does not build here.
     """
     course = load_course(Path(course_file)) if course_file else kit_course()
-    prebuilt(device, source=course.skeleton)
+    far_library(prebuilt(device, source=course.skeleton))
     prebuilt("emulated", checked=True, source=course.skeleton)
     if device == "cuda":  # speed is measured beside it
         prebuilt(device, source=course.solution)
@@ -96,7 +124,18 @@ def _forget_old_builds(folder: Path) -> None:
 
 
 def check_device(tree: Path) -> None:
-    """Raises GraderError unless an array goes to the device of the pristine tree and back."""
+    """Raises GraderError unless an array goes to the device of the pristine tree and back; where
+    others have filled a GPU, after waiting for room."""
+    try:
+        _send_and_fetch(tree)
+    except GraderError as error:
+        if not gpumemory.Meter().was_full(error):
+            raise
+        gpumemory.wait_for_room()
+        _send_and_fetch(tree)
+
+
+def _send_and_fetch(tree: Path) -> None:
     temporary = Path(tempfile.gettempdir())
     if os.statvfs(temporary).f_flag & getattr(os, "ST_NOEXEC", 0):
         raise GraderError(f"no library can be loaded from {temporary}: it is mounted noexec; "
@@ -105,7 +144,7 @@ def check_device(tree: Path) -> None:
     sent = np.arange(3, dtype=np.float32)
     try:
         with Remote(
-            sys.executable, paths, tree, limits, child_environment(build.backend_of(tree))
+            sys.executable, paths, tree, limits, build.child_environment(build.backend_of(tree))
         ) as remote:
             nd = remote.import_("dlsys.ndarray")
             got = remote.fetch(nd.array(sent, ctx=nd.gpu(0)).asnumpy())
@@ -115,20 +154,3 @@ def check_device(tree: Path) -> None:
         ) from error
     if not np.array_equal(got, sent):
         raise GraderError(f"the {build.backend_of(tree)} GPU returns {got} for {sent}")
-
-
-def child_environment(backend: str) -> dict[str, str]:
-    """What the driver needs of this machine's environment; the rest stays away.
-
-    The emulated GPU closes device memory to host code every time, also on processors without keys
-    for it, where it would else do so sparingly.
-
-    Without a real GPU, numpy's BLAS gets one thread unless the environment says otherwise: its
-    threads wait for each other by spinning, and on cores that others use an epoch of small
-    products then takes 20 times as long.
-    """
-    names = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "EMULATOR_THREADS", *_BLAS_THREADS)
-    found = {name: os.environ[name] for name in names if name in os.environ}
-    if backend == "cuda":
-        return found
-    return {"EMULATOR_PROTECT": "1", **dict.fromkeys(_BLAS_THREADS, "1"), **found}

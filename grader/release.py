@@ -29,7 +29,7 @@ from grader.cover import PLACE, Cover
 MANIFEST = ".release.json"
 CPP_SUFFIXES = frozenset((".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp"))
 LEFT_OUT = frozenset(("build", "__pycache__"))  # and hidden files, KEPT_HIDDEN aside
-KEPT_HIDDEN = frozenset((".gitignore",))
+KEPT_HIDDEN = frozenset((".gitignore", ".vscode", ".devcontainer", ".github"))
 LEAST_LEAK = 12  # characters; shorter lines ("return out") say nothing
 
 MARKER = re.compile(
@@ -226,6 +226,7 @@ def _render(
     manifest = {"parts": found, "tasks": tasks}
     if cover:
         files["README.md"] = _with_front(files.get("README.md"), cover.front)
+        files |= {name: _File(content, 0o644) for name, content in cover.files.items()}
         manifest = {**cover.facts, "release": _digest(files), **manifest}
     text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
     return files | {MANIFEST: _File(text.encode(), 0o644)}

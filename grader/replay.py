@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.checks import Context
+from grader.checks.child import ChildContext
 from grader.course import Course, kit_course, rubric_of
 from grader.results import SCHEMA, Result
 from grader.runner import Options, grade
@@ -75,7 +75,7 @@ def replay(
     source = submission or Path(raw["submission"])
     if not source.exists():
         raise ReplayError(f"{source} does not exist; hint: --submission PATH")
-    contexts: list[Context] = []
+    contexts: list[ChildContext] = []
     course = course or kit_course()
     profile = raw["profile"] if raw["profile"] != course.rubric.stem else ""
     options = Options(
@@ -106,7 +106,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ReplayError(f"{path} can't be read: {error}") from error
     if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
-        raise ReplayError(f"{path} is no report of this version, whose schema is {SCHEMA}")
+        raise ReplayError(f"{path} is not a report of this version, whose schema is {SCHEMA}")
     kinds = {"seed": str, "profile": str, "device": str, "submission": str, "results": list}
     for name, kind in kinds.items():
         if not isinstance(raw.get(name), kind):
@@ -124,7 +124,7 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[str, ...]
     )
 
 
-def _write(context: Context | None, folder: Path) -> Path | None:
+def _write(context: ChildContext | None, folder: Path) -> Path | None:
     """Writes the last call of a check: CHECK.npz, and CHECK.py, which reads it."""
     if context is None or context.call is None:
         return None

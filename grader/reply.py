@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.sandbox import plain
+from grader.printable import plain
 
 DTYPES = frozenset(
     {
@@ -42,11 +42,12 @@ class ChildError(Exception):
     """What the student's code did wrong, in one sentence.
 
     `doing` tells which instruction was running, `output` what the child had printed by
-    then, as `grader.pipe.trimmed` tells it.
+    then, as `grader.pipe.trimmed` tells it; `importing` which module's import ended the child.
     """
 
     doing: str = ""
     output: str = ""
+    importing: str = ""
 
 
 class ProtocolError(ChildError):

@@ -71,7 +71,7 @@ def show_failure(console: Console, result: Result) -> None:
         _show_finding(console, found, whole=number == 0)
     left = len(result.findings) - len(shown)
     if left:
-        console.print(f"  and {left} more in the JSON report", highlight=False)
+        console.print(f"  and {left} more like these", highlight=False)
 
 
 def _show_finding(console: Console, found: dict[str, Any], whole: bool) -> None:
@@ -151,6 +151,9 @@ def _show_points(console: Console, report: Report) -> None:
         if rows:
             score, points = sum(r.score for r in rows), sum(r.points for r in rows)
             table.add_row(f"part {part}, {name}", f"{number(score)} / {number(points)}")
+    for each in report.by_hand:
+        on = f", {each['on']}" if each["on"] else ""
+        table.add_row(_safe(f"by hand{on}: {each['comment']} ({each['by']})"), signed(each))
     total = "total without hidden checks" if report.withheld else "total"
     table.add_row(f"[bold]{total}[/]", f"[bold]{number(report.score)} / {number(report.points)}[/]")
     console.print()
@@ -168,6 +171,17 @@ def _show_points(console: Console, report: Report) -> None:
     )
     if report.has_errors:
         console.print("[bold magenta]the grader failed in some checks; these points are open[/]")
+
+
+def by_hand_text(each: dict[str, Any]) -> str:
+    """What was given by hand, on what, why and by whom: "relu +1: the check was wrong (Ada)"."""
+    what = " ".join(filter(None, (each["on"], signed(each))))
+    return f"{what}{': ' if what else ''}{each['comment']} ({each['by']})"
+
+
+def signed(each: dict[str, Any]) -> str:
+    """The points of what was given by hand, with their sign; "" for none."""
+    return f"{each['points']:+g}" if each["points"] else ""
 
 
 def show_timing(console: Console, report: Report) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from grader import build
-from grader.checks import Context, Failure
+from grader.checks.child import ChildContext
+from grader.checks.compare import Failure
 from grader.remote import ChildError
 from grader.scratch import scratch_folder
 
@@ -30,14 +31,16 @@ def _needless(tree: str, folder: str, names: list[str]) -> set[str]:
     return set(build.FOR_BUILDING if folder == tree else ("obj",)) | {"__pycache__"}
 
 
-def settings_of(context: Context) -> dict[str, Any]:
-    """What makes a context like another, with facts and outputs of its own."""
+def settings_of(context: ChildContext) -> dict[str, Any]:
+    """What makes a context like another, with facts and outputs of its own, in one process."""
     own = {"facts", "outputs"}
-    names = [f.name for f in dataclasses.fields(Context) if f.name not in own]
+    names = [f.name for f in dataclasses.fields(ChildContext) if f.name not in own]
     return {name: getattr(context, name) for name in names}
 
 
-def outcome(check: Callable[[Context], None], context: Context) -> Failure | ChildError | None:
+def outcome(
+    check: Callable[[ChildContext], None], context: ChildContext
+) -> Failure | ChildError | None:
     """Runs a check, and returns what it raised against the submission; None if it passed."""
     try:
         check(context)

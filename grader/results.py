@@ -14,6 +14,7 @@ from typing import Any
 from grader import __version__
 from grader.files import write_whole
 from grader.rubric import ALWAYS
+from grader.wording import missing_task
 
 #: Version of the report's JSON; a change that breaks readers makes it larger.
 SCHEMA = "dlsys-grader-report/1"
@@ -58,6 +59,11 @@ class Result:
     visibility: str = ALWAYS
     findings: list[dict[str, Any]] = field(default_factory=list)
 
+    @property
+    def missing_task(self) -> str:
+        """The task that it failed for since it is not written yet; "" if it did otherwise."""
+        return missing_task(self.message) if self.status == FAIL else ""
+
 
 @dataclass
 class Report:
@@ -71,6 +77,8 @@ class Report:
         rubric: digest of the rubric in force.
         timing: seconds by what the grader did beside building and checking.
         grader_version: of the grader that graded, also when a later one reads the report.
+        by_hand: what people gave besides, each with on, points, comment, by; see
+            grader.adjustments. Stored reports have none.
     """
 
     submission: str
@@ -94,11 +102,13 @@ class Report:
     rubric: str = ""
     timing: dict[str, float] = field(default_factory=dict)
     grader_version: str = __version__
+    by_hand: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def score(self) -> float:
-        """Points reached."""
-        return sum(result.score for result in self.results)
+        """Points reached, with those by hand."""
+        given: float = sum(each["points"] for each in self.by_hand)
+        return sum(result.score for result in self.results) + given
 
     @property
     def points(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,25 @@ class Rubric:
     def points_of(self, task: str) -> float:
         """Points of all checks of a task."""
         return sum(row.points for row in self.rows if row.task == task)
+
+
+def selected(rubric: Rubric, only: Iterable[str]) -> list[Row]:
+    """The rows to run: all, or those named and what they require.
+
+    Raises:
+        RubricError: there is no check of a name.
+    """
+    rows = {row.name: row for row in rubric.rows}
+    wanted: set[str] = set()
+    pending = list(only) or list(rows)
+    while pending:
+        name = pending.pop()
+        if name not in rows:
+            raise RubricError(f"no check {name!r}; hint: one of {', '.join(rows)}")
+        if name not in wanted:
+            wanted.add(name)
+            pending.extend(rows[name].requires)
+    return [row for row in rubric.rows if row.name in wanted]
 
 
 def profiles() -> list[str]:

@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from grader import build, gpu, isolation, kills, sandbox, usage
+from grader import build, endless, gpu, gpumemory, isolation, kills, origin, sandbox, usage
 from grader.audit import Auditor
-from grader.checks import (
-    OFF_DEVICE,
-    Check,
-    Context,
-    Failure,
-    Flag,
-    NotHere,
-    checks_of,
-    is_of_kernels,
-)
+from grader.checks.child import Unimportable
+from grader.checks.compare import Failure
+from grader.checks.far import DeviceLost, FarContext
+from grader.checks.outcomes import Flag, NotHere
+from grader.checks.registry import OFF_DEVICE, Check, checks_of, is_of_kernels
 from grader.course import Course, kit_course
 from grader.diagnosis import Diagnosis
 from grader.lanes import BESIDE, DEVICE, Lanes, Worker, plan
 from grader.opinion import NoOpinion, SecondOpinion
-from grader.pristine import check_device, child_environment, prebuilt, reference
+from grader.pristine import check_device, far_library, prebuilt, reference
 from grader.reading import load_submission
 from grader.remote import ChildError, ChildTimeout
 from grader.rerun import settings_of
 from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
-from grader.rubric import Row, Rubric, RubricError
+from grader.rubric import Row, Rubric, selected
 from grader.sandbox import Limits
-from grader.scratch import scratch_folder, sweep
+from grader.scratch import scratch_folder, sweep, workspace
 from grader.snapshot import Snapshot
 from grader.stored import unfinished
 from grader.submission import Submission, SubmissionError
@@ -64,7 +60,6 @@ __all__ = ["Options", "grade", "sentence"]
 # Of processor time that a submission may use, for each second that its checks may take together.
 _CPU_PER_SECOND = 2
 
-_SMALL = "kernels and launchers need some hundred kilobytes: is a table or a template too large?"
 _MOST_ON_GPU = 3  # checks at the same time
 
 
@@ -95,7 +90,7 @@ class Options:
     keep: Path | None = None
     isolation: str = "auto"
     hidden: tuple[Path, ...] = ()
-    on_check: Callable[[Context], None] = lambda context: None
+    on_check: Callable[[FarContext], None] = lambda context: None
     course: Course = field(default_factory=kit_course)
 
 
@@ -118,7 +113,7 @@ def grade(
     started = time.monotonic()
     sweep()
     checks = checks_of(options.course)
-    rows = [with_sentence(row, checks) for row in _select(options.rubric, options.only)]
+    rows = [with_sentence(row, checks) for row in selected(options.rubric, options.only)]
     report = _empty_report(source, options)
     try:
         with report.timed("reading the submission"):
@@ -128,6 +123,9 @@ def grade(
         report.results = [skip(row, "the submission can't be read") for row in rows]
         return _finish(report, options, started)
     report.sha256, report.notes = submission.sha256, [*report.notes, *submission.notes]
+    if options.course.is_kit:
+        said = origin.note(submission.taken, options.course.skeleton, options.rubric.profile)
+        report.notes += [said] * bool(said)
     order = [row.name for row in rows].index
     with (
         # BLAS's threads wait for each other by spinning, which takes the cores from the children.
@@ -185,18 +183,24 @@ class _Grading:
         self._auditing, self._audits_begun = threading.Lock(), False
         self._rows: Sequence[Row] = ()
         self._alone = threading.Lock()  # held by a check whose child was killed before
+        self._endless: set[str] = set()  # kernels that were stopped
+        self._unimportable: dict[str, str] = {}  # modules, and why
+        self._unimportable_unbuilt: dict[str, str] = {}  # those of them that need no library
         self._disputed: set[str] = set()  # checks whose result differs between the GPU's forms
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> _Grading:
         with self._report.timed("building the kit"):
             self._kit = prebuilt(self._options.device, source=self._pristine)
+            self._far = far_library(self._kit)
+        if self._far is None:
+            self._report.notes.append("what executors do is not proved: no far device builds")
         self._backend = self._report.device = build.backend_of(self._kit)
         self._kept = self._take_up_unfinished()
         with self._report.timed("laying out the submission"), contextlib.ExitStack() as stack:
             stack.enter_context(self._diagnosis)
             stack.enter_context(self._second)
-            self._tree = stack.enter_context(_workspace(self._options.keep))
+            self._tree = stack.enter_context(workspace(self._options.keep))
             self._lay_out(self._tree, self._submission.taken)
             self._sources = Snapshot(self._tree, sources_only=True)
             stack.enter_context(self._auditor)
@@ -216,7 +220,7 @@ class _Grading:
         self._rows, jobs = rows, plan(rows, self._backend)
         if not any(row.name == "build" for row in rows):
             self._try_device()
-            self._built = Snapshot(self._tree)
+            self._built = Snapshot(self._tree, self._pristine)
         with Lanes(jobs, self._result).running(self._workers()) as results:
             yield results
 
@@ -254,11 +258,12 @@ class _Grading:
             return result_of(row, FAIL, message=f"task {row.task} is not written yet")
         if missing:
             return skip(row, f"needs {', '.join(missing)}")
-        if self._built is None and row.name in OFF_DEVICE:
-            # While the submission is being built. What fails is made sure of in the built tree:
-            # honest code may call the library. But time that ran out would run out once more.
+        if row.name in OFF_DEVICE and any(each.name == "build" for each in self._rows):
+            # Without what was built, so that a library that dies takes nothing with it. What fails
+            # is made sure of in the built tree: honest code may call the library. But time that
+            # ran out would run out once more.
             result, error = self._check(row, self._sources)
-            if result.status == PASS or isinstance(error, ChildTimeout):
+            if result.status in (PASS, SKIPPED) or isinstance(error, ChildTimeout):
                 return result
             lanes.passed(["build"])
         assert self._built is not None
@@ -277,9 +282,11 @@ class _Grading:
         """Compiles the submission. What fails is the student's if the pristine tree compiles."""
         started = time.monotonic()
         done = self._make(self._tree, row)
-        built = Snapshot(self._tree)
+        built = Snapshot(self._tree, self._pristine)
         if done.rc == 0 and built.fault:
-            result = result_of(row, FAIL, message=f"it compiles, but {built.fault}", hint=_SMALL)
+            result = result_of(
+                row, FAIL, message=f"it compiles, but {built.fault}", hint=built.hint
+            )
         elif done.rc == 0:
             result = result_of(row, PASS, facts={"backend": build.backend_of(self._tree)})
         else:
@@ -333,7 +340,7 @@ class _Grading:
         self, row: Row, snapshot: Snapshot, evidence: kills.Evidence | None = None
     ) -> tuple[Result, Exception | None]:
         """The result of a check in a copy of its own, and what it raised. A check whose child was
-        killed runs once more, with `evidence` of whose fault that is."""
+        killed, or ended by an import, runs once more, with `evidence` of whose fault that is."""
         started = time.monotonic()
         with contextlib.ExitStack() as stack:
             with self._report.timed("copying the built tree"):
@@ -347,22 +354,27 @@ class _Grading:
                 self._checks[row.name](context)
             except Exception as raised:  # the grader's own fault must not end the other checks
                 error = raised
-            killed = kills.was_killed(error)
-            if error is not None and killed and evidence is not None:
+            meter = context.view.gpu
+            full = meter is not None and meter.was_full(error)
+            chance = kills.may_be_chance(error) or isinstance(error, DeviceLost)
+            again = evidence is None and (full or chance)
+            if error is not None and evidence is not None:
                 error = evidence.judged(error)
-            if evidence is not None or not killed:
+                error = meter.judged(error) if meter is not None else error
+            if not again:
                 result = self._judge(row, context, error, snapshot)
                 if result.status == PASS and self._is_audited(row):
                     result = with_audit(result, self._auditor.result(row.name))
-        if evidence is None and killed:
+        if again:
             with self._alone:
+                if full:
+                    gpumemory.wait_for_room()
                 return self._check(row, snapshot, kills.Evidence())
         result.seconds = round(time.monotonic() - started, 3)
         return result, error
 
     def _is_audited(self, row: Row) -> bool:
-        of_kernels = is_of_kernels(self._checks[row.name]) and self._backend == "emulated"
-        return of_kernels and self._options.rubric.audit.total > 0
+        return is_of_kernels(self._checks[row.name]) and self._options.rubric.audit.total > 0
 
     def _begin_audits(self) -> None:
         """Of all checks of kernels that are to be decided; once."""
@@ -374,22 +386,27 @@ class _Grading:
             wanted = [row for row in rows if row.name != "build" and self._is_audited(row)]
             self._auditor.begin([self._context(row, self._tree, self._built) for row in wanted])
 
-    def _context(self, row: Row, tree: Path, snapshot: Snapshot) -> Context:
-        return Context(
+    def _context(self, row: Row, tree: Path, snapshot: Snapshot) -> FarContext:
+        backend = snapshot.backend or self._backend
+        return FarContext(
             tree=tree,
             rubric=self._options.rubric,
-            backend=snapshot.backend or self._backend,
+            backend=backend,
             seed=self._report.seed,
             check=row.name,
             seconds=row.seconds,
             data=self._options.data,
-            env=child_environment(snapshot.backend or self._backend),
+            env={**build.child_environment(backend), **endless.environment(self._endless)},
             reaches=snapshot.reaches,
-            view=self._view,
+            unimportable=dict(
+                self._unimportable_unbuilt if snapshot is self._sources else self._unimportable
+            ),
+            view=self._view if backend != "cuda" else replace(self._view, gpu=gpumemory.Meter()),
+            far=self._far,
             reference=lambda: reference(self._options.device, self._options.course.solution),
         )
 
-    def _unexpected(self, row: Row, context: Context, error: Exception) -> Result:
+    def _unexpected(self, row: Row, context: FarContext, error: Exception) -> Result:
         """The result where a check broke off: the submission's fail if the same check, with the
         same inputs, passes for the reference. What the check computes with comes from the child
         alone, and no answer of an honest one breaks it."""
@@ -398,28 +415,41 @@ class _Grading:
             return fault
         try:
             with self._report.timed("asking the reference"), context.reference() as tree:
-                again = {"tree": tree, "reaches": (), "call": None, "awaited": ""}
-                self._checks[row.name](Context(**{**settings_of(context), **again}))
+                own = {"tree": tree, "reaches": (), "call": None, "awaited": "", "far": context.far}
+                self._checks[row.name](FarContext(**{**settings_of(context), **own}))
         except Exception:  # then it is not known whose fault it is
             return fault
         return not_understood(row, error)
 
     def _judge(
-        self, row: Row, context: Context, error: Exception | None, snapshot: Snapshot
+        self, row: Row, context: FarContext, error: Exception | None, snapshot: Snapshot
     ) -> Result:
         """The result of a check that raised `error`, or nothing, in a copy of the snapshot."""
         if error is None:
             result = result_of(row, PASS, facts=context.facts)
             result.score = round(row.points * context.share, 2)
             return result
+        if isinstance(error, Unimportable):
+            return skip(row, str(error))
         if isinstance(error, NotHere):
             return result_of(replace(row, points=0), SKIPPED, message=str(error))
         if isinstance(error, Flag):
             return result_of(row, ERROR, message=str(error), facts=context.facts)
         if not isinstance(error, (Failure, ChildError)):
             return self._unexpected(row, context, error)
+        settled = snapshot is self._built or isinstance(error, ChildTimeout)
+        if settled and kills.ends_imports(error):
+            why = f"needs {error.importing}, whose import failed in {row.name}: {error}"
+            self._unimportable.setdefault(error.importing, why)
+            if snapshot is self._sources:
+                self._unimportable_unbuilt.setdefault(error.importing, why)
+        if kernel := endless.endless_kernel(error):
+            self._endless.add(kernel)
+            context.env |= endless.environment(self._endless)
         result = result_of(row, FAIL, **explain(error), facts=context.facts)
         result.facts |= getattr(error, "facts", {})
+        if context.on_far_device:
+            return result  # the submission's kernels had no part in it
         try:
             with self._report.timed("second opinions"):
                 opinion = self._second.about(context, error, snapshot)
@@ -445,7 +475,7 @@ def _empty_report(source: Path | Submission, options: Options) -> Report:
     level = isolation.choose(options.isolation)
     path = source.source if isinstance(source, Submission) else source
     return Report(
-        submission=str(path),
+        submission=os.path.abspath(path),
         sha256="",
         profile=options.rubric.profile,
         title=options.rubric.title,
@@ -458,32 +488,6 @@ def _empty_report(source: Path | Submission, options: Options) -> Report:
         tasks=dict(options.rubric.tasks),
         rubric=options.rubric.digest,
     )
-
-
-def _select(rubric: Rubric, only: Iterable[str]) -> list[Row]:
-    """The rows to run: all, or those named and what they require."""
-    rows = {row.name: row for row in rubric.rows}
-    wanted: set[str] = set()
-    pending = list(only) or list(rows)
-    while pending:
-        name = pending.pop()
-        if name not in rows:
-            raise RubricError(f"no check {name!r}; hint: one of {', '.join(rows)}")
-        if name not in wanted:
-            wanted.add(name)
-            pending.extend(rows[name].requires)
-    return [row for row in rubric.rows if row.name in wanted]
-
-
-@contextlib.contextmanager
-def _workspace(keep: Path | None) -> Iterator[Path]:
-    """A folder for the submission's tree; `keep`, or a temporary one."""
-    if keep:
-        keep.mkdir(parents=True, exist_ok=True)
-        yield keep
-        return
-    with scratch_folder() as folder:
-        yield folder
 
 
 def _view(report: Report, options: Options, *writable: Path) -> isolation.View:

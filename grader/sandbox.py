@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 import select
 import shutil
 import signal
@@ -16,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader import cancel
+from grader import cancel, gpumemory
 from grader.isolation import View, confined
 from grader.limits import MIB, LimitError, Limits
+from grader.printable import plain
 from grader.scratch import Scratch
 from grader.strays import LIVE, LOCK, adopt_orphans, end_strays, open_pidfd
 from grader.watch import LOOK, Watch
@@ -28,12 +28,6 @@ __all__ = ["MIB", "Child", "Completed", "LimitError", "Limits", "Output", "plain
 _KEEP = 32 << 10  # bytes of output kept at either end
 _CHUNK = 64 << 10
 _PATIENCE = 5.0  # seconds that a killed process has to vanish
-
-
-def plain(text: str) -> str:
-    """`text` without what could harm a terminal or a file: control characters, lone surrogates."""
-    text = text.encode("utf-8", "replace").decode("utf-8")
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", text)
 
 
 class Output:
@@ -107,6 +101,8 @@ class Child:
         """The limit of the kind that a LimitError names."""
         if kind == "budget":
             return self.view.budget.seconds if self.view.budget else None
+        if kind == "gpu_memory":
+            return gpumemory.MOST
         value: float | None = getattr(self.limits, kind)
         return value
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.findings import finding, quoted
-from grader.sandbox import plain
+from grader.printable import plain
 
 #: The tools, in the order in which they are run, with their options.
 TOOLS: dict[str, tuple[str, ...]] = {

@@ -61,6 +61,17 @@ def scratch_folder() -> Iterator[Path]:
         scratch.remove()
 
 
+@contextlib.contextmanager
+def workspace(keep: Path | None) -> Iterator[Path]:
+    """The folder `keep`, made where it is not there, or a temporary one; absolute."""
+    if keep:
+        keep.mkdir(parents=True, exist_ok=True)
+        yield keep.resolve()
+        return
+    with scratch_folder() as folder:
+        yield folder
+
+
 def sweep() -> None:
     """Removes what was left by processes that are no more."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):

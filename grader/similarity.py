@@ -4,7 +4,8 @@ Everybody solves the same small tasks, so much is alike that nobody copied. What
 little: the weight of a fingerprint (grader.fingerprint) falls from 1, where two submissions have
 it, to nearly 0, where all have. The likeness of two submissions is the weight that they share in
 proportion to the mean weight of what each wrote: 1 for the same, whatever the names and the order
-of the functions.
+of the functions. Beside that, functions are compared one by one (grader.functions), for one alone
+may be copied.
 """
 
 from __future__ import annotations
@@ -12,22 +13,26 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from grader.archive import IGNORED, SubmissionError
+from grader.archive import SubmissionError
 from grader.build import PRISTINE
-from grader.classbook import read_classbook
-from grader.fingerprint import Fingerprint, SimilarityError, fingerprint, skeleton
-from grader.printable import printable
-from grader.reading import Reader
-from grader.submission import ARCHIVE_NAMES, Submission
+from grader.fingerprint import (
+    SimilarityError,
+    Skeleton,
+    fingerprint,
+    skeleton,
+)
+from grader.functions import LITTLE, Match, matches
+from grader.works import Work, find_works, is_begun, loaded, once
 
-#: Pairs that share less than the weight of this many rare fingerprints say too little.
-LITTLE = 40
+#: Likeness of the whole or of a file that stands out, and its distance from what is usual.
+HIGH, FAR = 0.9, 4.0
 #: A class of fewer pairs does not tell what is usual.
 USUAL_PAIRS = 20
 #: The least weight, of a fingerprint that everybody has.
@@ -41,27 +46,6 @@ _BLOCK = 2048
 
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Work:
-    """One submission: of a student, or of several who handed it in together.
-
-    Attributes:
-        label: who, for people.
-        students: the ids of the students.
-        source: where it lies.
-        year: "" for this year's, else the name of the folder it was found in.
-        files: path in the skeleton -> what can be compared of it.
-        digests: path -> SHA-256 of the file, where it is not the skeleton's.
-    """
-
-    label: str
-    students: tuple[str, ...]
-    source: Path
-    year: str = ""
-    files: dict[str, Fingerprint] = field(default_factory=dict)
-    digests: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,6 +85,12 @@ class Likeness:
         """Whether so little is shared that the value says next to nothing."""
         return self.shared < LITTLE
 
+    @property
+    def stands_out(self) -> bool:
+        """Whether it is high, and so for more than a few of the class's pairs."""
+        far = self.distance is None or self.distance >= FAR
+        return self.value >= HIGH and far and not self.says_little
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -111,6 +101,7 @@ class Pair:
         whole: of all files together; files: path -> of one.
         identical: paths of files that are the same byte by byte.
         same_student: whether a student has a part in both, as one who repeats the course.
+        functions: that both have, and few others; the most telling first.
     """
 
     place: int
@@ -120,11 +111,20 @@ class Pair:
     files: dict[str, Likeness]
     identical: list[str]
     same_student: bool
+    functions: list[Match]
 
     @property
     def says_little(self) -> bool:
         """Whether that is so of the whole and of each file."""
         return self.whole.says_little and all(each.says_little for each in self.files.values())
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether there is more to it than the task explains: files that are the same, a likeness
+        far from what is usual, or functions that both have and few others."""
+        rated = (self.whole, *self.files.values())
+        same = any(not self.files[name].says_little for name in self.identical)
+        return same or bool(self.functions) or any(each.stands_out for each in rated)
 
 
 @dataclass
@@ -154,19 +154,28 @@ class Similarity:
     _likeness: dict[str, Numbers]
     _shared: dict[str, Numbers]
     _places: dict[str, Places]
+    _functions: dict[tuple[int, int], list[Match]]
 
     def __len__(self) -> int:
         return len(self._firsts)
 
     def pairs(self, at_least: float = 0.0) -> Iterator[Pair]:
-        """The pairs of at least that likeness in the whole or in a file. The most alike come
-        first: by the best place in the whole and in each file, for one file alone may be copied.
-        Those that say little come last."""
+        """The pairs of at least that likeness in the whole, in a file or in a function. Those that
+        stand out come first: by the best place in the whole, in each file and among functions, for
+        one file or function alone may be copied. Those that say little come last."""
         best = np.min([np.where(p > 0, p, len(self) + 1) for p in self._places.values()], axis=0)
-        most = np.max(list(self._likeness.values()), axis=0)
-        for place, index in enumerate(np.lexsort((-self._likeness[""], best)).tolist(), 1):
+        functions = self._of_functions("likeness")
+        most = np.max([*self._likeness.values(), functions], axis=0)
+        may = np.flatnonzero(np.max(list(self._likeness.values()), axis=0) >= HIGH).tolist()
+        out = functions > 0
+        out[may] = [self._pair(0, index).stands_out for index in may]
+        for place, index in enumerate(np.lexsort((-self._likeness[""], best, ~out)).tolist(), 1):
             if most[index] >= at_least:
                 yield self._pair(place, index)
+
+    def _of_functions(self, figure: str) -> Numbers:
+        """The largest `figure` of each pair's functions, 0 of none."""
+        return _largest(self._functions, figure, self._firsts, self._seconds)
 
     @property
     def this_year(self) -> int:
@@ -175,8 +184,7 @@ class Similarity:
 
     def weight(self, name: str, hashes: Sequence[int]) -> float:
         """What fingerprints of a file weigh together."""
-        had = np.array([self.owners[name].get(value, 1) for value in hashes])
-        return float(np.sum(_weights(had, len(self.works))))
+        return float(np.sum(_of(self.owners[name], len(self.works), hashes)))
 
     def _pair(self, place: int, index: int) -> Pair:
         one, two = self.works[self._firsts[index]], self.works[self._seconds[index]]
@@ -188,6 +196,7 @@ class Similarity:
             {name: self._one(name, index) for name in self.files},
             [n for n in self.files if n in one.digests and one.digests[n] == two.digests.get(n)],
             bool(set(one.students) & set(two.students)),
+            self._functions.get((int(self._firsts[index]), int(self._seconds[index])), []),
         )
 
     def _one(self, name: str, index: int) -> Likeness:
@@ -200,66 +209,23 @@ class Similarity:
 # --- reading --------------------------------------------------------------------------------------
 
 
-def find_works(path: Path, year: str = "") -> tuple[list[Work], list[str]]:
-    """(the submissions of a folder, what is odd about it): those of the results of a class, with
-    students who share a source together, or each folder and archive in it.
-
-    Raises:
-        SimilarityError: it is no folder, or has none.
-        StoredError: the results are damaged.
-    """
-    if not path.is_dir():
-        raise SimilarityError(f"{printable(path)} is no folder; hint: results, or submissions")
-    if (path / "class.json").is_file():
-        return _of_results(path, year)
-    works, notes = [], []
-    for child in sorted(path.iterdir()):
-        if child.name.startswith(".") or child.name in IGNORED:
-            continue
-        if child.is_dir() or child.name.lower().endswith(ARCHIVE_NAMES):
-            works.append(Work(child.name, (_student(child.name),), child, year))
-        else:
-            notes.append(f"passed over: {child.name} in {path} is no folder and no archive")
-    if not works:
-        raise SimilarityError(f"{printable(path)} holds no folder and no archive")
-    return works, notes
-
-
-def _student(name: str) -> str:
-    for ending in (*ARCHIVE_NAMES, ".tar"):
-        if name.lower().endswith(ending):
-            name = name[: -len(ending)]
-    return name
-
-
-def _of_results(path: Path, year: str) -> tuple[list[Work], list[str]]:
-    book, works = read_classbook(path), dict[Path, Work]()
-    for entry in book.entries:
-        if not entry.source:
-            continue
-        source = Path(entry.source)
-        label = f"{entry.name} ({entry.student})" if entry.name else entry.student
-        before = works.get(source.absolute())
-        labels = f"{before.label}, {label}" if before else label
-        students = (*before.students, entry.student) if before else (entry.student,)
-        works[source.absolute()] = Work(labels, students, source, year)
-    if not works:
-        raise SimilarityError(f"{printable(path)}: nobody of this class handed anything in")
-    return list(works.values()), []
-
-
 def compare(
     folders: Sequence[Path],
     earlier: Sequence[Path],
     files: Sequence[str],
     progress: Callable[[int, int], None] = lambda done, total: None,
     pristine: Path = PRISTINE,
+    reference: Path | None = None,
+    known: Sequence[Path] = (),
 ) -> Similarity:
     """Reads this year's submissions and earlier ones, and compares this year's with all.
 
     Args:
         files: paths of the files with holes in the skeleton, `pristine`.
         progress: is told how many submissions of how many were read.
+        reference: a solution. What it has counts less in a function; beside unwritten tasks it
+            counts nothing, for an older skeleton gave it.
+        known: folders with such files; what they hold counts nothing, as older skeletons.
 
     Raises:
         SimilarityError: there are fewer than two submissions that can be compared.
@@ -268,9 +234,10 @@ def compare(
     for folder, year in [*((f, "") for f in folders), *((f, f.resolve().name) for f in earlier)]:
         more, odd = find_works(folder, year)
         works, notes = works + more, notes + odd
-    given = {name: skeleton(_given_text(pristine / name), name) for name in files}
+    given = {name: _given(pristine, known, name) for name in files}
+    natural = {name: _natural(reference, name, given[name]) for name in files}
     read, unreadable, empty = list[Work](), list[tuple[str, str]](), list[str]()
-    for done, (work, found) in enumerate(_loaded(_once(works), files, pristine)):
+    for done, (work, found) in enumerate(loaded(once(works), files, pristine)):
         progress(done, len(works))
         if isinstance(found, SubmissionError):
             unreadable.append((work.label, str(found)))
@@ -281,7 +248,7 @@ def compare(
             notes.append(f"{work.label}: {name} is too long; its beginning is compared")
         digests = {n: hashlib.sha256(taken[n]).hexdigest() for n in prints
                    if taken[n] != (pristine / n).read_bytes()}  # fmt: skip
-        if any(len(print_.hashes) for print_ in prints.values()):
+        if is_begun([(prints[name], given[name], natural[name]) for name in prints]):
             read.append(Work(work.label, work.students, work.source, work.year, prints, digests))
         else:
             empty.append(work.label)
@@ -292,24 +259,20 @@ def compare(
             f"{len(unreadable)} can't be read, {len(empty)} hold nothing that a student wrote"
         )
     tasks = {name: each.tasks for name, each in given.items()}
-    return _measure(tuple(files), read, unreadable, empty, notes, tasks)
+    return _measure(tuple(files), read, unreadable, empty, notes, tasks, natural)
 
 
-def _loaded(
-    works: Sequence[Work], files: Sequence[str], pristine: Path
-) -> Iterator[tuple[Work, Submission | SubmissionError]]:
-    """Each with what was handed in, or why it can't be read."""
-    with Reader() as reader:
-        for work in works:
-            try:
-                yield work, reader.load(work.source, files, pristine)
-            except SubmissionError as error:
-                yield work, error
+def _given(pristine: Path, known: Sequence[Path], name: str) -> Skeleton:
+    """What counts nothing of a file. The tasks are those of `pristine`."""
+    others = [folder / name for folder in known if (folder / name).is_file()]
+    return skeleton(_given_text(pristine / name), name, [_given_text(path) for path in others])
 
 
-def _once(works: Sequence[Work]) -> list[Work]:
-    """Each source once, this year's first: a folder may be named twice."""
-    return list({work.source.resolve(): work for work in reversed(works)}.values())[::-1]
+def _natural(reference: Path | None, name: str, given: Skeleton) -> frozenset[int]:
+    """The fingerprints of the reference."""
+    if reference is None or not (reference / name).is_file():
+        return frozenset()
+    return frozenset(fingerprint(_given_text(reference / name), name, given).hashes.tolist())
 
 
 def _given_text(path: Path) -> str:
@@ -333,6 +296,7 @@ def _measure(
     empty: list[str],
     notes: list[str],
     tasks: dict[str, dict[str, str]],
+    natural: dict[str, frozenset[int]],
 ) -> Similarity:
     """All pairs. Numbers of works squared are in memory, and a block of fingerprints."""
     count, rows = len(works), sum(not work.year for work in works)
@@ -345,8 +309,24 @@ def _measure(
     weights = {name: shared[name][firsts, seconds] for name in likeness}
     usual = {name: _usual(values[seconds < rows]) for name, values in likeness.items()}
     places = {name: _places(likeness[name], weights[name]) for name in likeness}
+    functions = dict[tuple[int, int], list[Match]]()
+    for name in files:
+        prints, weigh = [w.files.get(name) for w in works], partial(_of, owners[name], count)
+        for pair, some in matches(name, prints, rows, weigh, natural[name]).items():
+            functions[pair] = sorted([*functions.get(pair, ()), *some], key=lambda m: -m.shared)
+    strength = _largest(functions, "shared", firsts, seconds)
+    places["function"] = _places(strength, strength)
     return Similarity(files, works, unreadable, empty, notes, usual, tasks, owners,
-                      firsts, seconds, likeness, weights, places)  # fmt: skip
+                      firsts, seconds, likeness, weights, places, functions)  # fmt: skip
+
+
+def _largest(
+    functions: dict[tuple[int, int], list[Match]], figure: str, firsts: Places, seconds: Places
+) -> Numbers:
+    """The largest `figure` of the functions of each pair, 0 of none."""
+    pairs = zip(firsts.tolist(), seconds.tolist(), strict=True)
+    some = (functions.get(pair, ()) for pair in pairs)
+    return np.array([max((getattr(m, figure) for m in each), default=0.0) for each in some])
 
 
 def _places(values: Numbers, shared: Numbers) -> Places:
@@ -381,6 +361,11 @@ def _shared_weights(
         shared += block[:rows] @ block.T
     many = had > 1
     return shared, totals, dict(zip(known[many].tolist(), had[many].tolist(), strict=True))
+
+
+def _of(owners: dict[int, int], works: int, hashes: Sequence[int]) -> Numbers:
+    """The weights of fingerprints, by how many works have each."""
+    return _weights(np.array([owners.get(value, 1) for value in hashes], np.int64), works)
 
 
 def _weights(had: Places, works: int) -> Numbers:

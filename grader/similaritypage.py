@@ -9,7 +9,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from statistics import median
 from typing import Any
@@ -19,10 +19,11 @@ from markupsafe import Markup
 
 from grader import __version__
 from grader.fingerprint import TOP, Fingerprint, K, Piece, piece_of
+from grader.functions import LEAST, LITTLE, Match
 from grader.html import templates
 from grader.passages import Passage, copied_shares, passages
 from grader.printable import csv_cell
-from grader.similarity import LITTLE, Likeness, Pair, Similarity, Usual
+from grader.similarity import FAR, HIGH, Likeness, Pair, Similarity, Usual
 
 SCHEMA = "dlsys-grader-similarity/1"
 
@@ -74,7 +75,8 @@ class Block:
 
 @dataclass(frozen=True)
 class View:
-    """A pair with what it shares. `shares`: file -> share of each one's work in the other's."""
+    """A pair with what it shares. `shares`: file -> share of each one's work in the other's;
+    `blocks`: the functions that make it stand out first."""
 
     pair: Pair
     shares: dict[str, tuple[float, float]]
@@ -95,25 +97,33 @@ def to_html(
         progress(done, len(pairs))
         views.append(view(result, pair))
     progress(len(pairs), len(pairs))
-    template = templates(percent=_percent).get_template("similarity.html.j2")
-    limits = {"little": LITTLE, "length": K, "most_blocks": MOST_BLOCKS, "most_lines": MOST_LINES}
+    template = templates(percent=percent, told=function_text).get_template("similarity.html.j2")
+    limits = {"little": LITTLE, "least": LEAST, "high": HIGH, "far_away": FAR, "length": K,
+              "most_blocks": MOST_BLOCKS, "most_lines": MOST_LINES}  # fmt: skip
     return template.render(result=result, views=views, at_least=at_least, bars=_bars, **limits)
 
 
-def _percent(value: float) -> str:
+def function_text(match: Match) -> str:
+    """As "relu – my_relu 98.0 %": what a function is called here and there, and how alike."""
+    both = match.first if match.first == match.second else f"{match.first} – {match.second}"
+    return f"{both} {percent(match.likeness)}"
+
+
+def percent(value: float) -> str:
     """Never 100 % of what is not the same."""
     return f"{min(value * 100, 99.9) if value < 1 else 100:.{0 if value == 1 else 1}f} %"
 
 
 def view(result: Similarity, pair: Pair) -> View:
-    """A pair with its passages, the rarest first."""
+    """A pair with its passages: those in functions that it stands out by, then the rarest."""
     shares, blocks = dict[str, tuple[float, float]](), list[Block]()
     for name in result.files:
         one, two = pair.first.files.get(name), pair.second.files.get(name)
         if one and two and len(one.hashes) and len(two.hashes):
             shares[name] = copied_shares(one, two)
             blocks += _blocks(result, name, one, two)
-    blocks.sort(key=lambda block: -block.weight)
+    telling = {(match.file, match.first, match.second) for match in pair.functions}
+    blocks.sort(key=lambda b: ((b.file, b.first, b.second) not in telling, -b.weight))
     return View(pair, shares, blocks[:MOST_BLOCKS], len(blocks) - MOST_BLOCKS)
 
 
@@ -222,10 +232,19 @@ def _values(pair: Pair) -> dict[str, Any]:
         "second": list(pair.second.students),
         "second_year": pair.second.year,
         **_numbers(pair.whole),
+        "stands_out": pair.stands_out,
         "says_little": pair.says_little,
         "same_student": pair.same_student,
         "identical": pair.identical,
         "files": {name: _numbers(likeness) for name, likeness in pair.files.items()},
+        "functions": [
+            {
+                **asdict(match),
+                "likeness": round(match.likeness, 4),
+                "shared": round(match.shared, 1),
+            }
+            for match in pair.functions
+        ],
     }
 
 
@@ -239,7 +258,7 @@ def _numbers(likeness: Likeness) -> dict[str, float | None]:
 
 
 _COLUMNS = ("place", "first", "second", "second_year", "likeness", "distance", "shared",
-            "says_little", "same_student", "identical")  # fmt: skip
+            "stands_out", "says_little", "same_student", "identical", "functions")  # fmt: skip
 
 
 def to_csv(result: Similarity, at_least: float = 0.0) -> str:
@@ -250,11 +269,12 @@ def to_csv(result: Similarity, at_least: float = 0.0) -> str:
     for pair in result.pairs(at_least):
         whole = _numbers(pair.whole)
         labels = pair.first.label, pair.second.label, pair.second.year
-        flags = pair.says_little, pair.same_student
+        flags = pair.stands_out, pair.says_little, pair.same_student
         writer.writerow([
             pair.place, *map(csv_cell, labels),
             whole["likeness"], whole["distance"], whole["shared"],
             *("yes" if flag else "" for flag in flags), csv_cell(" ".join(pair.identical)),
+            csv_cell("; ".join(map(function_text, pair.functions))),
             *(round(each.value, 4) for each in pair.files.values()),
         ])  # fmt: skip
     return text.getvalue()

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from grader import build
+from grader.harmless import declared
 from grader.scratch import scratch_folder
-from grader.symbols import reaching
+from grader.symbols import SMALL, Unusable, defined, reaching
 
 _OBJECTS = ("build", "obj")
 #: Bytes and files that a tree may have, without its objects: the kit's takes some megabytes.
@@ -22,18 +23,22 @@ class Snapshot:
     Attributes:
         backend: what it was built for, "" if nothing was.
         reaches: what its kernels call to get at the system or at the process itself.
-        fault: why what was built can't be graded, a sentence; "" if it can.
+        fault: why what was built can't be graded, a sentence; "" if it can; and a hint.
     """
 
-    def __init__(self, tree: Path, *, sources_only: bool = False) -> None:
+    def __init__(
+        self, tree: Path, kit: Path = build.PRISTINE, *, sources_only: bool = False
+    ) -> None:
+        """`kit` is what the submission was laid over."""
         left_out = ("build",) if sources_only else _OBJECTS
         self.backend = "" if sources_only else build.backend_of(tree)
-        self.reaches, self.fault = ((), "") if sources_only else _reaching(tree)
+        self.reaches, self.fault, self.hint = ((), "", "") if sources_only else reached(tree, kit)
         self._files: dict[Path, bytes] = {}
         found = list(itertools.islice(_files(tree, left_out), _MOST_FILES + 1))
         size = sum(path.stat().st_size for path in found)
         if len(found) > _MOST_FILES or size > _LARGEST:
             self.fault = f"what was built takes {size:,} bytes in {len(found):,} files"
+            self.hint = SMALL
         else:
             self._files = {path.relative_to(tree): path.read_bytes() for path in found}
 
@@ -59,10 +64,12 @@ def _files(tree: Path, left_out: tuple[str, ...]) -> Iterator[Path]:
             yield path
 
 
-def _reaching(tree: Path) -> tuple[tuple[str, ...], str]:
-    """(what the kernels call, why that can't be told)."""
+def reached(tree: Path, kit: Path) -> tuple[tuple[str, ...], str, str]:
+    """(what the kernels call, why that can't be told or they can't be used, a hint)."""
     try:
         objects = sorted(tree.glob("build/obj/*/*.cu.o"))
-        return tuple(name for each in objects for name in reaching(each)), ""
-    except ValueError as error:
-        return (str(error),), str(error)
+        others = (defined(each) for each in tree.glob("build/obj/*/*.o"))
+        own = declared(kit).union(*others)
+        return tuple(name for each in objects for name in reaching(each, own)), "", ""
+    except Unusable as error:
+        return (str(error),), str(error), error.hint

@@ -36,13 +36,15 @@ def read_report(path: Path) -> Report:
     try:
         raw = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise StoredError(f"{path} is no JSON: {error}") from error
+        raise StoredError(f"{path} is not JSON: {error}") from error
     schema = raw.get("schema") if isinstance(raw, dict) else None
     if schema != SCHEMA:
         raise StoredError(f"{path} has schema {schema!r}; this version reads {SCHEMA}")
     try:
         entries = _field(raw, "results", "list")
         values = _fields(Report, {**raw, "results": []})
+        for each in values.get("by_hand", []):
+            _check_by_hand(each)
         return Report(**{**values, "results": [_result(entry) for entry in entries]})
     except ValueError as error:
         raise StoredError(f"{path}: {error}") from error
@@ -65,7 +67,7 @@ def unfinished(path: Path | None, like: Report) -> Report | None:
 
 def _result(entry: Any) -> Result:
     if not isinstance(entry, dict):
-        raise ValueError(f"results holds {str(entry)[:40]!r}, which is no object")
+        raise ValueError(f"results holds {str(entry)[:40]!r}, which is not an object")
     result = Result(**_fields(Result, entry))
     where = f"check {result.check!r}"
     if result.status not in _STATUSES:
@@ -73,10 +75,17 @@ def _result(entry: Any) -> Result:
     if result.visibility not in VISIBILITIES:
         raise ValueError(f"{where}: visibility is {result.visibility!r}")
     if not all(isinstance(line, str) for line in result.details):
-        raise ValueError(f"{where}: details are no strings")
+        raise ValueError(f"{where}: details are not strings")
     if not all(isinstance(finding, dict) for finding in result.findings):
-        raise ValueError(f"{where}: findings are no objects")
+        raise ValueError(f"{where}: findings are not objects")
     return result
+
+
+def _check_by_hand(each: Any) -> None:
+    if not isinstance(each, dict):
+        raise ValueError(f"by_hand holds {str(each)[:40]!r}, which is not an object")
+    for name, kind in (("on", "str"), ("points", "float"), ("comment", "str"), ("by", "str")):
+        _field(each, name, kind)
 
 
 def _fields(kind: type[Report] | type[Result], raw: dict[str, Any]) -> dict[str, Any]:

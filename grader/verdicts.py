@@ -9,7 +9,7 @@ from typing import Any
 
 from grader import sandbox
 from grader.audit import Audit
-from grader.checks import CHECKS, Check
+from grader.checks.registry import CHECKS, Check
 from grader.compiler import excerpt, first_error, in_tree, last_step
 from grader.diagnosis import Explanation
 from grader.findings import place_of, quote

@@ -68,5 +68,7 @@ class Watch:
         if limits.memory is not None and self.memory > limits.memory:
             raise LimitError("memory")
         folders = (self._home.path, *self._view.writable)
+        if self._view.gpu is not None:
+            self._view.gpu.look(table)
         if limits.disk is not None and usage.disk(folders, limits.disk) + disk > limits.disk:
             raise LimitError("disk")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
-from grader.checks import Failure
+from grader.checks.compare import Failure
 from grader.compiler import link_error
-from grader.remote import ChildError, StudentError
+from grader.proxy import ChildError, StudentError
 
 _OUTPUT_LINES = 12
 _LINE = 500  # characters
+_HOLE = re.compile(r"task (\d+\.\d+) is not written yet")
 _PYTHON_2 = (
     "Missing parentheses in call to 'print'",
     "multiple exception types must be parenthesized",
@@ -20,6 +22,12 @@ _PYTHON_2 = (
 )
 
 
+def missing_task(message: str) -> str:
+    """The task whose hole a check came upon; "" if its message says anything else."""
+    match = _HOLE.fullmatch(message)
+    return match[1] if match else ""
+
+
 def explain(error: Failure | ChildError) -> dict[str, Any]:
     """Message, details and hint for what a student's process did, or computed."""
     if isinstance(error, Failure):
@@ -27,7 +35,7 @@ def explain(error: Failure | ChildError) -> dict[str, Any]:
     details = tail(error.output)
     if not isinstance(error, StudentError):
         return {"message": str(error), "details": details}
-    first = error.message.strip().partition("\n")[0]
+    first, _, rest = error.message.strip().partition("\n")
     if "NotImplementedError" in error.types and first.startswith("task "):
         return {"message": first}
     hint = ""
@@ -37,9 +45,12 @@ def explain(error: Failure | ChildError) -> dict[str, Any]:
         hint = str(missing)
     elif "RecursionError" in error.types:
         hint = "a graph may be deeper than Python's stack; keep a stack of your own, a list"
+    elif "invalid configuration argument" in first and not rest:  # a real GPU says no more
+        hint = "a block has 1 to 1,024 threads, and a grid at least 1 block along each axis"
+    more = tail(rest)
     return {
         "message": str(error),
-        "details": error.traceback.splitlines() + details,
+        "details": [*more, *error.traceback.splitlines(), *(d for d in details if d not in more)],
         "hint": hint,
     }
 

@@ -263,13 +263,17 @@ class Worker:
         _fflush(None)
         send(self.replies, {"id": request["id"], **reply}, out)
 
+    def begin(self, index: int) -> None:
+        """Notes for the parent which instruction runs."""
+        _pwrite(self.progress, PREFIX.pack(index, 1), 0)
+
     def carry_out(self, batch: list[Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
         """Carries out a batch up to its first error; what it drops is dropped in any case."""
         values: list[Any] = []
         out: Arrays = []
         error = None
         for index, (action, target, words) in enumerate(batch):
-            _pwrite(self.progress, PREFIX.pack(index, 1), 0)
+            self.begin(index)
             if action == "drop":
                 self.table.pop(target, None)
             elif error is None:

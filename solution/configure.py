@@ -173,7 +173,8 @@ def flags_of_kernels(cxx, checked=False):
     # nvcc, too, lets a pointer of another type see the same memory.
     language = ["-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unknown-pragmas"]
     if not checked:
-        return [*kernel_flags(cxx).split(), "-fopenmp-simd", *language]
+        # With lines for what is told of a kernel that fails; the code stays as it is.
+        return [*kernel_flags(cxx).split(), "-g1", "-fopenmp-simd", *language]
     # The compiler calls a function at each access. These functions are the emulator's own, in
     # emulator/src/checked, so nothing is linked with -fsanitize.
     return [

@@ -5,7 +5,7 @@ A block of a chapter says behind its language what it is:
     sh run             run by the test, must succeed
     sh check           not run; each command is read by its own parser, see `check`
     python file=NAME   written to that file before the commands run
-    cuda file=NAME     must compile
+    cuda file=NAME     must compile; gpu_op.cu: behind the first lines of that file
     pycon              run by doctest
     python, cuda, text shown only; Python must parse
 

@@ -12,10 +12,13 @@ import pytest
 import catalogue
 from grader import runner
 from grader.audience import student_view
-from grader.checks import CHECKS, OFF_DEVICE, Context, Failure
+from grader.build import child_environment
 from grader.checks.answers import require_int, require_number, room, shape_of, shown
+from grader.checks.child import ChildContext
+from grader.checks.compare import Failure
+from grader.checks.registry import CHECKS, OFF_DEVICE
 from grader.diagnosis import _smaller
-from grader.pristine import child_environment, reference
+from grader.pristine import reference
 from grader.remote import ChildError, Opaque, Remote
 from grader.results import ERROR, FAIL, PASS
 from grader.rubric import load_rubric
@@ -58,7 +61,7 @@ def broken(check, tree, seed, lots, monkeypatch, count):
         return distorted(answer, lots) if asked - 1 == chosen else answer
 
     rubric = _smaller(load_rubric("default"))
-    context = Context(tree=tree, rubric=rubric, backend="emulated", seed=seed, check=check,
+    context = ChildContext(tree=tree, rubric=rubric, backend="emulated", seed=seed, check=check,
                       seconds=120, data=DATA if DATA.is_dir() else None,
                       env=child_environment("emulated"))  # fmt: skip
     context.watched = check not in OFF_DEVICE  # small sizes are enough

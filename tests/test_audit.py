@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 import catalogue
+from grader import symbols
 from grader.results import ERROR, FAIL, PASS
 from grader.rubric import AuditBudget, load_rubric
 from grader.runner import Options, grade
@@ -60,3 +61,30 @@ def test_who_leaves_the_checked_build_is_looked_at_and_keeps_no_other_check_from
         assert "ended with exit code 0" in results[name].message
     assert results["reduce_sum_axis_zero"].status == PASS
     assert results["reduce_sum_axis_zero"].facts["audit"]["note"] == ""
+
+
+def test_who_keeps_findings_from_arriving_is_looked_at(tmp_path, monkeypatch):
+    """As if `close` and `getenv` could be called without a word."""
+    monkeypatch.setattr(symbols, "is_harmless", lambda name, own: True)
+    source = catalogue.write(MUTANTS["closes_the_findings"], tmp_path)
+    found = graded(source, "relu")["relu"]
+    assert (found.status, found.score) == (ERROR, 0)
+    assert "what it finds does not arrive" in found.message
+
+
+def test_what_is_called_in_the_checked_build_alone_is_looked_at(tmp_path):
+    hides = MUTANTS["sleeps_in_the_checked_build"]
+    edits = tuple((*where, text.replace("sleep(1000)", "sync()")) for *where, text in hides.edits)
+    source = catalogue.write(dataclasses.replace(hides, edits=edits), tmp_path)
+    found = graded(source, "relu")["relu"]
+    assert found.status == ERROR
+    assert "the kernels call sync there alone" in found.message
+
+
+def test_who_uses_up_the_time_is_looked_at_and_who_then_has_none(tmp_path):
+    rubric = dataclasses.replace(RUBRIC, audit=AuditBudget(seconds=8, total=8))
+    source = catalogue.write(MUTANTS["sleeps_in_the_checked_build"], tmp_path)
+    results = graded(source, "reduce_sum_axis_zero", "softmax", rubric=rubric)
+    assert [results[name].status for name in ("reduce_sum_axis_zero", "softmax")] == [ERROR] * 2
+    used = "reduce_sum_axis_zero did not end, and used up the time for audits"
+    assert used in results["softmax"].message

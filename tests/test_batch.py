@@ -167,6 +167,45 @@ def test_regrading_keeps_the_former_reports(asked, here):
         assert len(list(book.folder(entry).glob("report-before-*.json"))) == 1
 
 
+def test_a_group_is_graded_once_and_stays_a_group(asked, here, tmp_path):
+    groups = tmp_path / "groups.csv"
+    groups.write_text("student,group\ns3,red\ns5,red\ns9,red\n")
+    done, book = grade(replace(asked, groups=groups), here)
+    assert states(book) == {**ALL, "s5": (GRADED, 0.0)}
+    assert sorted(len(each.standings) for each in done) == [2, 2]
+    assert Path(book.report(book.entries[4]).submission).name == "s3"
+    assert "in a group, and not in the class: s9." in book.notes
+    # nobody has to say it again
+    write(asked.source / "s3", KIT / "solution", "# now it is done\n")
+    _, book = grade(asked, here)
+    assert states(book) == {**ALL, "s3": (GRADED, 3.0), "s5": (GRADED, 3.0)}
+
+
+def test_without_a_roster_the_groups_say_who_is_in_the_class(asked, here, tmp_path):
+    groups = tmp_path / "groups.csv"
+    groups.write_text("student,group\ns1,red\ns2,\ns7,red\n")
+    _, book = grade(replace(asked, roster=None, groups=groups), here)
+    found = states(book)
+    assert found["s7"] == found["s1"] == (GRADED, 3.0)
+    assert set(found) == {"s1", "s2", "s3", "s4", "s7"}
+
+
+def test_results_do_not_depend_on_the_folder_that_they_were_asked_from(
+    asked, here, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    relative = replace(asked, source=Path("submissions"), results=Path("results"))
+    _, book = grade(relative, here)
+    assert states(book) == ALL
+    sources = [Path(entry.source) for entry in book.entries if entry.source]
+    assert all(path.is_absolute() and path.exists() for path in sources)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with Running(replace(asked, source=Path("../submissions"), results=Path("../results"))) as run:
+        plan = run.plan()
+    assert (plan.students, plan.finished, plan.unreadable, plan.failed) == (0, 3, 1, 0)
+
+
 def test_only_some_students_are_graded(asked, here):
     done, book = grade(replace(asked, only=("s3@example.edu",)), here)
     assert [s.entry.student for each in done for s in each.standings] == ["s3"]

@@ -192,7 +192,7 @@ def test_a_row_that_is_too_short_gets_its_cells(book):
 
 @pytest.mark.parametrize(
     ("template", "said"),
-    [(b"", "no gradebook of Canvas"), (b"Name,Score\nx,1\n", "no gradebook of Canvas"),
+    [(b"", "not a gradebook of Canvas"), (b"Name,Score\nx,1\n", "not a gradebook of Canvas"),
      ("Student,ID,x\n".encode("utf-16"), "UTF-8"), (b'Student,ID,"x\n', "line 1"),
      (b'Student,ID\na,"b"c\n', "line 2")],
 )  # fmt: skip

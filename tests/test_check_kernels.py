@@ -1,6 +1,7 @@
 """check_kernels.py: a command runs in the checked build, and what it found is shown."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,29 @@ def test_a_command_is_run_and_reported(tmp_path, monkeypatch):
 def test_a_command_that_fails_is_told():
     done = check("--", sys.executable, "-c", "raise SystemExit(3)")
     assert done.returncode == 1 and "ended with exit status 3" in done.stdout
+    assert "Nothing wrong" not in done.stdout
     assert check("--", sys.executable, "-c", "").returncode == 0
+
+
+def test_a_kernel_that_is_given_gets_no_advice_and_no_pardon(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    entries = [finding("advice: bank conflict"), finding(order=2)]
+    (tmp_path / "entries.json").write_text("".join(json.dumps(one) + "\n" for one in entries))
+    script = (
+        "import os; open(os.environ['EMULATOR_FINDINGS'], 'a').write(open('entries.json').read())"
+    )
+    done = check("--given", "add", "--", sys.executable, "-c", script)
+    assert "Advice" not in done.stdout and "1 finding: " in done.stdout
+    assert "Advice" in check("--given", "sub", "--", sys.executable, "-c", script).stdout
+
+
+def test_the_makefile_names_the_kernels_that_are_given():
+    solution = Path(__file__).parent.parent / "solution"
+    kernels = (solution / "src/gpu_op.cu").read_text()
+    given = re.sub(r"// BEGIN SOLUTION.*?// END SOLUTION", "", kernels, flags=re.DOTALL)
+    makefile = (solution / "Makefile").read_text()
+    (names,) = re.findall(r"^GIVEN_KERNELS = (.*)$", makefile, re.MULTILINE)
+    assert names.split() == re.findall(r"__global__ void (\w+)\(", given)
 
 
 @pytest.mark.parametrize(

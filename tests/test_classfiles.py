@@ -168,7 +168,7 @@ def test_the_command_writes_what_it_is_asked_for(tmp_path, capsys):
     [
         (["missing"], "holds no results of a class"),
         (["results", "--html", "results"], "is a folder"),
-        (["results", "--csv", "results/class.json"], "is no folder"),
+        (["results", "--csv", "results/class.json"], "is not a folder"),
         (["results", "--leaderboard", "b.html", "--joined", "all"], "go together"),
         (["results", "--salt", SALT], "go together"),
         (["results", "--leaderboard", "b.html", "--salt", "x", "--joined", "all"], "fewer than 16"),

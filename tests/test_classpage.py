@@ -133,6 +133,33 @@ def test_what_has_no_report_is_never_a_zero(tmp_path):
     assert gather(less).figures.alpha == results.figures.alpha
 
 
+def test_what_is_not_begun_is_no_failure_and_has_a_mark_of_its_own(tmp_path):
+    rows = [
+        sample_report.result("relu", "fail", message="wrong"),
+        sample_report.result("softmax", "fail", message="task 2.13 is not written yet"),
+    ]
+    students = [(Entry(f"s{n}", f"s{n}", source="x"), sample_report.report(rows)) for n in "12"]
+    results = gather(book_of(tmp_path, students))
+    (failure,) = results.figures.failures
+    assert (failure.check, failure.count) == ("relu", 2)
+    assert [(i.failed, i.unbegun, i.share) for i in results.figures.items] == [(2, 0, 0), (0, 2, 0)]
+    page = TablePage(text_of(results))
+    assert [row[0] for row in page.rows["ways"]] == ["Check", "relu"]
+    assert "0 of 2 passed; failed: relu; not begun: softmax" in page.text
+    assert ("data-marks", "fu") in page.attributes
+
+
+def test_a_note_stands_once_with_all_of_whom_it_is_said(tmp_path):
+    note = "passed over: report.pdf"
+    students = [
+        (Entry(f"s{n}", f"s{n}", source="x", notes=[note, *["late"] * (n == 3)]), None)
+        for n in range(9)
+    ]
+    page = Page(text_of(gather(book_of(tmp_path, students, notes=[note, "a file at the top"]))))
+    assert page.text.count(note) == 1
+    assert f"{note}: s0, s1, s2, s3, s4, s5 and 3 more a file at the top late: s3" in page.text
+
+
 # --- links --------------------------------------------------------------------------------------
 
 
@@ -168,7 +195,7 @@ def test_a_damaged_report_has_no_page_and_is_an_error(tmp_path):
     results = gather(book)
     assert write_student_pages(results) == 1
     assert results.figures.states["error"] == 1
-    assert "is no JSON" in Page(text_of(results)).text
+    assert "is not JSON" in Page(text_of(results)).text
 
 
 # --- hostile text -------------------------------------------------------------------------------
@@ -297,19 +324,25 @@ def test_the_table_filters_by_words_state_and_check(simulated, tmp_path):
 
 
 @needs_chromium
-@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize("width", [390, 780, 1160])
 def test_the_page_fits_a_phone_and_a_desk_and_asks_for_nothing(simulated, tmp_path, width):
     steps = """
-      const wide = [...page.querySelectorAll("main *")].filter(e => !e.closest("svg, table")
+      const wide = [...page.querySelectorAll("main *")].filter(e => !e.closest("svg")
         && e.getBoundingClientRect().right > view.innerWidth + 0.5);
       return {overflow: page.documentElement.scrollWidth - page.documentElement.clientWidth,
         wide: wide.map(e => e.tagName + "." + e.className), width: view.innerWidth,
         requests: view.performance.getEntriesByType("resource").length,
+        inner: [...page.querySelectorAll("main *")].filter(
+          e => ["auto", "scroll"].includes(view.getComputedStyle(e).overflowY)).length,
+        labels: ["#students td", "#items td"].map(
+          e => view.getComputedStyle(page.querySelector(e), "::before").content),
         small: Math.min(...[...page.querySelectorAll("p, td, th, li, label")].map(
           e => parseFloat(view.getComputedStyle(e).fontSize)))}"""
     seen, console = act(tmp_path, text_of(simulated), steps, width)
     assert (seen["width"], seen["overflow"], seen["wide"]) == (width, 0, [])
-    assert seen["requests"] == 0 and seen["small"] >= 12 and console == []
+    assert seen["requests"] == seen["inner"] == 0 and seen["small"] >= 12 and console == []
+    labels = ['"Score"' if width < 768 else "none", '"No."' if width < 1152 else "none"]
+    assert seen["labels"] == labels
 
 
 @needs_chromium

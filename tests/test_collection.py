@@ -388,7 +388,7 @@ def test_links_are_noted_and_never_followed(of):
     entries = of.collect(download)
     assert entries["s1"].source == ""
     assert of.noted("ignored: bsmith is a link, and is not followed")
-    assert of.noted("ignored: pipe.zip is no plain file")
+    assert of.noted("ignored: pipe.zip is not a plain file")
     with pytest.raises(SubmissionError, match="src is a symbolic link"):
         of.load("s2")
 

@@ -12,7 +12,7 @@ import pytest
 
 from grader import build, cli, isolation
 from grader.autograder import Autograder, AutograderError, build_zip
-from grader.checks import CHECKS, checks_of
+from grader.checks.registry import CHECKS, checks_of
 from grader.classbook import read_classbook
 from grader.course import ALL, CourseError, kit_course, load_course, rubric_of
 from grader.cover import PLACE, cover_of, moment

@@ -10,7 +10,9 @@ from rich.console import Console
 
 import catalogue
 from grader import build, diagnosis, sandbox, verdicts
-from grader.checks import CHECKS, ON_GPU, Context, Failure
+from grader.checks.child import ChildContext
+from grader.checks.compare import Failure
+from grader.checks.registry import CHECKS, ON_GPU
 from grader.diagnosis import Diagnosis, concerns_kernels
 from grader.isolation import View
 from grader.remote import ChildDied, ChildTimeout, StudentError
@@ -116,7 +118,9 @@ def test_an_explanation_that_fails_is_noted_and_changes_no_verdict(monkeypatch, 
 
 def test_a_checked_build_that_fails_is_noted(tmp_path):
     edit = ("src/gpu_op.cu", "static const int kThreads = 256;",
-            "#ifdef EMULATOR_CHECKED\n#error no\n#endif\n"
+            "template <typename T>\nconstexpr decltype(&T::template named<int>) in(int);\n"
+            "template <typename T>\nconstexpr char in(...);\n"
+            "static_assert(sizeof(in<emulator::SharedPlace>(0)) == 1, \"no\");\n"
             "static const int kThreads = 256;")  # fmt: skip
     result = graded("relu_leaky", tmp_path, more=(edit,)).results[-1]
     assert result.status == FAIL
@@ -137,10 +141,11 @@ def test_a_checked_build_that_fails_is_noted(tmp_path):
 )  # fmt: skip
 def test_findings_that_a_submission_makes_up_harm_nothing(code, note, tmp_path):
     start = (
-        '#ifdef EMULATOR_CHECKED\n#include <cstdio>\n#include <cstdlib>\n'
+        "#include <cstdio>\n#include <cstdlib>\n"
         "__attribute__((constructor)) static void forge() {\n"
-        '  FILE* f = std::fopen(std::getenv("EMULATOR_FINDINGS"), "a");\n'
-        f"  {code}\n  std::fclose(f);\n}}\n#endif\nstatic const int kThreads = 256;"
+        '  const char* path = std::getenv("EMULATOR_FINDINGS");\n  if (path == nullptr) return;\n'
+        '  FILE* f = std::fopen(path, "a");\n'
+        f"  {code}\n  std::fclose(f);\n}}\nstatic const int kThreads = 256;"
     )  # fmt: skip
     edit = ("src/gpu_op.cu", "static const int kThreads = 256;", start)
     result = graded("relu_leaky", tmp_path, more=(edit,)).results[-1]
@@ -187,7 +192,7 @@ def test_only_failures_of_kernels_are_explained():
 
 def context(tmp_path, check="relu"):
     (tmp_path / "tree").mkdir()
-    return Context(tmp_path / "tree", RUBRIC, "emulated", "5eed", check, 10)
+    return ChildContext(tmp_path / "tree", RUBRIC, "emulated", "5eed", check, 10)
 
 
 def compared(monkeypatch, tmp_path, outcomes):

@@ -222,6 +222,7 @@ def test_both_scripts_are_bash_and_know_what_was_asked(tmp_path, monkeypatch):
     command = re.search("python\" -c '(.*)'", (tmp_path / "out" / "setup.sh").read_text())[1]
     built = []
     monkeypatch.setattr(pristine, "prebuilt", lambda *how, **more: built.append((how, more)))
+    monkeypatch.setattr(pristine, "far_library", lambda tree: None)
     exec(command, {})
     source = {"source": KIT / "assignment"}
     assert built == [(("emulated",), source), (("emulated",), {"checked": True, **source})]

@@ -15,7 +15,7 @@ from rich.console import Console
 import catalogue
 import example_reports
 import readme_report
-from grader import cli
+from grader import cli, origin
 from grader.report import show_report
 from grader.results import FAIL, PASS, SKIPPED
 from grader.rubric import load_rubric
@@ -83,6 +83,17 @@ def test_a_solution_in_the_classic_manner_gets_the_published_points():
     report = grade(KIT / "tests/submissions/classic", options("classic"))
     assert {r.check: r.message for r in report.results if r.status != PASS} == {}
     assert report.score == report.points == 15
+    assert not any("--profile" in note for note in report.notes)
+
+
+def test_classic_work_graded_by_another_rubric_is_told_of_its_own(reference, skeleton):
+    """Whoever began with the skeleton, or hands in hardly anything, hears nothing of it."""
+    report = grade(KIT / "tests/submissions/classic", options(only=("infer_shape",)))
+    assert "--profile classic" in report.notes[-1]
+    for other in (reference, skeleton):
+        assert not any("--profile" in note for note in other.notes)
+    nothing = {"python/dlsys/autodiff.py": b"x = 1\n", "src/gpu_op.cu": b""}
+    assert origin.note(nothing, KIT / "assignment", "default") == ""
 
 
 def test_a_submission_that_deletes_its_files_ends_no_other_check(tmp_path):

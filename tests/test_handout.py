@@ -13,7 +13,7 @@ import pytest
 from grader import release
 from grader.build import tree_files
 from grader.chapters import render_markdown
-from grader.checks import CHECKS
+from grader.checks.registry import CHECKS
 from grader.course import kit_course
 from grader.handout import GUIDE, chapter_files
 from grader.isolation import LEVELS
@@ -186,30 +186,75 @@ sys.exit(1 if runner.failures else 0)
 """
 
 
-@pytest.mark.parametrize("name", sorted(STUDENTS))
-def test_the_examples_give_what_they_say(name):
-    text = "\n".join(b.text for b in STUDENTS[name] if b.language == "pycon")
-    if not text:
-        return
+def run_examples(text, folder):
+    """Runs examples as they are typed, in a student's folder; raises AssertionError."""
     assert doctest.DocTestParser().get_examples(text)
     done = subprocess.run(
         [sys.executable, "-c", _DOCTEST], input=text, capture_output=True, text=True, timeout=120,
-        env=environment(PYTHONPATH=str(KIT / "solution/python")),
+        cwd=folder, env={k: v for k, v in environment().items() if k != "PYTHONPATH"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(STUDENTS))
+def test_the_examples_give_what_they_say(name):
+    text = "\n".join(b.text for b in STUDENTS[name] if b.language == "pycon")
+    if text:
+        run_examples(text, KIT / "solution")
+
+
+def written_so_far(folder, task):
+    """A student's package in which the tasks of part 1 up to 1.`task` are done, and no others."""
+    copy(KIT / "solution/python", folder / "python")
+    path = folder / "python/dlsys/autodiff.py"
+    text = path.read_text()
+    for done in range(1, task + 1):
+        hole = rf"^ *# BEGIN SOLUTION 1\.{done}\n(.*?)^ *# END SOLUTION\n"
+        text = re.sub(hole, r"\1", text, flags=re.S | re.M)
+    path.write_text(release.strip(text, path.name))
+    return folder
+
+
+@pytest.mark.parametrize("task", range(7))
+def test_the_examples_of_part_1_need_only_the_tasks_so_far(task, tmp_path):
+    """Sections before the heading of task 1.1 need none, those after it task 1.1, and so on."""
+    text = render_markdown(CHAPTERS / "20-part-1-autodiff.md.j2", RUBRIC)
+    so_far = text.partition(f"\n## Task 1.{task + 1}:")[0]
+    examples = [b.text for b in blocks("part 1", so_far) if b.language == "pycon"]
+    run_examples("\n".join(examples), written_so_far(tmp_path, task))
+
+
+def test_the_small_set_is_learned_as_the_chapter_says(tmp_path):
+    text = render_markdown(CHAPTERS / "30-part-2-gpu-executor.md.j2", RUBRIC)
+    rows = re.findall(r"^\| (logreg|mlp) \| (0\.\d\d) \| (0\.\d\d) \| (0\.\d\d) \|$", text, re.M)
+    assert len(rows) == 2
+    said = shell("python3 tests/mnist_dlsys.py -c numpy -e 10", KIT / "solution",
+                 HOME=str(tmp_path), DLSYS_DATA="")  # fmt: skip
+    for (name, *expected), trained in zip(rows, said.split("===")[1:], strict=True):
+        assert trained.split()[0] == name
+        accuracy = [float(number) for number in re.findall(r"accuracy=(\S+)", trained)]
+        got = [accuracy[epoch - 1] for epoch in (1, 3, 10)]
+        assert got == pytest.approx([float(number) for number in expected], abs=0.02)
 
 
 def test_the_experiment_prints_relu(tree):
     assert shell("python3 my_experiment.py", tree).strip() == "[0. 0. 0. 0. 1. 2. 3.]"
 
 
-def test_the_kernel_of_the_text_compiles(tmp_path):
-    (block,) = (b for b in all_of(STUDENTS, language="cuda") if b.mark)
-    source, emucc = tmp_path / "saxpy.cu", KIT / "solution" / "emulator" / "emucc.py"
-    source.write_text(f"#include <cuda_runtime.h>\n{block.text}")
+@pytest.mark.parametrize(
+    "block", [b for b in all_of(STUDENTS, language="cuda") if b.mark], ids=lambda block: block.mark
+)
+def test_the_kernels_of_the_text_compile(block, tmp_path):
+    """What belongs into gpu_op.cu stands behind the first lines of that file."""
     if not any(map(shutil.which, ("g++", "clang++"))):
         pytest.skip("no C++ compiler here")
-    command = [sys.executable, str(emucc), "-c", str(source), "-o", str(tmp_path / "saxpy.o")]
+    emucc = KIT / "solution/emulator/emucc.py"
+    source = tmp_path / block.mark.removeprefix("file=")
+    given = (KIT / "solution/src/gpu_op.cu").read_text().partition("\n// ----")[0]
+    given = given.replace('"./', f'"{KIT}/solution/src/')
+    head = given if source.name == "gpu_op.cu" else "#include <cuda_runtime.h>"
+    source.write_text(f"{head}\n{block.text}")
+    command = [sys.executable, str(emucc), "-c", str(source), "-o", str(tmp_path / "made.o")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -288,3 +333,10 @@ def test_the_guide_names_every_level_of_isolation():
 
 def test_the_chapters_name_every_part_of_the_rubric():
     assert {part for _, part in chapter_files(CHAPTERS) if part} == set(RUBRIC.parts)
+
+
+@pytest.mark.parametrize("folder", [CHAPTERS, GUIDE])
+def test_no_chapter_names_a_part_that_is_not_there(folder):
+    for path, _ in chapter_files(folder):
+        named = re.findall(r"\b[Pp]arts? (\d+)\b", render_markdown(path, RUBRIC))
+        assert set(map(int, named)) <= set(RUBRIC.parts), path.name

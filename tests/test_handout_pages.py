@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from browser import act, needs_chromium
 from grader import cli, handout
 from grader.build import KIT
 from grader.chapters import HandoutError, render_markdown, to_chapter
@@ -42,14 +43,25 @@ def chapter(markdown):
 def test_a_dollar_in_code_is_no_formula():
     body = chapter("# T\n\n`$HOME` and $x$\n\n```sh run\necho $A $B\n```\n").body
     assert "<code>$HOME</code>" in body
-    assert "echo $A $B" in body
+    assert "echo$A$B" in words(body)
     assert body.count('class="math"') == 1
+
+
+def test_code_is_coloured_and_its_text_stays():
+    body = chapter("# T\n\n```cuda\n__global__ void f() { int i = 1; }\n```\n").body
+    assert '<pre class="cuda"><code><span class="' in body
+    assert words(body).endswith("__global__voidf(){inti=1;}")
+    assert "<span" not in chapter("# T\n\n```unheard\nint i;\n```\n").body
 
 
 def test_a_formula_may_stand_in_a_heading_and_in_a_table():
     made = chapter("# T\n\n## About $x_i$\n\n| a | b |\n|---|---|\n| $|x|$ | 2 |\n")
-    assert "<i>x</i><sub><i>i</i></sub>" in made.headings[1].text
+    assert 'aria-label="x_i"' in made.headings[1].text
     assert made.body.count("<td>") == 2
+
+
+def test_no_line_begins_with_what_stands_behind_a_formula():
+    assert re.search(r'<span class="tied"><svg.*?</svg>\),</span>', chapter("# T\n\n($x$), y").body)
 
 
 def test_html_in_markdown_is_text():
@@ -127,7 +139,8 @@ def page():
 
 def test_the_page_needs_nothing_and_its_contents_lead_somewhere(page):
     read = Page(page)
-    assert {"script", "link", "img", "iframe", "object"}.isdisjoint(read.tags)
+    assert {"link", "img", "iframe", "object"}.isdisjoint(read.tags)
+    assert read.tags.count("script") == 1
     assert read.sources == []
     assert len(read.ids) == len(set(read.ids))
     inner = [link[1:] for link in read.links if link.startswith("#")]
@@ -135,8 +148,49 @@ def test_the_page_needs_nothing_and_its_contents_lead_somewhere(page):
     assert all(link.startswith(("#", "https://")) for link in read.links)
     assert "default-src 'none'" in page
     assert "prefers-color-scheme: dark" in page
-    assert read.tags.count("svg") == len(PICTURES)
+    assert page.count('<span class="picture"><svg') == len(PICTURES)
     assert "picture:" not in page and "\ue000" not in page and "{{" not in page
+
+
+# What is wider than the window, though it does not scroll by itself; then what is cut off.
+_WIDE = """
+const all = [...page.querySelectorAll("main *")];
+const auto = e => view.getComputedStyle(e).overflowX === "auto";
+const scrolls = e => e && (auto(e) || scrolls(e.parentElement));
+const right = page.documentElement.clientWidth + 1;
+return {
+  wide: all.filter(e => e.getBoundingClientRect().right > right && !scrolls(e))
+    .map(e => e.outerHTML.slice(0, 80)),
+  code: [...page.querySelectorAll("pre")].filter(e => e.scrollWidth > e.clientWidth).length,
+  sideways: page.documentElement.scrollWidth > page.documentElement.clientWidth,
+  open: page.getElementById("contents").open,
+  buttons: page.querySelectorAll("pre > button").length,
+};"""
+
+
+@needs_chromium
+@pytest.mark.parametrize(("width", "folded"), [(400, True), (1400, False)])
+def test_nothing_is_cut_off_in_a_narrow_window(page, width, folded, tmp_path):
+    seen, said = act(tmp_path, page, _WIDE, width)
+    assert said == []
+    assert (seen["wide"], seen["sideways"]) == ([], False)
+    assert seen["open"] is not folded
+    assert seen["buttons"] > 30
+    assert seen["code"] == 0
+
+
+@needs_chromium
+def test_a_button_copies_what_was_typed(page, tmp_path):
+    steps = """
+    const copied = [];
+    Object.defineProperty(view.navigator, "clipboard",
+      {value: {writeText: text => { copied.push(text); return Promise.resolve(); }}});
+    for (const button of page.querySelectorAll("pre.pycon > button")) button.click();
+    return {copied};"""
+    seen, said = act(tmp_path, page, steps)
+    assert said == []
+    assert seen["copied"][0].startswith('import sys\nsys.path.insert(0, "python")\n')
+    assert not any(">>>" in text for text in seen["copied"])
 
 
 def test_a_part_alone_has_no_chapter_of_another():
@@ -277,7 +331,7 @@ def test_a_course_of_ones_own_has_its_chapters_names_and_checks(tmp_path):
     path = own_course(tmp_path, due="all = 2026-10-26T23:59:00+01:00")
     assert run("--html", "--course", path, "--output", tmp_path / "out") == 0
     text = (tmp_path / "out/handout.html").read_text()
-    assert "<title>My &lt;kernels&gt;</title>" in text
+    assert "<title>GPUs: My &lt;kernels&gt;</title>" in text
     assert "7 points: scale multiplies by a number" in text
     assert "GPUs, Spring. Questions: a|b &amp; c" in text
     assert "Due: 2026-10-26 23:59, UTC+01:00." in text
@@ -326,8 +380,8 @@ def test_the_guide_is_a_file_of_its_own(tmp_path):
     [
         (["--part", "9"], "there is no part 9"),
         (["--guide", "--part", "1"], "the guide is one"),
-        (["--chapters", "no-such-folder"], "is no folder"),
-        (["--output", str(KIT / "README.md")], "is no folder"),
+        (["--chapters", "no-such-folder"], "is not a folder"),
+        (["--output", str(KIT / "README.md")], "is not a folder"),
         (["--profile", "nothing"], "no rubric"),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader import release
-from grader.checks import CHECKS
+from grader.checks.registry import CHECKS
 from grader.course import kit_course, rubric_of
 from grader.cover import cover_of
 from grader.rubric import load_rubric, profiles
@@ -23,27 +23,29 @@ KIT = Path(__file__).resolve().parent.parent
 #: Each module may import those before it. Equals stand in one entry.
 PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
 GRADER_ORDER = [
-    "files", "printable", "rubric", "course", "cover", "release", "leftovers", "tars",
-    "zips", "archive", "symbols", "manifest", "submission", "reading",
-    "build", "compiler", "usage", "shim", "scratch", "snapshot", "syscalls", "isolation",
-    "limits", "waiting", "watch", "strays", "cancel", "sandbox",
-    "worker", "resolve", "reply", "pipe", "remote", "kills", "gpu", "checks", "findings",
+    "files", "printable", "sheets", "rubric", "course", "cover", "release", "leftovers", "tars",
+    "zips", "archive", "harmless", "symbols", "manifest", "submission", "reading",
+    "build", "compiler", "usage", "limits", "cancel", "gpumemory", "shim", "scratch", "snapshot",
+    "syscalls", "isolation", "waiting", "watch", "strays", "sandbox",
+    "worker", "resolve", "reply", "proxy", "pipe", "remote", "endless", "kills", "gpu", "checks",
+    "findings",
     "sanitizer", "rerun", "diagnosis", "audit", "opinion",
-    "wording", "results", "pristine", "stored", "lanes", "verdicts", "runner", "proof", "replay",
-    "audience", "report", "picture", "html", "junit", "gradescope", "autograder", "exports",
-    "classbook",
-    "roster", "matching", "unpacking", "downloads", "classexport", "assembly", "collection",
+    "wording", "local", "status",
+    "origin", "results", "pristine", "stored", "lanes", "verdicts", "runner", "proof",
+    "replay", "audience", "report", "picture", "html", "junit", "gradescope", "autograder",
+    "exports", "classbook", "roster", "adjustments", "groups", "times",
+    "matching", "unpacking", "downloads", "classexport", "assembly", "collection",
     "lateness", "engine", "site", "batch", "regrade", "items", "classpage", "classfiles",
-    "leaderboard", "fingerprint", "passages", "similarity", "similaritypage", "gradebook",
-    "canvas", "feedback",
-    "handin", "newcourse", "formula", "drawing", "graphs", "layouts", "pictures", "chapters",
+    "leaderboard", "fingerprint", "passages", "functions", "works", "similarity", "similaritypage",
+    "gradebook", "canvas", "feedback",
+    "handin", "newcourse", "drawing", "graphs", "layouts", "pictures", "chapters",
     "handout", "bench", "commands", "cli", "__main__",
 ]  # fmt: skip
 CHECKS_ORDER = [
     "compare", "answers", "calls", "device", "context", "trial", "unwritten", "training",
-    "recipe", "trainer",
-    "gradients", "randomgraph", "walks", "executor", "feeds", "kernels", "mnist", "outcomes",
-    "pace", "lane", "speed", "own", "__init__",
+    "recipe", "trainer", "outcomes",
+    "gradients", "randomgraph", "walks", "executor", "plan", "feeds", "kernels", "mnist", "core",
+    "child", "far", "pace", "lane", "speed", "own", "registry", "__init__",
 ]  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """The HTML page: what is in it, that it is safe and needs nothing, and how a browser shows it."""
 
 import json
+import re
 import struct
 from html.parser import HTMLParser
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import sample_report
-from browser import chromium, needs_chromium
+from browser import act, chromium, needs_chromium
 from grader.audience import student_view
 from grader.checks.compare import Failure, mismatch, verify
 from grader.html import to_html
@@ -97,6 +98,50 @@ def test_hostile_text_makes_no_element_no_attribute_and_no_request():
 def test_a_page_of_nothing_is_still_a_page():
     page = Page(to_html(sample_report.report([], complete=False, seconds=0.0)))
     assert "No check ran; the grading did not come to its end." in page.text
+
+
+def holes():
+    """A task that is not begun, one that waits for it, and one that is wrong."""
+    message = "task 1.1 is not written yet"
+    return [
+        result("topological_order", "fail", task="1.1", message=message),
+        result("gradients", "fail", task="1.6", message=message),
+        result("relu", "fail", message="wrong"),
+        result("build", task="", points=0.0),
+    ]
+
+
+def states(text):
+    return re.findall(r'<article class="check (\w+)"', text)
+
+
+def test_a_task_that_nobody_has_begun_did_not_fail():
+    text = to_html(sample_report.report(holes()))
+    assert states(text) == ["pass", "unbegun", "skipped", "fail"]
+    page = Page(text).text
+    assert "To mend: relu Not begun: topological_order Trainings" not in page
+    assert "To mend: relu Not begun: topological_order failed checks only" in page
+
+
+def test_the_skeleton_has_nothing_to_mend_and_no_switch():
+    text = Page(to_html(sample_report.report(holes()[:2]))).text
+    assert "To mend" not in text and "failed checks only" not in text
+
+
+def test_a_finding_stands_once_and_other_checks_refer_to_it():
+    again = {**sample_report.finding(), "thread": [9, 0, 0], "text": "another thread"}
+    other = {**sample_report.finding(), "line": 7, "text": "another line"}
+    rows = [
+        result("relu", "fail", findings=[sample_report.finding(), other]),
+        result("feed_shapes", "fail", task="2.12", findings=[again, again, other]),
+        result("softmax", "fail", task="2.13", findings=[{"title": "odd"}, {"odd": 1}]),
+    ]
+    text = to_html(sample_report.report(rows))
+    assert "another thread" not in text and text.count("another line") == 1
+    second = text[text.index('id="check-1"') : text.index('id="check-2"')]
+    assert second.count("Write behind the end") == 2
+    assert second.count('; see <a href="#check-0">relu</a>') == 2
+    assert text.count('class="finding">') == 6
 
 
 # --- pictures -----------------------------------------------------------------------------------
@@ -214,6 +259,17 @@ def test_the_page_fits_a_phone_and_a_desk_and_asks_for_nothing(tmp_path, width):
     assert seen["bad"] == "rgb(207, 34, 46)"
     assert seen["small"] >= 12
     assert seen["drawn"][0] > 150
+
+
+@needs_chromium
+def test_a_switch_shows_failed_checks_alone_without_a_script(tmp_path):
+    steps = """const seen = () => [...page.querySelectorAll(".check, h2")].filter(
+        e => e.offsetParent !== null).map(e => e.id || e.textContent);
+      const all = seen().length; page.querySelector("label").click();
+      return {all: all, left: seen()}"""
+    seen, console = act(tmp_path, to_html(sample_report.report(holes())), steps)
+    assert seen["all"] == 8 and console == []
+    assert seen["left"] == ["Part 2: gpu executor", "check-2", "Where the time went"]
 
 
 @needs_chromium

@@ -48,6 +48,17 @@ def python(tree, level, code, view=None, **limits):
     return run(argv, tree, limits=Limits(**{"wall": 30.0, **limits}), view=view)
 
 
+def test_relative_folders_are_those_of_who_asks(tree, level, monkeypatch):
+    monkeypatch.chdir(tree)
+    code = "open('build/out', 'w').write(open('more/x').read())"
+    (tree / "more").mkdir()
+    (tree / "more" / "x").write_text("seen")
+    view = View(level, readable=(Path("more"),), writable=(Path("build"),))
+    done = python(tree, level, code, view)
+    assert (done.rc, done.output) == (0, "")
+    assert (tree / "build" / "out").read_text() == "seen"
+
+
 def test_the_tree_is_read_only_and_its_build_folder_is_not(tree, level):
     code = """
 import os

@@ -67,6 +67,15 @@ def test_a_child_that_took_most_of_what_it_may_filled_the_machine_itself(machine
     assert isinstance(found, ChildExcess) and found.kind == "memory"
 
 
+def test_the_death_of_a_process_beside_the_child_counts_too(machine):
+    lost = RuntimeError("the far device has failed")
+    lost.__cause__ = killed()
+    evidence = Evidence(machine)
+    assert evidence.judged(lost) is lost
+    (machine / "proc/vmstat").write_text("oom_kill 4\n")
+    assert isinstance(evidence.judged(lost), OutOfMemory)
+
+
 def test_a_system_that_counts_nothing_is_no_evidence(tmp_path):
     error = killed()
     assert Evidence(tmp_path).judged(error) is error

@@ -7,7 +7,7 @@ import time
 import pytest
 
 import catalogue
-from grader.checks import OFF_DEVICE
+from grader.checks.registry import OFF_DEVICE
 from grader.lanes import BESIDE, DEVICE, Lanes, Worker, plan
 from grader.remote import Remote
 from grader.results import ERROR, FAIL, PASS, Result

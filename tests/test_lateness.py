@@ -168,6 +168,7 @@ percent_a_day = 12.5
 percent_of = "possible"
 late_days = 4
 cutoff_days = 5
+percent_marked = 20
 [late.extensions]
 s1 = 2026-10-16T23:59:00+02:00
 """
@@ -175,7 +176,7 @@ s1 = 2026-10-16T23:59:00+02:00
 
 def test_a_table_gives_the_policy():
     policy = late_policy(tomllib.loads(WHOLE)["late"])
-    assert policy == LatePolicy(15, 12.5, "possible", 4, 5, {"s1": DUE + timedelta(days=7)})
+    assert policy == LatePolicy(15, 12.5, "possible", 4, 5, {"s1": DUE + timedelta(days=7)}, 20)
     assert late_policy({}) == LatePolicy()
 
 

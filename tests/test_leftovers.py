@@ -261,7 +261,7 @@ def test_without_problems_the_archive_is_written_and_the_check_said(
         (["--archive", "a.zip"], "a.zip does not end in .tar.gz"),
         (["--archive", "a.tgz", "--check"], "--check writes nothing"),
         (["--part", "7"], "there is no part 7; hint: one of 1"),
-        (["--data", "nowhere"], "--data nowhere is no folder"),
+        (["--data", "nowhere"], "--data nowhere is not a folder"),
     ],
 )
 def test_a_wrong_use_is_told(course, capsys, words, said):

@@ -176,7 +176,7 @@ def test_a_name_in_quotes_stays_a_name(tmp_path):
 @pytest.mark.parametrize("name", ["", "  ", "two\nlines", "\x1b[2J"])
 def test_a_name_that_is_no_line_is_refused(tmp_path, name, capsys):
     assert cli.main(["init", str(tmp_path / "mine"), "--name", name]) == cli.USAGE
-    assert "is no line of text" in capsys.readouterr().err
+    assert "is not a line of text" in capsys.readouterr().err
     assert not (tmp_path / "mine").exists()
 
 

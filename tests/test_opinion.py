@@ -10,7 +10,9 @@ import catalogue
 import faulty
 from grader import build, verdicts
 from grader.audience import student_view
-from grader.checks import CHECKS, Context, Failure
+from grader.checks.child import ChildContext
+from grader.checks.compare import Failure
+from grader.checks.registry import CHECKS
 from grader.gradescope import to_gradescope
 from grader.isolation import View
 from grader.opinion import Opinion, SecondOpinion, concerns, explains
@@ -122,7 +124,9 @@ def test_what_compiles_without_the_fast_form_alone_is_graded_so(course, monkeypa
     assert found["build"].status == ERROR
     assert found["build"].message.startswith(DOES_NOT_BUILD)
     assert "of the passes" in found["build"].message
-    assert (found["relu"].status, found["broadcast_to"].status) == (FAIL, PASS)
+    assert (found["relu"].status, found["broadcast_to"].status) == (FAIL, PASS), found[
+        "broadcast_to"
+    ].message
 
 
 def test_the_checked_builds_finding_keeps_the_fail():
@@ -164,7 +168,7 @@ def asked(monkeypatch, tmp_path, outcomes, budget=None, **more):
     monkeypatch.setitem(CHECKS, "relu", check)
     monkeypatch.setattr(SecondOpinion, "built", lambda self: tree)
     rubric = dataclasses.replace(RUBRIC, second_opinion=budget or OpinionBudget())
-    context = Context(tmp_path, rubric, "emulated", "5eed", "relu", 10, env={"A": "1"}, **more)
+    context = ChildContext(tmp_path, rubric, "emulated", "5eed", "relu", 10, env={"A": "1"}, **more)
     second = SecondOpinion({}, rubric, lambda: tmp_path, View())
     opinion = second.about(context, Failure("wrong"), tree)
     assert left == []
@@ -213,7 +217,7 @@ def test_what_hung_in_the_fast_form_gets_little_time(monkeypatch, tmp_path):
     monkeypatch.setattr(SecondOpinion, "built", lambda self: Snapshot(tmp_path))
     budget = OpinionBudget(seconds=50, hung=3)
     rubric = dataclasses.replace(RUBRIC, second_opinion=budget)
-    context = Context(tmp_path, rubric, "emulated", "5eed", "relu", 10)
+    context = ChildContext(tmp_path, rubric, "emulated", "5eed", "relu", 10)
     second = SecondOpinion({}, rubric, lambda: tmp_path, View())
     for error in (ChildTimeout(10, "relu"), Failure("wrong")):
         assert not second.about(context, error, Snapshot(tmp_path)).differs
@@ -227,7 +231,7 @@ def test_without_time_nobody_is_asked(monkeypatch, tmp_path):
 
 
 def test_on_a_real_gpu_there_is_one_form_and_no_opinion(tmp_path):
-    context = Context(tmp_path, RUBRIC, "cuda", "5eed", "relu", 10)
+    context = ChildContext(tmp_path, RUBRIC, "cuda", "5eed", "relu", 10)
     second = SecondOpinion({}, RUBRIC, lambda: tmp_path, View())
     assert second.about(context, Failure("wrong"), Snapshot(tmp_path)) == Opinion()
 

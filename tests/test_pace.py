@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from grader import gpu
-from grader.checks import NotHere, pace, speed
-from grader.checks.context import Context
-from grader.checks.outcomes import Flag
+from grader.checks import pace, speed
+from grader.checks.child import ChildContext
+from grader.checks.outcomes import Flag, NotHere
 from grader.checks.pace import Lap
 from grader.rubric import load_rubric
 
@@ -298,7 +298,7 @@ def test_a_turn_is_given_back(tmp_path):
 
 
 def context(backend):
-    return Context(Path(), load_rubric("default"), backend, "5eed", "speed_softmax", 60)
+    return ChildContext(Path(), load_rubric("default"), backend, "5eed", "speed_softmax", 60)
 
 
 def test_the_products_of_a_submission_are_fewer_than_there_are_pairs():

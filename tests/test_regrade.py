@@ -199,7 +199,7 @@ def test_a_damaged_report_is_no_score(old, new):
     old.report_path(old.entries[0]).write_text("{")
     change = compare(old, new)[0]
     assert (change.kind, change.state_before) == (GAINED, ERROR)
-    assert "no JSON" in change.differs["problem"][0]
+    assert "is not JSON" in change.differs["problem"][0]
 
 
 def test_the_csv_has_a_row_a_check_and_no_formulas(old, new):
@@ -363,6 +363,22 @@ def test_nothing_is_replaced_without_accept(old, new, tmp_path, capsys):
     assert {p: p.read_bytes() for p in old.path.rglob("*") if p.is_file()} == files
     assert (tmp_path / "c.csv").read_text().startswith("student,name,change,")
     assert json.loads((tmp_path / "c.json").read_bytes())["counts"][UP] == 1
+
+
+def test_diff_shows_every_check_and_messages_in_full(old, new, capsys):
+    names = [r["check"] for r in report(old, old.entries[0].student)["results"]][1:13]
+    for name in names:
+        passes(old, 0, name)
+        fails(new, 0, name, f"{'0 of 1 right, ' * 15}{name}, and so on to the end")
+    words = ["regrade", str(old.path), str(new.path)]
+    assert main(words) == 1
+    short = " ".join(capsys.readouterr().out.split())
+    assert "and 4 checks more; hint: --diff" in short
+    assert "so on to the end" not in short
+    assert main([*words, "--diff"]) == 1
+    whole = "".join(capsys.readouterr().out.split())
+    assert all(f"{name},andsoontotheend" in whole for name in names)
+    assert "checksmore" not in whole
 
 
 def test_accept_shows_the_counts_and_then_replaces(old, new, capsys):

@@ -83,6 +83,27 @@ def test_the_command_line_says_what_was_and_what_is(tmp_path, capsys):
     assert f"python {tmp_path}/out/relu.py {tmp_path}/out/tree" in said
 
 
+def test_paths_may_be_relative_and_the_working_folder_another(tmp_path, monkeypatch, capsys):
+    mutant = next(m for m in catalogue.mutants() if m.name == "relu_leaky")
+    catalogue.write(mutant, tmp_path / "work")
+    monkeypatch.chdir(tmp_path)
+    words = ["grade", "work", "--device", "emulated", "--only", "relu"]
+    assert cli.main([*words, "--json", "out/r.json", "--keep", "kept"]) == cli.FELL_SHORT
+    report = json.loads(Path("out/r.json").read_text())
+    assert [row["status"] for row in report["results"]] == [PASS, FAIL]
+    assert Path("kept/build/lib/libc_runtime_api.so").is_file()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert cli.main(["replay", "../out/r.json", "relu"]) == cli.OK
+    said = capsys.readouterr().out
+    assert "\nthe same\n" in said
+    assert "python replay/relu.py replay/tree" in said
+    assert Path("replay/tree/build/lib/libc_runtime_api.so").is_file()
+    done = subprocess.run([sys.executable, "replay/relu.py", "replay/tree"], timeout=60,
+                          capture_output=True, text=True)  # fmt: skip
+    assert "output differs in" in done.stdout, done.stderr
+
+
 def test_another_submission_is_said_to_be_another(tmp_path, capsys):
     _, path = recorded("relu_leaky", "relu", tmp_path)
     arguments = ["replay", str(path), "relu", "--output", str(tmp_path / "out")]
@@ -97,7 +118,7 @@ def test_what_can_not_be_replayed_is_said_in_words(tmp_path, capsys):
     with pytest.raises(ReplayError, match="can't be read"):
         replay(path, "relu", tmp_path)
     path.write_text("[]")
-    with pytest.raises(ReplayError, match="is no report"):
+    with pytest.raises(ReplayError, match="is not a report"):
         replay(path, "relu", tmp_path)
     options = Options(load_rubric("default"), "emulated", only=("topological_order",), output=path)
     report = grade(KIT / "solution", options)

@@ -233,10 +233,10 @@ def test_a_stored_report_is_the_same_when_it_is_read(tmp_path, graded):
         (lambda d: d["results"][0].update(score=True), "score is 'True', expected float"),
         (lambda d: d["results"][0].update(seconds=float("nan")), "seconds is 'nan'"),
         (lambda d: d["results"][0].update(visibility="x"), "visibility is 'x'"),
-        (lambda d: d["results"][0].update(details=[1]), "details are no strings"),
-        (lambda d: d["results"][0].update(findings=["x"]), "findings are no objects"),
+        (lambda d: d["results"][0].update(details=[1]), "details are not strings"),
+        (lambda d: d["results"][0].update(findings=["x"]), "findings are not objects"),
         (lambda d: d.update(results={}), "results is '{}', expected list"),
-        (lambda d: d.update(results=[1]), "no object"),
+        (lambda d: d.update(results=[1]), "not an object"),
     ],
 )
 def test_a_stored_report_that_is_wrong_is_refused_in_words(tmp_path, change, said):
@@ -360,14 +360,14 @@ def test_results_json_is_not_made_of_a_students_report(tmp_path, graded, capsys)
     "arguments, said",
     [
         (["report", "{}/none.json"], "none.json"),
-        (["report", "{}/bad.json"], "is no JSON"),
+        (["report", "{}/bad.json"], "is not JSON"),
         (["report", "{}/good.json", "--html", "{}"], "is a folder"),
         (["report", "{}/good.json", "--after-due-date"], "goes with --student"),
         (["report", "{}/good.json", "--junit", "{}/good.json/x"], "--junit"),
         (["gradescope", "{}/a.zip", "--minutes", "0.5"], "too short"),
         (["gradescope", "{}/a.zip", "--profile", "none"], "no rubric 'none'"),
         (["gradescope", "{}/a.zip", "--data", "{}"], "four files of MNIST"),
-        (["gradescope", "{}/a.zip", "--data", "{}/none"], "is no folder"),
+        (["gradescope", "{}/a.zip", "--data", "{}/none"], "is not a folder"),
     ],
 )
 def test_wrong_arguments_are_refused_in_words(tmp_path, capsys, arguments, said):

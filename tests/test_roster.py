@@ -2,7 +2,8 @@
 
 import pytest
 
-from grader.roster import Person, RosterError, read_roster
+from grader.roster import Person, read_roster
+from grader.sheets import SheetError
 
 CANVAS = (
     "Student,ID,SIS User ID,SIS Login ID,Section,Assignment 2 (12345)\r\n"
@@ -27,7 +28,7 @@ def write(tmp_path):
 
 def refused(path):
     """The sentence, less the path."""
-    with pytest.raises(RosterError) as caught:
+    with pytest.raises(SheetError) as caught:
         read_roster(path)
     assert "\n" not in str(caught.value)
     return str(caught.value).removeprefix(str(path))
@@ -114,24 +115,24 @@ def test_a_name_cannot_carry_terminal_codes(write):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("id,name\n1,A\n2,B\n1,C\n", ", line 4: the id '1' stands in line 2 already"),
-        ("id,name\na1,A\nA1,B\n", ", line 3: the id 'A1' stands in line 2 already"),
-        ('id,name\n1,"A\nA"\n\n1,C\n', ", line 5: the id '1' stands in line 2 already"),
-        ("id,name\n1,A\n,B\n", ", line 3: the id is empty (B)"),
-        ("id,email\n1,A\n  ,x\n", ", line 3: the id is empty"),
+        ("id,name\n1,A\n2,B\n1,C\n", ":4: the id '1' stands in line 2 already"),
+        ("id,name\na1,A\nA1,B\n", ":3: the id 'A1' stands in line 2 already"),
+        ('id,name\n1,"A\nA"\n\n1,C\n', ":5: the id '1' stands in line 2 already"),
+        ("id,name\n1,A\n,B\n", ":3: the id is empty (B)"),
+        ("id,email\n1,A\n  ,x\n", ":3: the id is empty"),
         (
             "name,email\nA,b\n",
-            ", line 1: no column of ids; it has: name, email; hint: the first line names the "
+            ":1: no column of ids; it has: name, email; hint: the first line names the "
             "columns, one of them student id, sis user id, id, student",
         ),
-        ("", ", line 1: no column of ids; it has: nothing; hint:"),
+        ("", ":1: no column of ids; it has: nothing; hint:"),
         ("id,name\n", " names no students; hint: one line a student below the header"),
-        ("id,ID\n1,2\n", ", line 1: two columns are called 'id'"),
-        ("id,name\n1,Smith, Bob\n", ", line 2: 3 cells under 2 columns; hint: a cell with a comma"),
-        ('id,name\n1,A\n2,"B"x\n', ", line 3: "),
-        ('id,name\n1,A\n2,"B\n', ", line 3: "),
-        ("sep=;\nid;name\n;B\n", ", line 3: the id is empty (B)"),
-        (CANVAS + '"Twice, Tim",340934,s9,tim,,\r\n', ", line 8: the Canvas id '340934' stands"),
+        ("id,ID\n1,2\n", ":1: two columns are called 'id'"),
+        ("id,name\n1,Smith, Bob\n", ":2: 3 cells under 2 columns; hint: a cell with a comma"),
+        ('id,name\n1,A\n2,"B"x\n', ":3: "),
+        ('id,name\n1,A\n2,"B\n', ":3: "),
+        ("sep=;\nid;name\n;B\n", ":3: the id is empty (B)"),
+        (CANVAS + '"Twice, Tim",340934,s9,tim,,\r\n', ":8: the Canvas id '340934' stands"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(write, text, said):
@@ -140,7 +141,7 @@ def test_what_is_wrong_is_told_with_its_line(write, text, said):
 
 def test_text_of_another_encoding_is_refused_with_the_way_out(write):
     said = refused(write("id,name\n1,Åsa\n", "latin-1"))
-    assert said == ', line 2: byte 0xc5 is not UTF-8 text; hint: save it as "CSV UTF-8"'
+    assert said == ':2: byte 0xc5 is not UTF-8 text; hint: save it as "CSV UTF-8"'
 
 
 def test_a_file_that_is_missing_or_no_file_is_told(tmp_path):

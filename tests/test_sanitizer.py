@@ -7,6 +7,7 @@ import pytest
 
 import catalogue
 from grader import build, sanitizer
+from grader.diagnosis import Diagnosis, NoFindings
 from grader.results import FAIL, PASS
 from grader.rubric import FindingsBudget, load_rubric
 from grader.runner import Options, grade
@@ -186,6 +187,16 @@ def as_cuda(monkeypatch):
     monkeypatch.setattr(build, "backend_of", lambda tree: "cuda")
 
 
+@pytest.fixture
+def for_cuda_alone(monkeypatch, as_cuda):
+    """What is graded does not compile for the emulated GPU."""
+
+    def refuse(self, prebuilt):
+        raise NoFindings("the checked build failed: no such header")
+
+    monkeypatch.setattr(Diagnosis, "_build", refuse)
+
+
 def graded(name, folder, **budget):
     mutant = {mutant.name: mutant for mutant in catalogue.mutants()}[name]
     rubric = load_rubric("default")
@@ -203,7 +214,14 @@ def put_on_path(monkeypatch, folder, script):
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
 
 
-def test_its_findings_become_those_of_the_result(monkeypatch, tmp_path, as_cuda):
+def test_on_a_real_gpu_the_checked_build_looks_first(monkeypatch, tmp_path, as_cuda):
+    monkeypatch.setattr(sanitizer, "find", lambda: pytest.fail("it takes far longer"))
+    result = graded("add_no_guard", tmp_path / "work")
+    assert result.status == FAIL
+    assert result.findings[0]["tool"] == result.facts["findings"]["tool"] == "checked build"
+
+
+def test_its_findings_become_those_of_the_result(monkeypatch, tmp_path, for_cuda_alone):
     put_on_path(monkeypatch, tmp_path / "bin", FAKE)
     result = graded("add_no_guard", tmp_path / "work")
     assert result.status == FAIL
@@ -212,17 +230,17 @@ def test_its_findings_become_those_of_the_result(monkeypatch, tmp_path, as_cuda)
     assert ">  148 |   out[i] = a[i] + b[i];" in found["source"]
     assert found["tool"] == "memcheck"
     assert result.facts["findings"]["tool"] == "compute-sanitizer"
-    assert result.facts["findings"]["note"] == ""
+    assert result.facts["findings"]["note"] == "the checked build failed: no such header; "
 
 
-def test_a_tool_that_is_not_there_is_noted(monkeypatch, tmp_path, as_cuda):
+def test_a_tool_that_is_not_there_is_noted(monkeypatch, tmp_path, for_cuda_alone):
     monkeypatch.setattr(sanitizer, "find", lambda: "")
     result = graded("add_no_guard", tmp_path)
     assert (result.status, result.findings) == (FAIL, [])
-    assert result.facts["findings"]["note"] == "compute-sanitizer is not on this machine"
+    assert result.facts["findings"]["note"].endswith("compute-sanitizer is not on this machine")
 
 
-def test_a_tool_that_breaks_is_noted(monkeypatch, tmp_path, as_cuda):
+def test_a_tool_that_breaks_is_noted(monkeypatch, tmp_path, for_cuda_alone):
     put_on_path(monkeypatch, tmp_path / "bin", "#!/bin/sh\necho broken\nexit 7\n")
     result = graded("add_no_guard", tmp_path / "work")
     assert (result.status, result.findings) == (FAIL, [])
@@ -236,11 +254,31 @@ def test_without_time_nothing_is_run(monkeypatch, tmp_path, as_cuda):
     assert result.facts["findings"]["note"] == "the 0.5 s for explanations are used up"
 
 
-def test_what_passes_is_never_run_again(monkeypatch, as_cuda):
-    asked = []
-    monkeypatch.setattr(sanitizer, "find", lambda: asked.append(1) or "")
-    options = Options(load_rubric("default"), "emulated", only=("relu",))
-    report = grade(build.KIT / "solution", options)
+def test_what_passes_is_never_explained(monkeypatch, as_cuda):
+    monkeypatch.setattr(sanitizer, "find", lambda: pytest.fail("the checked build sees it"))
+    report = grade(build.KIT / "solution", audited("relu"))
     assert {result.status for result in report.results} == {PASS}
-    assert asked == []
     assert not any(r.findings or "findings" in r.facts for r in report.results)
+    assert report.results[-1].facts["audit"]["note"] == ""
+
+
+def audited(*checks):
+    return Options(load_rubric("default"), "emulated", only=checks)
+
+
+def test_what_passes_is_audited_by_it_where_the_emulated_gpu_cannot(
+    monkeypatch, tmp_path, for_cuda_alone
+):
+    """All checks in one child a tool; where that finds anything, each in its own."""
+    silent = FAKE.replace('"$tool" = memcheck', "1 = 2")
+    put_on_path(monkeypatch, tmp_path / "silent", silent)
+    put_on_path(monkeypatch, tmp_path / "loud", FAKE)
+    for which, status in (("silent", PASS), ("loud", FAIL)):
+        path = str(tmp_path / which / "compute-sanitizer")
+        monkeypatch.setattr(sanitizer, "find", lambda path=path: path)
+        report = grade(build.KIT / "solution", audited("relu", "softmax"))
+        found = {result.check: result for result in report.results}
+        assert {found[check].status for check in ("relu", "softmax")} == {status}
+        for check in ("relu", "softmax"):
+            assert "by compute-sanitizer: the checked build" in found[check].facts["audit"]["note"]
+            assert ("by luck: out of bounds" in found[check].message) == (status == FAIL)

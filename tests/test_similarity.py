@@ -22,8 +22,9 @@ import similar_class
 from grader import cli
 from grader.classbook import Classbook, Entry
 from grader.fingerprint import MOST_TOKENS, TOP, K, fingerprint, pieces, skeleton, tokens
+from grader.functions import LITTLE
 from grader.passages import copied_shares, passages
-from grader.similarity import LITTLE, _weights, compare
+from grader.similarity import _weights, compare
 from grader.similaritypage import MOST_BLOCKS, MOST_LINES, to_csv, to_html, to_json, view
 from sample_report import HOSTILE
 
@@ -431,18 +432,20 @@ def test_the_command_writes_page_json_and_csv(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "never a verdict" in said and "4 submissions, 6 pairs" in said and "100%" in said
     values = json.loads(out[1].read_text())
-    assert [(p["first"], p["second"]) for p in values["pairs"]] == [(["s1"], ["s4"])]
+    first, *others = values["pairs"]
+    assert (first["first"], first["second"]) == (["s1"], ["s4"]) and first["stands_out"]
+    assert all(max(f["likeness"] for f in p["functions"]) >= 0.9 for p in others)
     assert values["pairs_compared"] == 6 and values["pairs"][0]["likeness"] == 1
     assert out[2].read_text().splitlines()[1].startswith("1,s1,s4,,1.0,,")
-    assert Page(out[0].read_text()).tags.count("details") == 1
+    assert Page(out[0].read_text()).tags.count("details") == 1 + len(others)
 
 
 def test_the_command_refuses_what_it_cannot_use(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     similar_class.write(similar_class.student(1), tmp_path / "one/s1")
     cases = {
-        "is no folder": [str(tmp_path / "nowhere")],
-        "holds no folder and no archive": [str(tmp_path / "empty")],
+        "is not a folder": [str(tmp_path / "nowhere")],
+        "holds neither folders nor archives": [str(tmp_path / "empty")],
         "too few": [str(tmp_path / "one")],
         "is a folder": [str(tmp_path / "one"), "--html", str(tmp_path)],
         "would be lost": [str(tmp_path / "one"), "--csv", str(tmp_path / "one/class.json")],

@@ -12,11 +12,12 @@ import pytest
 
 import catalogue
 import speed_check
-from grader.checks import CHECKS, NotHere, speed
-from grader.checks.context import Context
+from grader.checks import speed
+from grader.checks.child import ChildContext
 from grader.checks.lane import Lane, Sheet, pairs
-from grader.checks.outcomes import Flag
+from grader.checks.outcomes import Flag, NotHere
 from grader.checks.pace import Lap
+from grader.checks.registry import CHECKS
 from grader.remote import ChildDied
 from grader.results import ERROR, FAIL, PASS, SKIPPED
 from grader.rubric import RubricError, load_rubric
@@ -109,7 +110,7 @@ def test_two_matrices_never_meet_twice_and_take_turns():
 
 
 def context(backend):
-    return Context(Path(), load_rubric("default"), backend, "5eed", "speed_softmax", 60)
+    return ChildContext(Path(), load_rubric("default"), backend, "5eed", "speed_softmax", 60)
 
 
 @pytest.mark.parametrize("name", speed.CHECKS)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from grader.checks import Failure, training
-from grader.checks.compare import verify
+from grader.checks import training
+from grader.checks.compare import Failure, verify
 from grader.checks.recipe import initial_parameters, one_hot
 from grader.checks.trainer import names_of
 

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from grader.checks import CHECKS, Context, Failure, kernels
-from grader.checks.compare import verify
+from grader.checks import kernels
+from grader.checks.child import ChildContext
+from grader.checks.compare import Failure, verify
 from grader.checks.device import Device, Guarded
+from grader.checks.registry import CHECKS
 from grader.checks.trial import _Trial
 from grader.rubric import load_rubric
 
@@ -30,7 +32,7 @@ PUBLISHED = {
 
 def cases(check, profile, seed="1"):
     """(arguments, expected, bound, judge) of every case of a check."""
-    context = Context(Path(), load_rubric(profile), "emulated", seed, check, 1)
+    context = ChildContext(Path(), load_rubric(profile), "emulated", seed, check, 1)
     for case in CHECKS[check].__wrapped__(context):
         args = case.draw()
         expected, bound = case.judge(*args)
@@ -59,7 +61,7 @@ def accepts(got, expected, bound):
 
 def trial_of(check, seed="1"):
     """The first trial of a check, over a device that is not there."""
-    context = Context(Path(), load_rubric("default"), "emulated", seed, check, 1)
+    context = ChildContext(Path(), load_rubric("default"), "emulated", seed, check, 1)
     case = next(CHECKS[check].__wrapped__(context))
     return _Trial(context, SimpleNamespace(remote=NoDevice()), case)
 

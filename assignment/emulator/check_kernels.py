@@ -34,6 +34,10 @@ def options_of(arguments):
     )
     parser.add_argument("--json", metavar="FILE", help="write the findings there as well")
     parser.add_argument("--all", action="store_true", help="show more than %d" % report.SHOWN)
+    parser.add_argument(
+        "--given", metavar="KERNEL", action="append", default=[],
+        help="give no advice about this kernel, which is not the user's",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, metavar="N", help="run the threads in another order")
     parser.add_argument(
         "--thread", metavar="BX,BY,BZ,TX,TY,TZ", help="print what this thread reads and writes"
@@ -124,14 +128,16 @@ def main(arguments=None):
         status = run(command, environment(options, path, ends))
         sys.stdout.flush()
         findings, traces = report.load(path)
+        findings = [f for f in findings if not (f.is_advice and f.kernel in options.given)]
         print()
         ended = stopped(command, status) or lost_process(ends)
-        report.show(findings, traces, options.all, ended)
+        failed = "%s ended with exit status %d" % (command[0], status) if status > 0 else None
+        report.show(findings, traces, options.all, ended, failed)
+        if failed and report.exit_code(findings):
+            print(failed)
     if options.json:
         with open(options.json, "w") as file:
             json.dump(report.as_json(findings), file, indent=1)
-    if status > 0:
-        print("%s ended with exit status %d" % (command[0], status))
     return report.exit_code(findings) or (1 if status else 0)
 
 

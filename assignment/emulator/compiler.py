@@ -6,16 +6,25 @@ compiled once more without that kernel's second version, and the kernel's thread
 
 import os
 import re
+import shlex
 import subprocess
+import sys
 import tempfile
 
+import clang_tree
+import gimple
+from addressed import PROBE, addressed
 from cuda_tokens import ENTERS, MARKER, SYSTEM, SourceError, unquoted
 from loops import SECOND
 from refused_headers import tell
-from rewrite import LOOPS, place_of, rewrite
+from rewrite import CHECKED, LOOPS, place_of, rewritten
 from two_passes import merged
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.dirname(HERE))
+
+import configure  # noqa: E402 (after the path to it)
+
 INCLUDE = os.path.join(HERE, "include")
 # What nvcc 13 says of itself, and what has language.h leave CUDA's words as they are.
 DEFINES = (
@@ -32,6 +41,8 @@ _SECOND = re.compile(re.escape(SECOND % (0, "")).replace("0", r"(\d+)").replace(
 OF_PREPROCESSOR = ("-I", "-D", "-U", "-include", "-isystem", "-iquote", "-idirafter")
 # What names folders of headers whose warnings nobody wants, and what they are searched by, too.
 NAMES_FOLDERS, FOLDERS = re.compile(r"-.*isystem|-idirafter"), "CPLUS_INCLUDE_PATH"
+# What a source is not to know of the build that checks it.
+_OF_CHECKED = re.compile("-DEMULATOR_CHECKED|-fsanitize=.*")
 PRELUDE = "cuda_runtime.h"  # what stands before each source, unless something else is precompiled
 
 
@@ -50,15 +61,25 @@ class Source:
         self.prelude = str(prelude)
         self.said = []  # (kernel, how it runs, reason)
         self.refused = {}  # reasons, by the numbers of functions
+        self.pinned = {}  # names of variables whose addresses are taken, by these numbers
+        self.believed = {}  # names of those whose addresses nobody should have
         self.named = set()  # headers in folders that the user calls the system's, as -isystem does
         self.warnings = ""  # what the compilers said of a source that is right
         self.text = None
 
     def preprocess(self, *words):
-        """The text after the preprocessor; with the words of a device, as a kernel sees it."""
+        """The text after the preprocessor; with the words of a device, as a kernel sees it.
+
+        The checked build's is that of every other: no macro tells a program where it is watched.
+        """
+        flags, prelude = self.flags, self.prelude
+        if self.mode == CHECKED:
+            flags = [flag for flag in flags if not _OF_CHECKED.fullmatch(flag)]
+            flags += configure.kernel_flags(shlex.join(self.cxx)).split()
+            prelude = PRELUDE
         # zig c++ -O2 defines NDEBUG, which nvcc never does; a program may still do so itself.
         done = run(
-            *self.cxx, *of_emulator(), "-UNDEBUG", "-include", self.prelude, *self.flags, *DEFINES,
+            *self.cxx, *of_emulator(), "-UNDEBUG", "-include", prelude, *flags, *DEFINES,
             *words, "-x", "c++", "-E", self.path,
         )  # fmt: skip
         if done.returncode:
@@ -111,9 +132,10 @@ class Source:
 
     def rewritten(self):
         """The source as plain C++."""
-        text, self.said = self.checked(
-            lambda: rewrite(self.text, self.path, self.mode, self.refused)
+        text, program = self.checked(
+            lambda: rewritten(self.text, self.path, self.mode, self.refused, self.pinned)
         )
+        self.said, self.believed = (program.said, program.believed) if program else ([], {})
         return MARKER.sub(self.without_warnings, text)
 
     def without_warnings(self, marker):
@@ -123,17 +145,42 @@ class Source:
 
     def compile(self, output, plain):
         """Writes the object file, and the plain C++ that it was made of."""
-        while True:
-            write(plain, self.rewritten())
-            done = run(
-                *self.cxx, *of_emulator(), *without_names(self.flags), "-include", self.prelude,
-                "-c", plain, "-o", output,
-            )  # fmt: skip
-            if done.returncode == 0:
-                self.warnings += done.stderr
-                return
-            if not self.refuse(done.stderr):
-                raise CompileError(done.stderr)
+        words = [*self.cxx, *of_emulator(), *without_names(self.flags), "-include", self.prelude]
+        with tempfile.TemporaryDirectory() as folder:
+            dump = os.path.join(folder, "dump")
+            while True:
+                text = self.rewritten()
+                reader = self.reader() if self.believed else None
+                write(plain, text + PROBE * bool(reader))
+                more = ["-fdump-tree-gimple=" + dump] * (reader is gimple)
+                done = run(*words, *more, "-c", plain, "-o", output)
+                if done.returncode:
+                    if not self.refuse(done.stderr):
+                        raise CompileError(done.stderr)
+                    continue
+                if reader is clang_tree:
+                    write(dump, run(*words, *clang_tree.OPTIONS, plain).stdout)
+                if not (reader and self.pin(reader, dump)):
+                    self.warnings += done.stderr
+                    return
+
+    def reader(self):
+        """The module that reads what the compiler understood: GCC says it in one way, clang, which
+        others call themselves, in another."""
+        is_gcc = "Free Software Foundation" in run(*self.cxx, "--version").stdout
+        return gimple if is_gcc else clang_tree
+
+    def pin(self, reader, dump):
+        """Notes whose addresses the compiler knows of; returns whether there are any."""
+        try:
+            text = bytes_of(dump).decode("utf-8", "surrogateescape")
+            found = addressed(text, self.believed, reader.seen)
+        except ValueError as error:
+            self.refused.update(dict.fromkeys(self.believed, str(error)))
+            return True
+        for number, names in found.items():
+            self.pinned.setdefault(number, set()).update(names)
+        return bool(found)
 
     def refuse(self, said):
         """Notes which second versions the compiler did not take; returns whether there are any."""

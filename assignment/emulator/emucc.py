@@ -16,7 +16,8 @@ Options of nvcc that a program needs are understood: -I -D -U -L -l -o -c -O -g 
 concern a real GPU (-arch, -gencode, -lineinfo, -rdc, -Xptxas, --use_fast_math ...) change nothing.
 
 Environment: CXX, the compiler. EMULATOR_CACHE, where the emulated GPU itself is kept once it is
-built, and its headers precompiled (default: ~/.cache/emulated-gpu).
+built, and its headers precompiled (default: ~/.cache/emulated-gpu). A program that runs heeds
+EMULATOR_LAUNCH_SECONDS, how long a block may take (README.md).
 Exit codes: 0 done, 1 the program is not right, 2 usage, 3 something is missing here, or
 the emulated GPU has a bug.
 """
@@ -280,7 +281,13 @@ class Driver:
         sources += sorted(glob.glob(os.path.join(HERE, "src", "checked", "*.cc"))) * self.checked
         flags = [*self.common, "-O2", "-I" + os.path.join(HERE, "include")]
         folder = os.path.join(cache_folder(), "library-" + self.state_of("", flags))
-        os.makedirs(folder, exist_ok=True)
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise CompileError(
+                "emucc: the emulated GPU can't be kept in %s: %s; hint: set EMULATOR_CACHE to a "
+                "folder that you may write to\n" % (folder, error.strerror)
+            ) from error
         library = os.path.join(folder, "libemulated_gpu.so")
         with open(os.path.join(folder, "lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

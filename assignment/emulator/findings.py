@@ -82,6 +82,7 @@ class Finding:
     detail: Optional[str]
     order: int
     site: tuple = ()  # tells apart what has no known place
+    also: tuple = ()  # other places of which the same is said
 
     @property
     def is_advice(self):

@@ -167,8 +167,11 @@ class Loops:
     def kernel_version(self, function):
         kernel = Kernel(self.program, function, self.code)
         body = check_of(function, " {}") + self.uses(function) + kernel.write()
-        first = "::emulator::KernelOf<%d>, const ::emulator::BlockIndex& emulator_block"
-        head = self.head(function, function.name, first % function.name_index)
+        first = "::emulator::KernelOf<%d> emulator_number_%d, "
+        first += "const ::emulator::BlockIndex& emulator_block"
+        number = self.program.number(function)
+        head = self.head(function, function.name, first % (number, number))
+        self.program.believed[number] = kernel.analysis.unpinned()
         # The last void is what the kernel returns.
         before, void, after = head.partition(function.name + "(")[0].rpartition("void")
         if not void:

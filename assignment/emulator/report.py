@@ -14,6 +14,7 @@ be read.
 
 import argparse
 import collections
+import dataclasses
 import json
 import os
 import re
@@ -55,11 +56,14 @@ def folded(findings, start, show_all, sources):
     return text + ("\n%d more; hint: --all shows them\n" % left if left else "")
 
 
-def summary(findings, ended=None):
-    """One line: how many of which kind; `ended` says what stopped the program, if anything did."""
+def summary(findings, ended=None, failed=None):
+    """One line: how many of which kind; `ended` says what stopped the program, `failed` with which
+    exit status it ended, if anything or if not with 0."""
     wrong = [finding for finding in findings if not finding.is_advice]
     if not wrong and ended:
         return "No finding, but %s: what would have come after that is unknown.\n" % ended
+    if not wrong and failed:
+        return "No access was wrong, but %s: what it says above is still to be mended.\n" % failed
     if not wrong:
         return "Nothing wrong was found%s.\n" % (", but there is advice" if findings else "")
     counts = collections.Counter(finding.kind for finding in wrong)
@@ -69,16 +73,27 @@ def summary(findings, ended=None):
     return "%d finding%s: %s%s\n" % (len(wrong), plural, kinds, stopped)
 
 
-def render(findings, show_all=False, ended=None):
+def once_a_kernel(advice):
+    """Of several pieces of one kind about one kernel the first, with the places of the others."""
+    groups = {}
+    for finding in advice:
+        groups.setdefault((finding.kind, finding.kernel), []).append(finding)
+    return [
+        dataclasses.replace(first, also=tuple(other.at for other in others if other.at != first.at))
+        for first, *others in groups.values()
+    ]
+
+
+def render(findings, show_all=False, ended=None, failed=None):
     """The whole report as text."""
     sources = Sources()
     wrong = [finding for finding in findings if not finding.is_advice]
-    advice = [finding for finding in findings if finding.is_advice]
+    advice = once_a_kernel([finding for finding in findings if finding.is_advice])
     parts = [folded(wrong, 1, show_all, sources)] if wrong else []
     if advice:
         heading = "Advice: this changes no value, but a GPU could be faster\n\n"
         parts.append(heading + folded(advice, len(wrong) + 1, show_all, sources))
-    return "\n".join(parts + [summary(findings, ended)])
+    return "\n".join(parts + [summary(findings, ended, failed)])
 
 
 def as_json(findings):
@@ -148,11 +163,11 @@ def load(path):
         raise SystemExit(BROKEN) from None
 
 
-def show(findings, traces, show_all=False, ended=None):
+def show(findings, traces, show_all=False, ended=None, failed=None):
     """Prints traces, then the report."""
     for trace in traces:
         print(trace_text(trace))
-    print(("\n" if traces else "") + for_output(render(findings, show_all, ended)), end="")
+    print(("\n" if traces else "") + for_output(render(findings, show_all, ended, failed)), end="")
     if not can_read_lines() and any("module" in dict(finding.site) for finding in findings):
         print("hint: python3 -m pip install pyelftools, for the lines of source")
 

@@ -23,7 +23,18 @@ class Uses(Addresses):
             self.variables += getattr(statement, "variables", [])
         self.owner = {i: variable for variable in self.variables for i in variable.uses}
         self.changes = {v: [i for i in v.uses if self.is_changed(v, i)] for v in self.variables}
-        self.pinned = {v for v in self.variables if any(self.is_pinned(i) for i in v.uses)}
+        known = program.pinned.get(program.number(function), ())
+        # Other letters are written down in other ways.
+        self.pinned = {
+            v for v in self.variables
+            if v.name in known or not v.name.isascii() or any(self.is_pinned(i) for i in v.uses)
+        }  # fmt: skip
+
+    def unpinned(self):
+        """The names of variables whose addresses nobody should have."""
+        return {v.name for v in self.variables if not (v.is_reference or v.is_shared)} - {
+            v.name for v in self.pinned
+        }
 
     def is_changed(self, variable, i):
         """Whether a variable is assigned where it is named.

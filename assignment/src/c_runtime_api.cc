@@ -43,9 +43,16 @@ void CheckShape(const index_t* shape, int ndim) {
   }
 }
 
+std::atomic<int64_t> device_resets(0);
+
+/*! \brief An array that DLArrayAlloc has given. */
+struct OwnedArray : DLArray {
+  int64_t resets;  // of the device before
+};
+
 /*! \brief Frees the shape and the struct; the data is freed by FreeArray. */
 struct ArrayDeleter {
-  void operator()(DLArray* arr) const {
+  void operator()(OwnedArray* arr) const {
     delete[] arr->shape;
     delete arr;
   }
@@ -86,13 +93,21 @@ int DLDeviceSynchronize(const char* what) {
   API_END();
 }
 
+int DLDeviceReset() {
+  API_BEGIN();
+  GetDeviceAPI(kGPU)->Reset();
+  ++device_resets;
+  API_END();
+}
+
 int DLArrayAlloc(const index_t* shape, index_t ndim_wide, DLContext ctx, DLArrayHandle* out) {
   API_BEGIN();
   *out = nullptr;
   // Python passes a C int: the upper half of the register is not part of the argument.
   const int ndim = static_cast<int>(ndim_wide);
   CheckShape(shape, ndim);
-  std::unique_ptr<DLArray, ArrayDeleter> arr(new DLArray());
+  std::unique_ptr<OwnedArray, ArrayDeleter> arr(new OwnedArray());
+  arr->resets = device_resets;
   arr->ctx = ctx;
   arr->ndim = ndim;
   arr->shape = new int64_t[ndim];
@@ -106,7 +121,9 @@ int DLArrayAlloc(const index_t* shape, index_t ndim_wide, DLContext ctx, DLArray
 int DLArrayFree(DLArrayHandle handle) {
   API_BEGIN();
   if (handle != nullptr) {
-    std::unique_ptr<DLArray, ArrayDeleter> arr(handle);
+    std::unique_ptr<OwnedArray, ArrayDeleter> arr(static_cast<OwnedArray*>(handle));
+    const bool is_gone = arr->ctx.device_type == kGPU && arr->resets != device_resets;
+    if (is_gone) return 0;
     GetDeviceAPI(arr->ctx.device_type)->FreeDataSpace(arr->ctx, arr->data);
   }
   API_END();

@@ -40,6 +40,14 @@ DLSYS_EXTERN_C {
   int DLDeviceSynchronize(const char* what);
 
   /*!
+   * \brief Frees all memory of the device, and has it work again after a kernel that failed.
+   *
+   * The emulated GPU does; a real one works again in a new process alone, which is an error here.
+   * Arrays from before may still be given to DLArrayFree, and to nothing else.
+   */
+  int DLDeviceReset(void);
+
+  /*!
    * \brief Allocates an array, not initialised.
    * \param ndim callers may pass 32 bits: only those are read.
    */

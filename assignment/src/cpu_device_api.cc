@@ -31,5 +31,7 @@ void CPUDeviceAPI::Check(const char*) {}
 
 void CPUDeviceAPI::Synchronize(const char*) {}
 
+void CPUDeviceAPI::Reset() {}
+
 }  // namespace runtime
 }  // namespace dlsys

@@ -45,12 +45,20 @@ ErrorText shape_of(const DLArray* arr) noexcept {
   return text + ")";
 }
 
+ErrorText cuda_error_text(cudaError_t error) noexcept {
+  std::string text = cudaGetErrorString(error);
+  text += " (CUDA error " + std::to_string(static_cast<int>(error)) + ")";
+#ifdef __CUDA_EMULATOR__
+  const std::string more = emulator_failure();
+  if (!more.empty()) text += "\n" + more;
+#endif
+  return text;
+}
+
 int launched(const char* kernel) {
   cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return 0;
-  std::string message = std::string(kernel) + ": " + cudaGetErrorString(error) + " (CUDA error " +
-                        std::to_string(static_cast<int>(error)) + ")";
-  return DLSetLastError(message.c_str(), -1);
+  return DLSetLastError((std::string(kernel) + ": " + cuda_error_text(error).c_str()).c_str(), -1);
 }
 
 int not_written(const char* task) {

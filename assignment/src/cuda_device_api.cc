@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "cuda_check.h"
+
 namespace dlsys {
 namespace runtime {
 namespace {
@@ -18,8 +20,7 @@ namespace {
 void ThrowOnError(cudaError_t error, const std::string& what) {
   if (error == cudaSuccess) return;
   cudaGetLastError();  // the error is reported here, once
-  throw std::runtime_error(what + ": " + cudaGetErrorString(error) + " (CUDA error " +
-                           std::to_string(static_cast<int>(error)) + ")");
+  throw std::runtime_error(what + ": " + cuda_error_text(error).c_str());
 }
 
 cudaMemcpyKind CopyKind(DLContext from, DLContext to) {
@@ -63,6 +64,11 @@ void CUDADeviceAPI::Check(const char* what) { ThrowOnError(cudaGetLastError(), w
 void CUDADeviceAPI::Synchronize(const char* what) {
   ThrowOnError(cudaDeviceSynchronize(), what);
   Check(what);
+}
+
+void CUDADeviceAPI::Reset() {
+  cudaDeviceReset();
+  Synchronize("cudaDeviceReset");
 }
 
 }  // namespace runtime

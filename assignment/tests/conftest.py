@@ -1,4 +1,5 @@
-"""Has pytest ask for a second opinion on a test that fails on the emulated GPU."""
+"""Has pytest ask for a second opinion on a test that fails on the emulated GPU, and reset the GPU
+after a kernel that failed."""
 
 import sys
 
@@ -9,11 +10,14 @@ from . import second_opinion
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
+    from . import failed_device
+
     try:
         return (yield)
     except (Exception, pytest.fail.Exception) as error:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         told = second_opinion.judged(error, [*command, pyfuncitem.nodeid])
+        told = failed_device.error_of(pyfuncitem.name, told)
         if told is error:
             raise
         raise told from error

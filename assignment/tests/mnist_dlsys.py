@@ -16,7 +16,7 @@ sys.path.insert(
 
 from dlsys import autodiff as ad
 from dlsys import gpu_op, ndarray
-from dlsys.data import load_mnist, one_hot
+from dlsys.data import DataError, load_mnist, one_hot
 
 
 def logistic_regression():
@@ -125,27 +125,58 @@ def train(model, ctx, data, epochs, batch_size, learning_rate, print_loss=False,
     return accuracy, seconds
 
 
+def positive(text):
+    """A whole number from 1 on."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("%s is not 1 or more" % text)
+    return number
+
+
 def arguments():
-    """The options of the command line."""
+    """(the options of the command line, their parser)."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("-m", "--model", choices=["all", "logreg", "mlp"], default="all")
     parser.add_argument("-c", "--executor_context", choices=["numpy", "gpu"], default="numpy")
-    parser.add_argument("-e", "--num_epoch", type=int, default=10)
+    parser.add_argument("-e", "--num_epoch", type=positive, default=10)
     parser.add_argument("-l", "--print_loss_val_each_epoch", action="store_true")
     parser.add_argument("-d", "--data", help="folder of the MNIST files; default: search")
-    parser.add_argument("-b", "--batch_size", type=int, help="default 1000; 100 for a small set")
+    parser.add_argument(
+        "-b", "--batch_size", type=positive, help="default 1000; 100 for a small set"
+    )
     parser.add_argument("-r", "--learning_rate", type=float, default=None,
                         help="default 1.0; 0.2 for a small set")  # fmt: skip
-    return parser.parse_args()
+    return parser.parse_args(), parser
+
+
+def checked(size, data, parser):
+    """A batch size that was asked for, if it can be had; says how many images are left out."""
+    most = min(len(data.train_x), len(data.valid_x))
+    if size > most:
+        parser.error(
+            "a batch of %d: there are only %d images to validate with; hint: -b %d"
+            % (size, most, most)
+        )
+    left = len(data.train_x) % size
+    if left:
+        print("%d of %d images fill no batch of %d: they are left out"
+              % (left, len(data.train_x), size))  # fmt: skip
+    return size
 
 
 def main():
     """Trains what the command line asks for."""
-    options = arguments()
-    data = load_mnist(options.data)
+    options, parser = arguments()
+    try:
+        data = load_mnist(options.data)
+    except DataError as error:
+        parser.error(str(error))
     small = len(data.train_x) < 10000
+    asked = options.batch_size
+    size = checked(asked, data, parser) if asked else (100 if small else 1000)
+    rate = (0.2 if small else 1.0) if options.learning_rate is None else options.learning_rate
     ctx = ndarray.gpu(0) if options.executor_context == "gpu" else None
     models = {"logreg": logistic_regression, "mlp": mlp}
     for name in models if options.model == "all" else [options.model]:
@@ -155,8 +186,8 @@ def main():
             ctx,
             data,
             options.num_epoch,
-            options.batch_size or (100 if small else 1000),
-            options.learning_rate or (0.2 if small else 1.0),
+            size,
+            rate,
             print_loss=options.print_loss_val_each_epoch,
         )
 

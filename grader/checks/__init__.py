@@ -1,59 +1,6 @@
 """The checks. A check is a function of a Context; its docstring is the student's sentence."""
 
-from __future__ import annotations
+from grader.checks.compare import Failure
+from grader.checks.context import Context
 
-from collections.abc import Callable, Mapping
-
-from grader.checks import executor, feeds, gradients, kernels, mnist, speed, walks
-from grader.checks.context import Context, Failure
-from grader.checks.outcomes import Flag, NotHere
-from grader.checks.own import load_checks
-from grader.checks.trial import KernelCheck
-from grader.course import Course
-
-Check = Callable[[Context], None]
-
-#: Name in the rubric -> function. `build` is not here: the runner does it.
-CHECKS: dict[str, Check] = {
-    **gradients.CHECKS,
-    **walks.CHECKS,
-    **executor.CHECKS,
-    **feeds.CHECKS,
-    **kernels.CHECKS,
-    **mnist.CHECKS,
-    **speed.CHECKS,
-}
-
-#: Checks of the kit whose failure may be explained by what kernels do.
-ON_GPU = frozenset(kernels.CHECKS) | {"feed_shapes", "memory_plan", "mnist_gpu"}
-#: Those that soon end, and whose inputs follow from the seed alone.
-REPEATABLE = frozenset(kernels.CHECKS)
-
-#: Checks that use no device, and nothing that was built.
-OFF_DEVICE = frozenset({**gradients.CHECKS, **walks.CHECKS}) | {"infer_shape", "mnist_numpy"}
-
-
-def is_timed(check: str, backend: str) -> bool:
-    """Whether a check looks at the clock, so that nothing else may run beside it."""
-    return check in speed.CHECKS or (check == "mnist_gpu" and backend == "cuda")
-
-
-__all__ = [
-    "CHECKS", "OFF_DEVICE", "ON_GPU", "REPEATABLE", "Check", "Context", "Failure", "Flag",
-    "NotHere", "checks_of", "is_of_kernels", "is_timed",
-]  # fmt: skip
-
-
-def checks_of(course: Course) -> Mapping[str, Check]:
-    """The checks that a course's rubric may name: the kit's, and the course's own, which come
-    first where both have a name.
-
-    Raises:
-        CourseError: a file of the course can't be loaded.
-    """
-    return {**CHECKS, **load_checks(course.checks)}
-
-
-def is_of_kernels(check: Check) -> bool:
-    """Whether a course's own check calls kernels alone, so that it can be run again, watched."""
-    return isinstance(check, KernelCheck)
+__all__ = ["Context", "Failure"]

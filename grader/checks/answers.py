@@ -54,7 +54,7 @@ def require_number(value: Any, what: str) -> float:
         Failure: it is no array of one float.
     """
     if not isinstance(value, np.ndarray):
-        raise Failure(f"{what} is no array but {shown(value)}")
+        raise Failure(f"{what} is not an array but {shown(value)}")
     if value.size != 1:
         raise Failure(f"{what} has shape {value.shape}, expected (1,)")
     if value.dtype.kind != "f":

@@ -13,6 +13,11 @@ ROUND = 2.0**-24
 #: The same for float64.
 ROUND64 = 2.0**-53
 
+#: What stands in an output before the call: a signalling NaN. What is computed from it is another
+#: NaN: on x86 and ARM this one with its quiet bit set.
+POISON = np.uint32(0x7FA00001).view(np.float32)
+_COMPUTED_WITH = np.uint32(0x7FE00001)
+
 #: Most cells of a mismatch's picture, along each side.
 _PICTURE = 32
 _AT_ONCE = 1 << 16  # elements
@@ -78,7 +83,8 @@ def require_array(got: Any, shape: tuple[int, ...], call: str) -> Array:
 
 
 def differing(got: Array, expected: Array, bound: Any) -> Array:
-    """Which elements of `got` are not within `bound` of those of `expected`, of the same shape.
+    """Which elements of `got` are not within `bound` of those of `expected`, of the same shape;
+    where NaN is expected, NaN is right.
 
     Some at a time: the numbers in between then stay in the processor's cache.
     """
@@ -91,6 +97,8 @@ def differing(got: Array, expected: Array, bound: Any) -> Array:
             error = np.subtract(flat[0][part], flat[1][part], dtype=np.float64)
             within = np.abs(error, out=error) <= (bound if bounds is None else bounds[part])
         np.logical_not(within, out=wrong[part])
+    if wrong.any():
+        wrong &= ~(np.isnan(flat[0]) & np.isnan(flat[1]))
     return wrong.reshape(got.shape)
 
 
@@ -182,10 +190,13 @@ def left_over(got: Array) -> Array:
     """
     if got.dtype not in (np.float32, np.float64):
         return np.isnan(got)
-    bits = np.dtype(f"u{got.itemsize}")
-    return np.asarray(
-        np.ascontiguousarray(got).view(bits) == np.asarray(np.nan, got.dtype).view(bits)
-    )
+    bits = _bits(got)
+    return np.asarray((bits == _bits(np.asarray(np.nan, got.dtype))) | (bits == _bits(POISON)))
+
+
+def _bits(values: Any) -> Array:
+    values = np.ascontiguousarray(values)
+    return np.asarray(values.view(np.dtype(f"u{values.itemsize}")))
 
 
 def _not_written(got: Array, expected: Array, wrong: Array) -> str:
@@ -214,9 +225,15 @@ def _not_written(got: Array, expected: Array, wrong: Array) -> str:
 def _not_a_number(got: Array, expected: Array, wrong: Array) -> str:
     if not (np.isnan(got) & ~np.isnan(expected)).any():
         return ""
+    if got.dtype == np.float32 and (_bits(got) == _COMPUTED_WITH).any():
+        return (
+            "the NaN that was in the output before the call was computed with: a sum must start at "
+            "0, and += reads what was there before"
+        )
     return (
         "NaN was computed, it is not the one that was in the output before: 0/0, inf/inf or "
-        "inf - inf; does exp overflow, or is memory read that nobody wrote?"
+        "inf - inf; does exp overflow, is memory read that nobody wrote, or += an output that "
+        "nobody set to 0?"
     )
 
 

@@ -1,14 +1,14 @@
-"""What a check is given: random inputs, the submission in a child process, the settings."""
+"""What a check is given: random inputs, the submission, the settings."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import sys
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,15 +16,19 @@ from grader.checks.answers import SMALL, require_int
 from grader.checks.calls import Call
 from grader.checks.compare import Array, Failure
 from grader.checks.device import Device
-from grader.isolation import View
-from grader.remote import MOST_FETCHED, Opaque, Proxy, Remote, StudentError
-from grader.rubric import Rubric
-from grader.sandbox import Limits
+from grader.proxy import MOST_FETCHED, Opaque, Proxies, Proxy, StudentError
 
-#: Elements, or multiplications of a product, above which a watched call would take seconds.
-_MOST_WATCHED = 200_000
+#: Elements, or multiplications of a product, above which what is watched is made smaller; and the
+#: most that are left then, which take seconds.
+_MOST_WATCHED, _LARGE_WATCHED = 200_000, 3_000_000
+_AS_USUAL = 0.25
 
-__all__ = ["Context", "Failure", "Session", "shape_text"]
+__all__ = ["Context", "Failure", "Session", "Settings", "Work", "shape_text"]
+
+
+def _divided(sizes: tuple[int, ...], divisor: int) -> tuple[int, ...]:
+    """Such that no size is even, but for small ones."""
+    return tuple(size // divisor | 1 if size >= 100 else size for size in sizes)
 
 
 def shape_text(value: Any) -> str:
@@ -32,21 +36,48 @@ def shape_text(value: Any) -> str:
     return str(value.shape) if isinstance(value, np.ndarray) else repr(value)
 
 
-class Session:
-    """The submission's package in one child process.
+class Settings(Protocol):
+    """What of a rubric the checks go by: `sizes`, "thorough" or "published", and how MNIST is
+    trained."""
+
+    @property
+    def sizes(self) -> str: ...
+
+    @property
+    def mnist(self) -> Mapping[str, Any]: ...
+
+
+class Work(NamedTuple):
+    """What a graph does on the GPU for each of its results.
 
     Attributes:
-        remote: the child.
+        words: what it computes.
+        fed: what it is made of.
+        nodes: of the graph that are not fed.
+        launches: the fewest that can do it.
+    """
+
+    words: str
+    fed: Sequence[Array]
+    nodes: int
+    launches: int = 2
+
+
+class Session:
+    """The submission's package in one process.
+
+    Attributes:
+        remote: that process, seen from here.
         handles: of cuBLAS that calls have left, so far.
         note: is told of every call before it is made, by a function that writes it down.
         ad, nd, gpu_op, gradcheck: proxies of the modules of dlsys.
     """
 
-    def __init__(self, remote: Remote, note: Callable[[Callable[[], Call]], None]) -> None:
+    def __init__(self, remote: Proxies, note: Callable[[Callable[[], Call]], None]) -> None:
         self.remote = remote
         self.note = note
-        self.nd = remote.import_("dlsys.ndarray")
-        self.gpu_op = remote.import_("dlsys.gpu_op")
+        self.nd = self.module("dlsys.ndarray")
+        self.gpu_op = self.module("dlsys.gpu_op")
         self.gradcheck: Proxy | None = None
         self.ad: Proxy | None = None
         self.handles = 0
@@ -63,8 +94,28 @@ class Session:
     def autodiff(self) -> Any:
         """The student's module dlsys.autodiff."""
         if self.ad is None:
-            self.ad = self.remote.import_("dlsys.autodiff")
+            self.ad = self.module("dlsys.autodiff")
         return self.ad
+
+    def module(self, name: str) -> Proxy:
+        """A module, imported."""
+        return self.remote.import_(name)
+
+    def allocations(self) -> int:
+        """How many arrays have been allocated on the GPU."""
+        return self.device.allocations()[0]
+
+    def feed(self, *arrays: Array) -> None:
+        """Is told what may be uploaded."""
+
+    def require_made(self, results: Sequence[Array], work: Work) -> None:
+        """Raises Failure if it shows that results, as fetched, were not made on the GPU by this
+        work, each of them. In the submission's own process nothing shows it."""
+
+    def places(self, result: Array) -> int:
+        """In how many places of the GPU's memory the launches wrote that made a result, as
+        fetched; 0 where nothing shows it."""
+        return 0
 
     def variable(self, name: str) -> Any:
         """A placeholder."""
@@ -72,12 +123,13 @@ class Session:
 
     def upload(self, values: Array) -> Any:
         """A new NDArray on the GPU."""
+        self.feed(values)
         return self.nd.array(np.asarray(values, np.float32), ctx=self.nd.gpu(0))
 
     def evaluate(
         self, nodes: list[Any], feeds: dict[Any, Array], most: int = MOST_FETCHED
     ) -> list[Any]:
-        """Values of nodes on numpy, by the kit's own evaluator in the child: `most` bytes."""
+        """Values of nodes on numpy, by the kit's own evaluator there: `most` bytes."""
         if self.gradcheck is None:
             self.gradcheck = self.remote.import_("dlsys.gradcheck")
         values = self.remote.fetch(self.gradcheck.evaluate(nodes, feeds), most)
@@ -97,7 +149,7 @@ class Session:
         return values
 
     def sequence(self, proxy: Any, what: str, item: str) -> int:
-        """The length of a list or tuple in the child.
+        """The length of a list or tuple there.
 
         Raises:
             Failure: it is something else; `what` and `item` say what was expected of what.
@@ -111,32 +163,27 @@ class Session:
         hint = (
             "is `return` missing?" if got is None else f"return a list, one {item} for each input"
         )
-        raise Failure(f"{what} is no list but a {kind}", hint)
+        raise Failure(f"{what} is not a list but a {kind}", hint)
 
 
 @dataclass
-class Context:
+class Context(ABC):
     """Everything a check may use.
 
     Attributes:
-        tree: the student's tree, built.
-        rubric: the rubric in force.
+        tree: the submission's tree, built.
+        rubric: what of the rubric in force a check goes by.
         backend: "cuda", "emulated", or "" if nothing was built.
         seed: the run's secret, hex.
         check: the check's name.
         seconds: wall time for all its children.
         data: folder of MNIST, or None to search for it.
-        env: environment of the children.
-        view: what they see beside their tree.
         facts: what the check measured, for the report.
         call: writes down the last call that was made, if the check keeps its calls.
         watched: whether a tool looks at every access: that takes long, so large sizes are
             smaller, and no array may be larger than what it holds.
         tile: sizes are rounded up to its multiples, if it is not 0.
         past: is added to sizes that were rounded up.
-        reaches: what the kernels call to get at the system or at the process itself.
-        wrap, fds: of every child, see `Remote`.
-        reference: a folder with the reference, built, for as long as it is entered.
         share: of the points that passing is worth; a check may lower it.
         awaited: the text of the call whose output is kept, if it is not "".
         outputs: that output, under "thread_by_thread"; where the forms of the emulated GPU
@@ -144,39 +191,41 @@ class Context:
     """
 
     tree: Path
-    rubric: Rubric
+    rubric: Settings
     backend: str
     seed: str
     check: str
     seconds: float
     data: Path | None = None
-    env: dict[str, str] = field(default_factory=dict)
-    view: View = field(default_factory=View)
     facts: dict[str, Any] = field(default_factory=dict)
     call: Callable[[], Call] | None = None
     watched: bool = False
     tile: int = 0
     past: int = 0
-    wrap: tuple[str, ...] = ()
-    reaches: tuple[str, ...] = ()
-    fds: tuple[int, ...] = ()
-    reference: Callable[[], contextlib.AbstractContextManager[Path]] | None = None
     share: float = 1.0
     awaited: str = ""
     outputs: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        digest = hashlib.sha256(f"{self.seed}/{self.check}".encode()).digest()
-        self.random = np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "big")))
+        self.begin()
 
+    @abstractmethod
+    def session(self) -> AbstractContextManager[Session]:
+        """The submission in a new process, or in this one."""
+
+    def on_device(self, body: Callable[[Session], None]) -> None:
+        """Runs what an executor has to do on the device, in a session."""
+        with self.session() as session:
+            body(session)
+
+    @abstractmethod
     def require_harmless(self) -> None:
         """Raises Failure if the kernels could change what their process tells of itself."""
-        if self.reaches:
-            raise Failure(
-                f"the kernels call {', '.join(self.reaches)}: that reaches into the system, and "
-                "what their process tells of itself can't be believed",
-                "kernels and launchers need nothing of the system",
-            )
+
+    def begin(self) -> None:
+        """Starts its random numbers, or starts them again."""
+        digest = hashlib.sha256(f"{self.seed}/{self.check}".encode()).digest()
+        self.random = np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "big")))
 
     def keep(self, call: str, output: Array) -> None:
         """Is told what came of a call."""
@@ -189,12 +238,19 @@ class Context:
         return self.rubric.sizes == "thorough"
 
     def sized(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """The sizes to use instead of `sizes`: the same, unless `watched` or `tile` is set."""
+        """The sizes to use instead of `sizes`: the same, unless `watched` or `tile` is set. What is
+        watched is smaller, by a factor that nobody knows."""
         if self.watched and np.prod(sizes, dtype=np.int64) > _MOST_WATCHED:
-            sizes = tuple(size // 13 | 1 if size >= 100 else size for size in sizes)
+            larger = _divided(sizes, int(self.random.integers(2, 9)))
+            may = np.prod(larger, dtype=np.int64) <= _LARGE_WATCHED
+            sizes = larger if may else _divided(sizes, 13)
         if not self.tile:
             return sizes
         return tuple(-(-size // self.tile) * self.tile + self.past for size in sizes)
+
+    def now_and_then(self) -> bool:
+        """What a watched run does as an unwatched one does, in one case of a few."""
+        return bool(self.random.random() < _AS_USUAL)
 
     def uniform(self, shape: tuple[int, ...], low: float = -1, high: float = 1) -> Array:
         """Fresh random float32 values."""
@@ -204,19 +260,8 @@ class Context:
         """Fresh random sizes from 2 to the largest of each: nobody can have them in a list."""
         return tuple(int(self.random.integers(2, most + 1)) for most in largest)
 
-    @contextlib.contextmanager
-    def session(self) -> Iterator[Session]:
-        """The submission in a new child process."""
-        limits = Limits(wall=self.seconds, cpu=None)  # BLAS may keep many cores busy
-        paths = [str(self.tree / "python")]
-        started = Remote(
-            *(sys.executable, paths, self.tree, limits, self.env),
-            view=self.view, wrap=self.wrap, fds=self.fds,
-        )  # fmt: skip
-        with started as remote:
-            yield Session(remote, self._note)
-
-    def _note(self, call: Callable[[], Call]) -> None:
+    def note(self, call: Callable[[], Call]) -> None:
+        """Is told of every call before it is made."""
         self.call = call
 
 

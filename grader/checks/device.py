@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from grader.checks.compare import Array, Failure
-from grader.remote import Proxy, Remote
+from grader.proxy import Proxies, Proxy
 
 #: Zones are a multiple of this, in floats: the output stays aligned as cudaMalloc aligns it.
 _UNIT = 64
@@ -25,7 +25,7 @@ class Device:
     attributes later, or on the functions that others hold, does not reach these.
     """
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: Proxies) -> None:
         self._remote = remote
         ctypes = remote.import_("ctypes")
         library = remote.import_("dlsys._base")._LIB
@@ -99,7 +99,7 @@ class Guarded:
 
     def __init__(
         self,
-        remote: Remote,
+        remote: Proxies,
         shape: tuple[int, ...],
         random: np.random.Generator,
         zones: bool = True,

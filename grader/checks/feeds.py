@@ -10,10 +10,11 @@ from grader.checks import unwritten
 from grader.checks.answers import SMALL
 from grader.checks.calls import Call
 from grader.checks.compare import ROUND, Array, Failure, sum_bound, verify
-from grader.checks.context import Context, Session
+from grader.checks.context import Context, Session, Work
 
 Shape = tuple[int, ...]
 
+_NODES = 5  # of the larger graph
 _HINT = (
     "when the shapes of what is fed change, infer all shapes and plan the memory again; "
     "a plan is made for its shapes"
@@ -66,6 +67,7 @@ class _Executor:
         words = f"{self.words} on {device} with {now}{after}"
         self._note(words, values, right)
         fed = {node: values[name] for name, node in self.nodes.items()}
+        self.session.feed(*values.values())
         with self.session.remote.doing(words):
             results = self.executor.run(fed, convert_to_numpy_ret_vals=True)
             sent = [results[i] for i in range(len(right))]
@@ -78,6 +80,8 @@ class _Executor:
             if not self.on_gpu:
                 raise unwritten.blame(self.session, self.asked, fed, failure) from None
             raise
+        if self.on_gpu:
+            self.session.require_made(got, Work(words, list(values.values()), _NODES))
         self.made.append(now)
 
     def _note(self, words: str, values: dict[str, Array], right: list[tuple[Array, Any]]) -> None:
@@ -141,18 +145,21 @@ def _feed_layer(ctx: Context, made: _Executor, rows: int, inner: int, columns: i
 
 def feed_shapes(ctx: Context) -> None:
     """one executor gives the right values when shapes change, on numpy and on the GPU"""
+    ctx.on_device(lambda session: _check_shapes(session, ctx))
+    ctx.require_harmless()
+
+
+def _check_shapes(session: Session, ctx: Context) -> None:
     rows, columns = ctx.sizes(60, 9)
     wide, narrow = columns + 9, columns
-    with ctx.session() as session:
-        session.device.settle("loading the library")
-        for on_gpu in (False, True):
-            _check_matrices(ctx, session, on_gpu, (rows, wide, narrow))
-        for on_gpu in (False, True):  # vectors last: they are asked for least
-            made = _elementwise(session, on_gpu)
-            for shape in ((rows, wide), (wide,), (rows + 70,), (wide, rows)):
-                _feed_elementwise(ctx, made, shape)
-        session.device.settle("running the executor")
-    ctx.require_harmless()
+    session.device.settle("loading the library")
+    for on_gpu in (False, True):
+        _check_matrices(ctx, session, on_gpu, (rows, wide, narrow))
+    for on_gpu in (False, True):  # vectors last: they are asked for least
+        made = _elementwise(session, on_gpu)
+        for shape in ((rows, wide), (wide,), (rows + 70,), (wide, rows)):
+            _feed_elementwise(ctx, made, shape)
+    session.device.settle("running the executor")
 
 
 def _check_matrices(

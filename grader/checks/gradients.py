@@ -11,7 +11,7 @@ import numpy as np
 
 from grader.checks.answers import SMALL, shown
 from grader.checks.calls import Call, comma
-from grader.checks.compare import ROUND64, Array, Failure, sum_bound, verify
+from grader.checks.compare import ROUND64, Array, Failure, differing, sum_bound, verify
 from grader.checks.context import Context, Session
 
 Shape = tuple[int, ...]
@@ -21,6 +21,9 @@ Formula = Callable[..., list[Array]]
 _LINEAR = (
     "this gradient does not depend on the value of the input itself: build it by the op's rule, of "
     "the other input and the output's gradient"
+)
+_NO_OUTPUT_GRAD = (
+    "it is right where the output's gradient is 1 and wrong for any other: multiply by output_grad"
 )
 _CERTAIN = "softmax is 0 there, and so is the gradient: build it of softmax_op and the labels"
 
@@ -43,16 +46,18 @@ class _Gradient:
             node = build(*variables)
             self.variables = [*variables, session.variable("g")]
             grads = node.op.gradient(node, self.variables[-1])
-            count = session.sequence(grads, "the gradient", "node")
+            count = session.sequence(grads, f"the gradient of {what}", "node")
         if count != len(shapes):
-            raise Failure(f"the gradient has {count} nodes for {len(shapes)} inputs")
+            raise Failure(f"the gradient of {what} has {count} nodes for {len(shapes)} inputs")
         self.grads = [grads[i] for i in range(count)]
 
-    def check(self, values: list[Array], expected: list[Array], terms: int) -> None:
-        """Compares the gradients for `values`, the output's gradient last, with `expected`.
+    def check(self, values: list[Array], formula: Formula, terms: int) -> None:
+        """Compares the gradients for `values`, the output's gradient g last, with what `formula`
+        makes of g and the others.
 
         The bound is that of sums of `terms` products of the values at hand.
         """
+        expected = formula(values[-1], *values[:-1])
         largest = 1 + max(np.abs(v).max() for v in values)
         bound = sum_bound(terms, 16 * terms * largest**2, ROUND64)
         self.session.note(lambda: self._recorded(values, expected, bound))
@@ -68,7 +73,13 @@ class _Gradient:
                     f"{what} has shape {shown(value.shape)}, expected {want.shape}",
                     f"{name} was broadcast: sum its gradient back to the shape of {name}",
                 )
-            verify(value, want, bound, what)
+            try:
+                verify(value, want, bound, what)
+            except Failure as failure:
+                plain = formula(np.ones_like(values[-1]), *values[:-1])[self.names.index(name)]
+                if failure.output is not None and not differing(value, plain, bound).any():
+                    failure.hint = _NO_OUTPUT_GRAD
+                raise
         for name, value, want in zip([*self.names, "g"], after, values, strict=True):
             verify(value, want, 0, f"the value of {name} in the {self.words} must not change")
 
@@ -128,7 +139,7 @@ def _check(
     values = draw()
     gradient = _Gradient(session, what, build, [v.shape for v in values[:-1]])
     for _ in range(int(ctx.random.integers(2, 4))):
-        gradient.check(values, formula(values[-1], *values[:-1]), terms)
+        gradient.check(values, formula, terms)
         values = draw()
     for position in linear:
         expected = formula(values[-1], *values[:-1])[position]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.checks.compare import ROUND, Array, sum_bound
+from grader.checks.compare import ROUND, Array, differing, sum_bound
 from grader.checks.context import Context
 from grader.checks.trial import Case, KernelCheck
 
@@ -58,8 +58,11 @@ def _beyond(ctx: Context, sizes: Shape) -> Shape:
 
 @check
 def array_set(ctx: Context) -> Iterator[Case]:
-    """array_set fills arrays of any size and rank"""
-    for shape in _shapes(ctx, (500, 200), ODD_SHAPES):
+    """array_set fills arrays of any size and rank, also of no elements"""
+    shapes = _shapes(ctx, (500, 200), ODD_SHAPES)
+    # Nothing to launch. Asked of one kernel alone: who forgets it forgets it everywhere.
+    shapes += [(0,), (0, 5)] if ctx.thorough and not ctx.watched else []
+    for shape in shapes:
 
         def draw(shape: Shape = shape) -> list[Any]:
             value = float(np.float32(ctx.random.uniform(-9, 9)))
@@ -253,7 +256,32 @@ def relu(ctx: Context) -> Iterator[Case]:
         x.reshape(-1)[-1] = abs(x.reshape(-1)[-1])  # an output of zeros alone is never right
         return [x]
 
-    return elementwise(ctx, "relu", lambda a: np.maximum(a, 0), (2000, 2500), inputs)
+    yield from elementwise(ctx, "relu", _relu, (2000, 2500), inputs)
+    if not ctx.thorough:
+        return
+
+    def with_nan() -> list[Any]:
+        (x,) = inputs(ctx.sized((33, 9)))
+        x.reshape(-1)[1::3] = np.nan
+        return [x]
+
+    for overwrites in (None, 0):
+        out = ctx.sized((33, 9)) if overwrites is None else None
+        yield Case("relu", with_nan, lambda x: (_relu(x), 0), out, overwrites, explain=_nan_lost)
+
+
+def _relu(x: Array) -> Array:
+    return np.maximum(x, np.float32(0))
+
+
+def _nan_lost(got: Array, bound: Any, x: Array) -> str:
+    """A hint where all but NaN is right."""
+    if differing(got, np.where(np.isnan(x), got, _relu(x)), bound).any():
+        return ""
+    return (
+        "relu of NaN is NaN, as in numpy: a comparison with NaN is false, and fmaxf takes the "
+        "other number"
+    )
 
 
 @check

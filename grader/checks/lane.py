@@ -38,7 +38,7 @@ from grader.checks.answers import SMALL
 from grader.checks.compare import Array, Failure, verify
 from grader.checks.context import Session
 from grader.checks.pace import SHORT, Lap
-from grader.remote import Proxy
+from grader.proxy import Proxy
 
 #: Numbers that change before every call: as many floats, in one row.
 FRESH = 64

@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from grader.build import PRISTINE
 from grader.checks.compare import Array
 from grader.checks.context import Context
 
 _LOADING = threading.Lock()
+# Of the skeleton, which holds the checks or lies beside them.
+_ROOT = Path(__file__).resolve().parents[2]
+_PYTHON = next(p for p in (_ROOT / "assignment/python", _ROOT / "python") if p.is_dir())
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,8 @@ def source_of(folder: Path | None) -> str:
 
 @functools.cache
 def _loaded(path: str | None) -> Any:
-    package = str(PRISTINE / "python")
-    if package not in sys.path:
-        sys.path.append(package)
+    if str(_PYTHON) not in sys.path:
+        sys.path.append(str(_PYTHON))
     load_mnist = importlib.import_module("dlsys.data").load_mnist
     with contextlib.redirect_stderr(io.StringIO()):  # the report says where the data is from
         return load_mnist(path)

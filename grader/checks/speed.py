@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from grader import gpu
+from grader.checks.child import ChildContext
 from grader.checks.compare import ROUND, Array, Failure, sum_bound
-from grader.checks.context import Context, Session
+from grader.checks.context import Session
 from grader.checks.lane import Case, Lane, Sheet
 from grader.checks.outcomes import Flag, NotHere
 from grader.checks.pace import Lap, Race, figures, race, reference_alone, require_plausible
@@ -32,14 +33,14 @@ UNKNOWN_L2 = 256 << 20
 
 Random = np.random.Generator
 
-CHECKS: dict[str, Callable[[Context], None]] = {}
+CHECKS: dict[str, Callable[[ChildContext], None]] = {}
 
 
-def check(case: Callable[[Context], Case]) -> Callable[[Context], None]:
+def check(case: Callable[[ChildContext], Case]) -> Callable[[ChildContext], None]:
     """Makes a check of a function that gives a case."""
 
     @functools.wraps(case)
-    def timed(ctx: Context) -> None:
+    def timed(ctx: ChildContext) -> None:
         if ctx.backend not in BACKENDS:
             raise NotHere("speed is measured on a real GPU only")
         ctx.require_harmless()  # code that reaches into its process could do the work late
@@ -49,23 +50,23 @@ def check(case: Callable[[Context], Case]) -> Callable[[Context], None]:
     return timed
 
 
-def _rows(ctx: Context, on_gpu: int, emulated: int) -> int:
+def _rows(ctx: ChildContext, on_gpu: int, emulated: int) -> int:
     """A number of rows drawn by lot, up to one in sixteen fewer; few on the emulated GPU."""
     most = on_gpu if ctx.backend == "cuda" else emulated
     return most - int(ctx.random.integers(most // 16 + 1))
 
 
-def _columns(ctx: Context, on_gpu: int) -> int:
+def _columns(ctx: ChildContext, on_gpu: int) -> int:
     return on_gpu if ctx.backend == "cuda" else 72
 
 
-def _block(ctx: Context, on_gpu: int) -> int:
+def _block(ctx: ChildContext, on_gpu: int) -> int:
     """Rows of a block. It takes 16 MiB: more would take long through the pipe."""
     return on_gpu if ctx.backend == "cuda" else 7
 
 
 @check
-def speed_matrix_multiply(ctx: Context) -> Case:
+def speed_matrix_multiply(ctx: ChildContext) -> Case:
     """matrix_multiply is timed beside the reference, on matrices of about 2,048 x 2,048"""
     m, k, n = _rows(ctx, 2048, 48), _columns(ctx, 2048), _columns(ctx, 2048)
     # 16 MiB each. As many calls as there are pairs: no two matrices meet twice.
@@ -83,7 +84,7 @@ def _product(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any]:
 
 
 @check
-def speed_softmax(ctx: Context) -> Case:
+def speed_softmax(ctx: ChildContext) -> Case:
     """softmax is timed beside the reference, on about 65,536 rows of 1,024"""
     rows, columns = _rows(ctx, 65536, 48), _columns(ctx, 1024)
     return Case(
@@ -103,12 +104,12 @@ def _softmax(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any]:
     return expected, sum_bound(x.shape[1], expected) + 20 * ROUND * expected
 
 
-def _most(ctx: Context) -> int:
+def _most(ctx: ChildContext) -> int:
     return 64 if ctx.backend == "cuda" else 6
 
 
 @check
-def speed_matrix_elementwise_add(ctx: Context) -> Case:
+def speed_matrix_elementwise_add(ctx: ChildContext) -> Case:
     """matrix_elementwise_add is timed beside the reference, on about 16,384 x 4,096 elements"""
     shape = _rows(ctx, 16384, 48), _columns(ctx, 4096)
     return Case(
@@ -125,7 +126,7 @@ def _sum(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any]:
 
 
 @check
-def speed_reduce_sum_axis_zero(ctx: Context) -> Case:
+def speed_reduce_sum_axis_zero(ctx: ChildContext) -> Case:
     """reduce_sum_axis_zero is timed beside the reference, on about 16,384 x 4,096 elements"""
     rows, columns = _rows(ctx, 16384, 48), _columns(ctx, 4096)
     return Case(
@@ -144,7 +145,7 @@ def _column_sums(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any
 # What is timed, and what is made of it.
 
 
-def _time(ctx: Context, case: Case) -> None:
+def _time(ctx: ChildContext, case: Case) -> None:
     """Times a case, leaves the figures among the facts, and the share of the points reached."""
     device = gpu.find() if ctx.backend == "cuda" else gpu.Gpu()
     facts: dict[str, Any] = {"case": case.text, "notes": list(device.notes)}
@@ -205,7 +206,7 @@ class _Reference:
             raise Flag(f"the reference failed: {error}") from error
 
 
-def _race(ctx: Context, case: Case, flush: int) -> Race:
+def _race(ctx: ChildContext, case: Case, flush: int) -> Race:
     with _reference(ctx) as other, other.session() as session:
         reference = _Reference(session, case, ctx.random, flush)
         alone = reference_alone(reference, case.most)
@@ -215,7 +216,7 @@ def _race(ctx: Context, case: Case, flush: int) -> Race:
 
 
 @contextmanager
-def _reference(ctx: Context) -> Iterator[Context]:
+def _reference(ctx: ChildContext) -> Iterator[ChildContext]:
     """A context like this one, with the reference's tree."""
     if ctx.reference is None:
         raise Flag("this run has no reference to be timed beside")
@@ -260,7 +261,7 @@ def summary(case: Case, facts: dict[str, Any]) -> str:
     )
 
 
-def _score(ctx: Context, ratio: float) -> None:
+def _score(ctx: ChildContext, ratio: float) -> None:
     """The share of the points; none of them is a failure."""
     row = next(row for row in ctx.rubric.rows if row.name == ctx.check)
     ctx.share = row.share(ratio)

@@ -12,10 +12,10 @@ import numpy as np
 
 from grader.checks.answers import SMALL, room
 from grader.checks.calls import Call, comma
-from grader.checks.compare import Array, Failure, differing, verify
+from grader.checks.compare import POISON, Array, Failure, differing, verify
 from grader.checks.context import Context, Session, shape_text
 from grader.checks.device import Guarded, require_use
-from grader.remote import ChildError, Proxy
+from grader.proxy import ChildError, Proxy
 
 #: Arrays of at most so many floats are called with more often, and are read once more at the end.
 _SMALL = 1 << 18
@@ -117,7 +117,8 @@ class _Trial:
         self.target = self.letters[over] if over is not None else "out"
         shape = case.out if over is None else self.args[over].shape
         assert shape is not None, f"{case.kernel} has no output"
-        self.output = Guarded(session.remote, shape, ctx.random, zones=not ctx.watched)
+        zones = not ctx.watched or ctx.now_and_then()
+        self.output = Guarded(session.remote, shape, ctx.random, zones)
         self.is_small = max([self.output.size, *[v.size for v in self.values.values()]]) <= _SMALL
         self.arrays: dict[str, Any] = {self.target: self.output.array}
         self.kept: dict[str, Array] = {}
@@ -132,7 +133,10 @@ class _Trial:
     def run(self) -> None:
         """The first call, then more in the same arrays with other values."""
         again = int(self.random.integers(1, 4)) if self.is_small else 1
-        again = 0 if self.ctx.watched else again
+        if not self.output.size:
+            again = 0
+        elif self.ctx.watched:
+            again = int(self.ctx.now_and_then())
         self._call(0)
         for number in range(1, again + 1):
             if self.random.random() >= 0.5 or not self._change_one():
@@ -206,12 +210,12 @@ class _Trial:
 
     def _content(self, number: int) -> Array:
         """What lies on the device around and in the output before the call, unless it is an input
-        too: NaN, which shows best what was not written, and in later calls ordinary numbers, so
+        too: a NaN, which shows best what was not written, and in later calls ordinary numbers, so
         that nobody can tell by them what is to be computed. Kept, with all that the call reads."""
         if self.target in self.values:
             content = self.output.surround(self.values[self.target])
         elif number == 0:
-            content = self.output.surround(np.full(self.output.shape, np.nan, np.float32))
+            content = self.output.surround(np.full(self.output.shape, POISON, np.float32))
         else:
             content = self.output.surround(self.ctx.uniform(self.output.shape, -9, 9))
         self.kept[f"memory_{number}"] = content

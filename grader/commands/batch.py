@@ -20,9 +20,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from grader import engine
+from grader import engine, gpu
 from grader.batch import Batch, Graded, Plan, Running, cache_folder, summary, trim_cache
-from grader.build import backend_of
+from grader.build import BLAS_THREADS, backend_of, processors
+from grader.checks import speed
 from grader.classbook import ERROR, PENDING, Standing
 from grader.commands.options import PROFILE_HELP, add_course, chosen_course
 from grader.course import rubric_of
@@ -32,11 +33,14 @@ from grader.printable import printable
 from grader.pristine import prebuilt
 
 OK, USAGE, GRADER_FAILED = 0, 2, 3
+_MOST_ON_A_GPU = 8  # submissions at a time
 
 _EXAMPLES = """examples:
   grader batch submissions/ -o results/                  folders and archives, one a student
   grader batch submissions.zip --roster class.csv -o results/
                                                          a download of Canvas, Moodle, Gradescope
+  grader batch submissions.zip --roster class.csv --groups groups.csv -o results/
+                                                         groups hand in together
   grader batch submissions/ -o results/ --only s1234     one student
   grader batch submissions/ -o results/ --scheduler tcp://10.0.0.1:8786
   grader batch submissions/ -o results/ --slurm 20 --slurm-option walltime=02:00:00
@@ -58,6 +62,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("-o", "--output", type=Path, default=Path("results"), metavar="FOLDER",
                          help="where the results lie; default: results/")  # fmt: skip
     command.add_argument("--roster", type=Path, metavar="CSV", help="who is in the class")
+    command.add_argument("--groups", type=Path, metavar="CSV",
+                         help="who hands in together: columns student and group, in the roster or "
+                         "in a file of its own; each member gets what one handed in")  # fmt: skip
     add_course(command)
     command.add_argument("--profile", default="", help=PROFILE_HELP)
     command.add_argument("--device", default="auto", choices=["auto", "cuda", "emulated"])
@@ -77,7 +84,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def _add_engine(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("where it runs")
     group.add_argument("--jobs", type=_positive, default=0, metavar="N",
-                       help="submissions at a time; default: one a core, or one a GPU")  # fmt: skip
+                       help="submissions at a time; default: one a core; on GPUs one for 2 cores, "
+                       "8 a GPU at most, and one where a rubric looks at the clock")  # fmt: skip
     group.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster that runs")
     group.add_argument("--slurm", type=_positive, default=0, metavar="N",
                        help="as many jobs of Slurm, a worker each")  # fmt: skip
@@ -104,9 +112,10 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         rubric=rubric_of(course, options.profile),
         course=None if course.is_kit else course,
         roster=options.roster,
+        groups=options.groups,
         device=options.device,
         isolation=options.isolation,
-        data=options.data,
+        data=options.data and options.data.resolve(),
         only=tuple(options.only),
         regrade=options.regrade,
         cache=None if options.no_cache else cache_folder(),
@@ -125,7 +134,7 @@ def _unusable(options: argparse.Namespace) -> str:
     if not options.source.exists():
         return f"{options.source} does not exist"
     if options.data and not options.data.is_dir():
-        return f"--data {options.data} is no folder"
+        return f"--data {options.data} is not a folder"
     if options.scheduler and (options.slurm or options.jobs):
         return "--scheduler goes without --jobs and --slurm: its workers are what they are"
     if options.slurm and options.jobs:
@@ -166,11 +175,22 @@ def _engine(options: argparse.Namespace) -> Engine:
         return engine.slurm(options.slurm, numbers, gpu=options.device == "cuda")
     if backend_of(prebuilt(options.device, source=chosen_course(options).skeleton)) == "cuda":
         gpus = max(1, engine.gpus())
-        return engine.local(options.jobs or gpus, gpus=gpus)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    jobs = options.jobs or cores or 1
-    threads = os.environ.get("EMULATOR_THREADS") or str(max(1, (cores or 1) // jobs))
+        jobs = options.jobs or gpus * _on_a_gpu(options, gpus)
+        # The threads of numpy's BLAS spin while they wait, which takes the cores from others.
+        each = str(max(1, processors() // jobs))
+        spinning = {name: os.environ.get(name, each) for name in BLAS_THREADS}
+        return engine.local(jobs, spinning, gpus)
+    jobs = options.jobs or processors()
+    threads = os.environ.get("EMULATOR_THREADS") or str(max(1, processors() // jobs))
     return engine.local(jobs, {"EMULATOR_THREADS": threads})
+
+
+def _on_a_gpu(options: argparse.Namespace, gpus: int) -> int:
+    """How many submissions at a time use one GPU: most of a check is work for processors."""
+    rows = rubric_of(chosen_course(options), options.profile).rows
+    if any(row.name in speed.CHECKS for row in rows) or not gpu.is_shared():
+        return 1
+    return max(1, min(_MOST_ON_A_GPU, processors() // (2 * gpus)))
 
 
 def _shown(console: Console, graded: Iterator[Graded], students: int) -> Iterator[Graded]:

@@ -126,7 +126,7 @@ def _check(options: argparse.Namespace, page: Path) -> None:
         if path and path.is_dir():
             raise ClassPageError(f"--{name} {path} is a folder")
     if options.csv and options.csv.exists() and not options.csv.is_dir():
-        raise ClassPageError(f"--csv {options.csv} is no folder")
+        raise ClassPageError(f"--csv {options.csv} is not a folder")
     if bool(options.leaderboard) != bool(options.salt):
         raise ClassPageError("--leaderboard and --salt go together; hint: grader class --help")
     if options.leaderboard and not options.joined:

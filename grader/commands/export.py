@@ -22,6 +22,7 @@ from grader.gradebook import (
     Gradebook,
     GradebookError,
     Lateness,
+    figure,
     read_gradebook,
     read_spent,
     to_csv,
@@ -29,6 +30,7 @@ from grader.gradebook import (
 )
 from grader.lateness import late_policy
 from grader.printable import printable
+from grader.times import with_times
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -47,6 +49,8 @@ _EXAMPLES = """examples:
   grader export results/ --csv grades.csv --late late.toml --due 2026-10-08T23:59:00+02:00
   grader export results/ --csv second.csv --late late.toml --spent first.csv
                                                        late days of the term: what the first took
+  grader export results/ --csv grades.csv --course course.toml --times times.csv
+                                                       of a download that bears no times
   grader export results/ --long long.csv               a row a student and check
   grader export results/ --feedback feedback/          what each student may see, to hand back
   grader export results/ --feedback feedback.zip --after-due-date
@@ -58,6 +62,7 @@ late.toml, whose keys may all be left out but the table:
   percent_a_day = 10           # of the points reached, or percent_of = "possible"
   late_days = 5                # of the term; --spent says what earlier assignments took
   cutoff_days = 7
+  percent_marked = 15          # once, where Canvas marks work LATE and nothing tells how late
   [late.extensions]
   s1234 = 2026-10-15T23:59:00+02:00
 
@@ -109,6 +114,9 @@ def _add_late(command: argparse.ArgumentParser) -> None:
                         help="course.toml with [late] and [due]")  # fmt: skip
     group.add_argument("--due", type=_moment, metavar="TIME",
                        help="when it is due, with offset; default: as that file says")  # fmt: skip
+    group.add_argument("--times", type=Path, metavar="CSV",
+                       help="when students handed in, where the download does not tell: columns "
+                       "student and submitted")  # fmt: skip
     group.add_argument("--spent", type=Path, action="append", default=[], metavar="CSV",
                        help="--csv of an earlier assignment, for the late days it took; "
                        "may be repeated")  # fmt: skip
@@ -121,7 +129,7 @@ def _moment(text: str) -> datetime:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no time with an offset, like 2026-10-08T23:59:00+02:00"
+            f"{text!r} is not a time with an offset, like 2026-10-08T23:59:00+02:00"
         )
     return moment
 
@@ -134,8 +142,11 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         return USAGE
     book = read_classbook(options.results)
     lateness = _lateness(options) if options.late or options.course else None
-    gradebook = read_gradebook(book, lateness, options.provisional)
     say = _sayer(console)
+    if lateness and options.times:
+        book.entries, strangers = with_times(options.times, book.entries, lateness.due)
+        _list(say, f"in {options.times}, not in the class", strangers)
+    gradebook = read_gradebook(book, lateness, options.provisional)
     _tell(say, gradebook, lateness)
     for path, to_text in ((options.csv, to_csv), (options.long, to_long)):
         if path:
@@ -168,18 +179,18 @@ def _unusable(options: argparse.Namespace) -> str:
         return "--canvas needs --column and --output"
     if not options.canvas and (options.column or options.output or options.match):
         return "--column, --output and --match go with --canvas"
-    if not (options.late or options.course) and (options.due or options.spent):
-        return "--due and --spent go with --late FILE or --course FILE"
+    if not (options.late or options.course) and (options.due or options.spent or options.times):
+        return "--due, --spent and --times go with --late FILE or --course FILE"
     if options.after_due_date and not options.feedback:
         return "--after-due-date goes with --feedback"
     return _unusable_files(options)
 
 
 def _unusable_files(options: argparse.Namespace) -> str:
-    sources = [options.canvas, options.late, options.course, *options.spent]
+    sources = [options.canvas, options.late, options.course, options.times, *options.spent]
     for path in filter(None, sources):
         if not path.is_file():
-            return f"{path} is no file"
+            return f"{path} is not a file" if path.exists() else f"{path} does not exist"
     read = {path.resolve() for path in sources if path}
     written = [path for path in (options.csv, options.long, options.output) if path]
     for path in written:
@@ -254,21 +265,34 @@ def _tell(say: Callable[[str], None], gradebook: Gradebook, lateness: Lateness |
         say(f"{states[UNREADABLE]} can't be read and have 0; hint: look at them")
     if states[ERROR] and gradebook.provisional:
         say(f"{states[ERROR]} met a fault of the grader; a score they have is provisional")
+    _tell_by_hand(say, gradebook)
     if lateness:
         _tell_late(say, gradebook, lateness)
 
 
+def _tell_by_hand(say: Callable[[str], None], gradebook: Gradebook) -> None:
+    given = [row for row in gradebook.rows if row.by_hand]
+    _list(say, "have points or comments by hand",
+          (f"{row.entry.student} {figure(row.given)}" for row in given))  # fmt: skip
+    _list(say, "of the points by hand do not fit in what a check or part is worth",
+          (f"{row.entry.student} {each['on']} {each['points']:+g} of {each['asked']:+g}"
+           for row in given for each in row.by_hand
+           if each["points"] != each["asked"]))  # fmt: skip
+    _list(say, "have something by hand and no score, so it does not count",
+          (row.entry.student for row in gradebook.rows if row.in_vain))  # fmt: skip
+
+
 def _tell_late(say: Callable[[str], None], gradebook: Gradebook, lateness: Lateness) -> None:
     scored = [row for row in gradebook.rows if row.score is not None]
-    late = [row.late for row in scored if row.late and row.late.days]
+    late = [row.late for row in scored if row.late and row.late.is_late]
     less = sum(each.penalty > 0 for each in late)
     say(f"{len(late)} late, {less} of them with fewer points, {sum(e.spent for e in late)} "
         "late days spent")  # fmt: skip
     unknown = [row.entry for row in scored if row.late is None]
     if unknown:
-        told = sum(entry.late is True for entry in unknown)
-        say(f"{len(unknown)} don't say when they came, and lose nothing; {told} of them are late "
-            "as the download says")  # fmt: skip
+        say(f"{len(unknown)} don't say when they came, and lose nothing; hint: --times")
+        _list(say, "of them are marked late; hint: --times, or percent_marked",
+              (_who(entry) for entry in unknown if entry.late))  # fmt: skip
     known = {row.entry.student for row in gradebook.rows}
     _list(say, "an extension is for nobody in the class",
           sorted(set(lateness.policy.extensions) - known))  # fmt: skip

@@ -87,7 +87,7 @@ def _unusable(options: argparse.Namespace, rubric: Rubric) -> str:
     if options.guide and (options.part or options.chapters):
         return "--part and --chapters go with the students' handout; the guide is one"
     if options.chapters and not options.chapters.is_dir():
-        return f"--chapters {options.chapters} is no folder"
+        return f"--chapters {options.chapters} is not a folder"
     if options.output.exists() and not options.output.is_dir():
-        return f"--output {options.output} is no folder"
+        return f"--output {options.output} is not a folder"
     return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-_OWN = ("class.json", "journal.jsonl")
+_OWN = ("class.json", "journal.jsonl", "adjustments.csv")
 
 
 def overwritten(results: Path, outputs: Iterable[Path | None], read: Iterable[Path] = ()) -> str:

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
+from grader.adjustments import adjustments_path, read_adjustments
 from grader.batch import lock
 from grader.classbook import Classbook, read_classbook
 from grader.commands.outputs import overwritten
@@ -51,6 +52,7 @@ _WORDS = {
 
 _EXAMPLES = """examples:
   grader regrade results/ new/                       who changes, and why
+  grader regrade results/ new/ --diff                with every check and messages in full
   grader regrade results/ new/ --csv changes.csv     a row a student and check that changes
   grader regrade results/ new/ --accept              then take the new reports over
   grader regrade results/ new/ --accept --only s1234
@@ -80,7 +82,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def add_review(command: argparse.ArgumentParser) -> None:
     """Adds the options of `review`."""
     command.add_argument("--diff", action="store_true",
-                         help="show who changes; what it does anyhow")  # fmt: skip
+                         help="show every check that changes, and messages in full")  # fmt: skip
     command.add_argument("--csv", type=Path, metavar="FILE", help="the changes, a row a check")
     command.add_argument("--json", type=Path, metavar="FILE", help="the changes and the totals")
     command.add_argument("--accept", action="store_true",
@@ -124,7 +126,8 @@ def review(
 def _review(old: Classbook, new: Classbook, options: argparse.Namespace, console: Console) -> int:
     with console.status("comparing"):
         changes = compare(old, new)
-    show(console, changes)
+    show(console, changes, options.diff)
+    _show_by_hand(console, old, changes)
     if options.csv:
         write_whole(options.csv, to_csv(changes))
     if options.json:
@@ -132,6 +135,18 @@ def _review(old: Classbook, new: Classbook, options: argparse.Namespace, console
     if options.accept:
         return _accept(old, new, changes, options.only, console)
     return FELL_SHORT if totals(changes).changed else OK
+
+
+def _show_by_hand(console: Console, old: Classbook, changes: list[Change]) -> None:
+    """What was given by hand stays, and may be for what a change mends."""
+    changed = {change.student for change in changes if change.kind != SAME}
+    stay = [each for each in read_adjustments(old) if each.student in changed]
+    for each in stay:
+        line = f"by hand, stays: {each.student} {each.on or 'the whole'} {each.points:+g}"
+        console.print(printable(f"{line}: {each.comment}"), markup=False, highlight=False)
+    if stay:
+        where = f"hint: what is no longer due, delete in {adjustments_path(old)}"
+        console.print(printable(where), markup=False, highlight=False)
 
 
 def _accept(
@@ -147,14 +162,15 @@ def _accept(
     return FELL_SHORT if done.kept else OK
 
 
-def show(console: Console, changes: list[Change]) -> None:
-    """A table of those who change, then the totals."""
+def show(console: Console, changes: list[Change], whole: bool = False) -> None:
+    """A table of those who change, then the totals; `whole` cuts neither checks nor messages."""
     table = Table(box=None, pad_edge=False)
     for name in ("student", "score", "change", "why"):
         table.add_column(name, overflow="fold")
     for change in changes:
         if change.kind != SAME:
-            table.add_row(_who(change), _scores(change), _delta(change), "\n".join(_why(change)))
+            table.add_row(_who(change), _scores(change), _delta(change),
+                          "\n".join(_why(change, whole)))  # fmt: skip
     if table.row_count:
         console.print(table)
         console.print()
@@ -190,12 +206,13 @@ def _delta(change: Change) -> str:
     return f"[{_STYLES[change.kind]}]{text}[/]"
 
 
-def _why(change: Change) -> list[str]:
+def _why(change: Change, whole: bool) -> list[str]:
     """The checks that ended otherwise, then what differs besides seed and result."""
-    lines = [_check(each) for each in change.checks[:_CHECKS]]
-    more = len(change.checks) - _CHECKS
-    if more > 0:
-        lines.append(f"and {more} checks more; hint: --csv")
+    shown = change.checks if whole else change.checks[:_CHECKS]
+    lines = [_check(each, whole) for each in shown]
+    more = len(change.checks) - len(shown)
+    if more:
+        lines.append(f"and {more} checks more; hint: --diff")
     told = {name: pair for name, pair in change.differs.items() if name != "seed"}
     if "submission" in told:
         told["submission"] = ("", "another")
@@ -207,12 +224,12 @@ def _pair(before: str, after: str) -> str:
     return f"{before} -> {after}" if before else after or "none"
 
 
-def _check(each: CheckChange) -> str:
+def _check(each: CheckChange, whole: bool) -> str:
     before, after = each.status_before or "not run", each.status_after or "not run"
     status = after if before == after else f"{before} -> {after}"
     score = f"{figure(each.score_before)} -> {figure(each.score_after)}"
     message = printable(each.message)
-    short = message if len(message) <= _MESSAGE else f"{message[:_MESSAGE]}..."
+    short = message if whole or len(message) <= _MESSAGE else f"{message[:_MESSAGE]}..."
     return escape(f"{printable(each.check)} {status}, {score}{': ' if short else ''}{short}")
 
 

@@ -91,7 +91,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     cover = cover_of(course, rubric, parts)
     job = _Job(course, rubric, parts, options.output or course.skeleton, cover)
     verify = options.verify if options.verify is not None else options.archive is not None
-    problems = _check(job) if options.check else _write(job, console)
+    problems = _check(job, console) if options.check else _write(job, console)
     if verify:
         problems += _verify(job, options.data, console)
     if options.archive and not problems:
@@ -112,9 +112,9 @@ def _unusable(options: argparse.Namespace, parts: frozenset[int], rubric: Rubric
         known = ", ".join(map(str, rubric.parts))
         return f"there is no part {unknown[0]}; hint: one of {known}"
     if options.data and not options.data.is_dir():
-        return f"--data {options.data} is no folder"
+        return f"--data {options.data} is not a folder"
     if options.handout and options.handout.exists() and not options.handout.is_dir():
-        return f"--handout {options.handout} is no folder"
+        return f"--handout {options.handout} is not a folder"
     if options.handout and options.check:
         return "--check writes nothing, --handout does; hint: leave one of them out"
     if options.archive and options.check:
@@ -131,8 +131,12 @@ def _write(job: _Job, console: Console) -> list[str]:
     return []
 
 
-def _check(job: _Job) -> list[str]:
-    return stale(job.course.solution, job.output, job.parts, cover=job.cover)
+def _check(job: _Job, console: Console) -> list[str]:
+    found = stale(job.course.solution, job.output, job.parts, cover=job.cover)
+    if not found:
+        fresh = f"{job.output} is fresh: it is what {job.course.solution} makes"
+        console.print(fresh, highlight=False, markup=False)
+    return found
 
 
 def _verify(job: _Job, data: Path | None, console: Console) -> list[str]:

@@ -22,13 +22,14 @@ from grader.files import write_whole
 from grader.fingerprint import SimilarityError
 from grader.printable import printable
 from grader.similarity import Likeness, Similarity, compare
-from grader.similaritypage import to_csv, to_html, to_json
+from grader.similaritypage import function_text, to_csv, to_html, to_json
 from grader.stored import StoredError
 
 _DESCRIPTION = """Compares what students wrote in the files with holes, Python and CUDA, each
 submission with each other of this year and with earlier ones. Names, comments, layout and the
 order of functions change nothing; what the skeleton holds counts nothing, and what many have
-counts little. It measures likeness; what it means is for people to find out."""
+counts little. Functions are compared one by one, too; pairs that stand out come first. It measures
+likeness; what it means is for people to find out."""
 
 _EXAMPLES = """examples:
   grader similarity results                           the class that grader batch graded
@@ -53,6 +54,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                          help="results of a class, or a folder of submissions")  # fmt: skip
     command.add_argument("--earlier", type=Path, action="append", default=[], metavar="FOLDER",
                          help="the same of an earlier year; may be repeated")  # fmt: skip
+    command.add_argument("--known", type=Path, action="append", default=[], metavar="FOLDER",
+                         help="an older skeleton, or a published solution: what it holds counts "
+                         "nothing; may be repeated")  # fmt: skip
     add_course(command)
     command.add_argument("--profile", default="", help=PROFILE_HELP)
     command.add_argument("--html", type=Path, metavar="FILE",
@@ -91,7 +95,8 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         with _bar("reading") as bar:
             course = chosen_course(options)
             files = rubric_of(course, options.profile).files
-            result = compare(options.folders, options.earlier, files, bar, course.skeleton)
+            result = compare(options.folders, options.earlier, files, bar, course.skeleton,
+                             course.solution, options.known)  # fmt: skip
     except (SimilarityError, StoredError) as error:
         print(f"grader: {error}", file=sys.stderr)
         return 2
@@ -139,11 +144,15 @@ def _show(console: Console, result: Similarity, options: argparse.Namespace) -> 
     for pair in islice(result.pairs(options.at_least), min(10, options.top)):
         second = pair.second.label + (f" ({pair.second.year})" if pair.second.year else "")
         odd = ["identical: " + ", ".join(pair.identical)] if pair.identical else []
+        odd += [function_text(match) for match in pair.functions[:3]]
+        odd += ["and more"] if len(pair.functions) > 3 else []
         odd += ["the same student"] if pair.same_student else []
         odd += ["too little to tell"] if pair.says_little else []
+        odd += ["nothing stands out"] if not (pair.stands_out or pair.says_little) else []
         table.add_row(
             str(pair.place), escape(printable(pair.first.label)), escape(printable(second)),
-            *(_figure(each) for each in (pair.whole, *pair.files.values())), escape("; ".join(odd)),
+            *(_figure(each) for each in (pair.whole, *pair.files.values())),
+            escape(printable("; ".join(odd))),
         )  # fmt: skip
     console.print(table)
     for who, why in result.unreadable:

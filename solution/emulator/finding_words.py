@@ -203,6 +203,14 @@ WORDS = {
         "every call after it fails.",
         "look at the values that the condition compares, in the thread named above.",
     ),
+    "launch timeout": Words(
+        "Kernel that does not end",
+        "A loop whose condition never changes, or that waits for what another thread is to write: "
+        "threads run one after another here, and on a GPU nothing makes the other come first.",
+        "look at what ends the loop, and whether each turn changes it, also for the last elements; "
+        "threads wait for each other at a barrier. Work that is only slow gets more time by "
+        "EMULATOR_LAUNCH_SECONDS.",
+    ),
     "stack overflow": Words(
         "Stack of a thread overflowed",
         "A thread of a kernel has a small stack, for its local arrays and for functions that call "
@@ -229,7 +237,8 @@ WORDS = {
         "The lanes of a warp access addresses far apart, so that the GPU moves many pieces of 32 "
         "bytes and uses little of each.",
         "let neighbouring threads (`threadIdx.x`) access neighbouring elements: swap which index "
-        "runs along the row, or pass through a tile in shared memory.",
+        "runs along the row, or pass through a tile in shared memory, of an odd number of columns "
+        "(`tile[32][33]`), so that no two lanes meet in one bank.",
     ),
     "advice: bank conflict": Words(
         "Bank conflict",

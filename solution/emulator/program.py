@@ -37,10 +37,12 @@ class Program:
     """A source with all that it includes, as tokens.
 
     `said` gets (kernel, how it runs, reason). `refused` has reasons by the numbers of functions
-    whose second version the compiler did not take.
+    whose second version the compiler did not take, `pinned` names of variables whose addresses it
+    knows of. `believed` gets those, by number too, whose addresses nobody should have.
     """
 
-    def __init__(self, tokens, refused=None):
+    def __init__(self, tokens, refused=None, pinned=None):
+        self.pinned, self.believed = pinned or {}, {}
         self.tokens, self.refused, self.said = tokens, refused or {}, []
         self.functions, self.constants = {}, set()
         self.whole_constants = set()  # those that are integers

@@ -47,24 +47,31 @@ PROLOGUE = '#pragma GCC diagnostic ignored "-Wsign-compare"\n'
 
 
 def rewrite(source, path, mode=THREADS, refused=None):
-    """Plain C++ for preprocessed CUDA C++, and a list of (kernel, how it runs, reason).
+    """Plain C++ for preprocessed CUDA C++, and a list of (kernel, how it runs, reason); see
+    `rewritten`."""
+    text, program = rewritten(source, path, mode, refused)
+    return text, program.said if program else []
+
+
+def rewritten(source, path, mode, refused=None, pinned=None):
+    """Plain C++ for preprocessed CUDA C++, and the program, or None.
 
     `refused` has reasons, by the numbers of functions, for which the compiler did not take what
-    was made of them. Raises SourceError.
+    was made of them, `pinned` names of variables whose addresses it knows of. Raises SourceError.
     """
     source = without_prelude(source, path)
     tokens = Tokens(source, path)
     edits = [edit for rewrite_pass in PASSES for edit in rewrite_pass(tokens)]
     if not tokens.is_balanced or has_open_cast(tokens):
         mode = THREADS  # the compiler will say what is missing
-    program = None if mode == THREADS else Program(tokens, refused)
+    program = None if mode == THREADS else Program(tokens, refused, pinned)
     if mode == CHECKED:
         edits += name_parameters(tokens) + show_copies(tokens)
         edits += quick_loops(program, edits)
     elif mode == LOOPS:
         edits += add_loops(program, edits)
     head = "%s# 1 %s\n" % (PROLOGUE, quoted(path))
-    return head + apply_edits(source, edits), program.said if program else []
+    return head + apply_edits(source, edits), program
 
 
 def has_open_cast(tokens):

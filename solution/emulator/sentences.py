@@ -18,6 +18,7 @@ SENTENCES = {
     "launch error unread": "{launch} failed, and nobody read its error",
     "call error unread": "a call failed, and nobody read its error",
     "assertion failed": "{who} does not meet a condition of the program",
+    "launch timeout": "{who} was still in this loop when the launch was stopped",
     "stack overflow": "{who} needs more stack than there is",
     "shared memory over 48 KB": "{a_block} uses more than 48 KB of shared memory",
     "barrier not reached": "{who} waits at a barrier that {others}",
@@ -289,11 +290,13 @@ def finding_lines(finding, sources):
     words = WORDS[finding.kind]
     lines = ["%s: %s" % (words.title, place_text(finding.at)), sentence(finding)]
     lines += place_lines("at", finding.at, sources) + call_lines(finding)
+    if finding.also:
+        lines.append("the same at " + ", ".join(place_text(place) for place in finding.also))
     lines += other_lines(finding, sources)
     if finding.kernel and finding.launch:
         lines.append(launch_text(finding))
     lines += owner_lines(finding)
-    if finding.count > 1:
+    if finding.count > 1 and not finding.is_advice:
         more = format(finding.count - 1, ",")
         threads = "thread or time" if finding.count == 2 else "threads or times"
         lines.append("and %s more %s" % (more, threads))

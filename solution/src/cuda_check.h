@@ -53,6 +53,9 @@ inline unsigned blocks_for(int64_t n, int64_t threads) {
   return static_cast<unsigned>((n + threads - 1) / threads);
 }
 
+/*! \brief A CUDA error in words; what the kernel did, too, where the emulated GPU knows it. */
+ErrorText cuda_error_text(cudaError_t error) noexcept;
+
 /*! \brief The return code of a launcher: whether the launch just made was accepted. */
 int launched(const char* kernel);
 

@@ -18,6 +18,7 @@ class CUDADeviceAPI : public DeviceAPI {
                       DLStreamHandle stream) final;
   void Check(const char* what) final;
   void Synchronize(const char* what) final;
+  void Reset() final;
 };
 
 }  // namespace runtime

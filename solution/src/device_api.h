@@ -30,6 +30,9 @@ class DeviceAPI {
 
   /*! \brief Waits until the device is done with everything, then does as Check. */
   virtual void Synchronize(const char* what) = 0;
+
+  /*! \brief Frees all its memory, and forgets errors; throws if it goes on failing. */
+  virtual void Reset() = 0;
 };
 
 /*! \brief The device API of a kind of device. */

@@ -29,6 +29,21 @@ CASE(launches_over_the_limits_are_refused) {
   refused(1, dim3(1, 1, 0), 0, invalid);
 }
 
+static bool says(const std::string& text) {
+  return std::string(emulator_failure()).find(text) != std::string::npos;
+}
+
+CASE(a_refused_launch_is_explained) {
+  refused(1, 1025, 0, cudaErrorInvalidConfiguration);
+  CHECK(says("errors.cu:") && says("set is launched with 1,025 threads a block"));
+  CHECK(says("at most 1,024"));
+  refused(0, 1, 0, cudaErrorInvalidConfiguration);
+  CHECK(says("a grid of 0 x 1 x 1 blocks"));
+  refused(1, 1, 50000, cudaErrorInvalidValue);
+  CHECK(says("50,000 bytes of dynamic shared memory; at most 49,152"));
+  CHECK(cudaSetDevice(99) != cudaSuccess && !says("shared"));
+}
+
 CASE(launches_at_the_limits_are_accepted) {
   for (dim3 block : {dim3(1024), dim3(32, 32), dim3(4, 4, 64), dim3(1, 1024)}) {
     nothing<<<1, block>>>();

@@ -81,8 +81,12 @@ class Kit:
         assert done.returncode == 0, done.stderr
 
     def precompile(self, *headers):
-        """Reads headers once for all programs, since that takes longer than most of the rest."""
+        """Reads headers once for all programs, since that takes longer than most of the rest.
+
+        A checked program is preprocessed without them (compiler.py), and so has them itself.
+        """
         path = str(self.folder / "prelude.h")
+        headers = () if self.checked else headers
         flags = [*self.flags, *self.kernel_flags]
         compiler.precompile(self.cxx, flags, path, (compiler.PRELUDE, *headers))
         self.prelude = path

@@ -166,6 +166,9 @@ int64_t emulator_bytes_to_host();
 int64_t emulator_live_bytes();
 /*! \brief cuBLAS handles that were created and not destroyed. */
 int64_t emulator_cublas_handles_live();
+/*! \brief What the kernel did after which every call fails, or why this thread's last launch was
+ * refused; "" if there is none. */
+const char* emulator_failure();
 
 }  // extern "C"
 

@@ -82,6 +82,7 @@ void Block::start(Grid* grid) {
 
 void Block::run(Grid* grid, int64_t begin, int64_t end) {
   start(grid);
+  begin_watch();
   DeviceAccess access;
   use_shared(shared_);
   running_block = this;
@@ -173,11 +174,12 @@ void Block::run_loops() {
   in_loops_ = false;
   DeviceAccess::renew();  // after a signal handler
   fibers_.take_back_all();
+  const uintptr_t at = stopped_at_;
+  if (at != 0 && !look_closer()) return;
   if (!find_thread()) return;
+  if (at != 0) return tell_stopped(at, where_of_block());
   grid_->failed = true;
-  if (set_sticky_error(cudaErrorIllegalAddress))
-    std::fprintf(stderr, "emulated GPU: kernel %s, block %s: %s\n", grid_->site.name,
-                 text(blockIdx).c_str(), fault_.c_str());
+  set_sticky_error(cudaErrorIllegalAddress, "emulated GPU: " + where_of_block() + ": " + fault_);
 }
 
 // Runs the block that failed once more, thread by thread; false if that told who it was.
@@ -208,6 +210,7 @@ bool Block::run_block() {
   if (finished_ == count_) return true;
   DeviceAccess::renew();  // the failing thread may have come here out of a signal handler
   fibers_.take_back_all();
+  if (stopped_at_ != 0) tell_stopped(stopped_at_, where());
   return false;
 }
 
@@ -310,7 +313,7 @@ void Block::resume(Thread* thread) {
 }
 
 int Block::wait_for_block(int predicate, const void* place) {
-  (void)place;  // for the checked build
+  stop_if_wanted(place);
   EMULATOR_CHECK(barrier_met(number(current_), place));
   block_votes_ += predicate != 0;
   if (waiting_for_block_ + 1 + finished_ == count_) {
@@ -335,15 +338,16 @@ void Block::release_block() {
 void Block::fail(cudaError_t error, const std::string& message) {
   grid_->failed = true;
   // Blocks on other CPU threads may fail too; one report is enough.
-  if (set_sticky_error(error)) std::fprintf(stderr, "%s\n", message.c_str());
+  set_sticky_error(error, message);
   switch_context(&fiber_->context, &base_);
   std::abort();
 }
 
-std::string Block::where() const {
-  return std::string("kernel ") + grid_->site.name + ", block " + text(blockIdx) + ", thread " +
-         text(threadIdx);
+std::string Block::where_of_block() const {
+  return std::string("kernel ") + grid_->site.name + ", block " + text(blockIdx);
 }
+
+std::string Block::where() const { return where_of_block() + ", thread " + text(threadIdx); }
 
 namespace {
 
@@ -364,9 +368,8 @@ void Block::deadlock() {
   int waiting[kWaits] = {};
   for (int i = 0; i < count_; ++i)
     if (!threads_[i].finished) ++waiting[static_cast<int>(threads_[i].wait)];
-  std::string message = std::string("emulated GPU: kernel ") + grid_->site.name + ", block " +
-                        text(blockIdx) + ": no thread can go on. Of " + std::to_string(count_) +
-                        " threads";
+  std::string message = "emulated GPU: " + where_of_block() + ": no thread can go on. Of " +
+                        std::to_string(count_) + " threads";
   for (int i = 0; i < kWaits; ++i)
     if (waiting[i] > 0)
       message +=

@@ -5,13 +5,22 @@
 #include "error.h"
 
 #include <atomic>
+#include <cstdio>
+#include <mutex>
 
 namespace emulator {
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
+// Why there was one, as far as words can say more; used until the very end.
+std::string& last_reason() {
+  static thread_local std::string* text = new std::string;
+  return *text;
+}
 std::atomic<cudaError_t> sticky(cudaSuccess);
 std::atomic<bool> called(false);
+std::mutex mutex;
+std::string failure;  // why there is a sticky error
 
 struct ErrorText {
   cudaError_t error;
@@ -32,9 +41,10 @@ const ErrorText* find(cudaError_t error) {
 
 }  // namespace
 
-cudaError_t report(cudaError_t error) {
+cudaError_t report(cudaError_t error, const std::string& why) {
   if (error == cudaSuccess) return error;
   last_error = error;
+  last_reason() = why;
   // A GPU of another kind would have done these.
   if (error != cudaErrorNotSupported && error != cudaErrorUnsupportedLimit &&
       error != cudaErrorNotReady)
@@ -56,14 +66,23 @@ cudaError_t sticky_error() {
   return sticky.load(std::memory_order_acquire);
 }
 
-bool set_sticky_error(cudaError_t error) {
-  cudaError_t none = cudaSuccess;
-  return sticky.compare_exchange_strong(none, error);
+bool set_sticky_error(cudaError_t error, const std::string& why) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (sticky != cudaSuccess) return false;
+    failure = why;
+    sticky = error;
+  }
+  std::fprintf(stderr, "%s\n", why.c_str());
+  return true;
 }
 
 void clear_errors() {
+  std::lock_guard<std::mutex> lock(mutex);
+  failure.clear();
   sticky = cudaSuccess;
   last_error = cudaSuccess;
+  last_reason().clear();
 }
 
 }  // namespace emulator
@@ -78,6 +97,13 @@ cudaError_t cudaGetLastError() {
   cudaError_t error = cudaPeekAtLastError();
   emulator::last_error = cudaSuccess;
   return error;
+}
+
+const char* emulator_failure() {
+  static thread_local std::string* text = new std::string;  // used until the very end
+  std::lock_guard<std::mutex> lock(emulator::mutex);
+  *text = emulator::failure.empty() ? emulator::last_reason() : emulator::failure;
+  return text->c_str();
 }
 
 const char* cudaGetErrorString(cudaError_t error) {

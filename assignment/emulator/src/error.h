@@ -9,6 +9,8 @@
 #ifndef EMULATOR_ERROR_H_
 #define EMULATOR_ERROR_H_
 
+#include <string>
+
 #include "checked.h"
 #include "cuda_runtime_api.h"
 
@@ -16,16 +18,16 @@ namespace emulator {
 
 /*! \brief Whether a function of the runtime, or a launch, has been called yet. */
 bool runtime_was_called();
-/*! \brief Keeps an error for cudaGetLastError, and returns it. */
-cudaError_t report(cudaError_t error);
+/*! \brief Keeps an error for cudaGetLastError, and returns it; `why`, for emulator_failure. */
+cudaError_t report(cudaError_t error, const std::string& why = "");
 
 /*! \brief Sets what cudaGetLastError would return; what it would have returned before. */
 cudaError_t replace_last_error(cudaError_t error);
 
 /*! \brief The sticky error, or cudaSuccess. */
 cudaError_t sticky_error();
-/*! \brief Sets it; the first one wins. False if there is one already. */
-bool set_sticky_error(cudaError_t error);
+/*! \brief Sets it, and prints why; the first one wins. False if there is one already. */
+bool set_sticky_error(cudaError_t error, const std::string& why);
 void clear_errors();
 
 // What nearly every runtime function begins with: after a sticky error nothing works.

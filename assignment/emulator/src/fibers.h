@@ -34,6 +34,10 @@ class Fibers {
   void give_back(Fiber* fiber) { free_.push_back(fiber); }
   /*! \brief Takes all fibers back, whatever runs on them. */
   void take_back_all() { free_ = all_; }
+  /*! \brief Whether an address lies in a fiber's stack. */
+  static bool holds(const Fiber* fiber, uintptr_t address) {
+    return fiber != nullptr && address - reinterpret_cast<uintptr_t>(fiber->memory) < whole_size();
+  }
   /*! \brief Whether an address lies in the guard page of a stack. */
   bool is_guard(uintptr_t address) const;
 

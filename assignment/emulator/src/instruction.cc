@@ -11,8 +11,11 @@
 #include <cstddef>
 #include <cstring>
 
-#if defined(__linux__) && defined(__x86_64__)
+#ifdef __linux__
 #include <ucontext.h>
+#endif
+
+#if defined(__linux__) && defined(__x86_64__)
 
 namespace emulator {
 namespace {
@@ -105,3 +108,20 @@ bool find_address(int signal, const siginfo_t& info, const void*, uintptr_t* add
 }  // namespace emulator
 
 #endif
+
+namespace emulator {
+
+Interrupted::Interrupted(const void* context) {
+#ifdef __linux__
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  at = static_cast<uintptr_t>(registers.gregs[REG_RIP]);
+  stack = static_cast<uintptr_t>(registers.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+  at = registers.pc, stack = registers.sp;
+#endif
+#endif
+  (void)context;
+}
+
+}  // namespace emulator

@@ -17,6 +17,12 @@ namespace emulator {
  */
 bool find_address(int signal, const siginfo_t& info, const void* context, uintptr_t* address);
 
+/*! \brief Where a signal came: the instruction and the stack; 0 where that is not known. */
+struct Interrupted {
+  explicit Interrupted(const void* context);
+  uintptr_t at = 0, stack = 0;
+};
+
 }  // namespace emulator
 
 #endif  // EMULATOR_INSTRUCTION_H_

@@ -74,6 +74,15 @@ def check_call(ret):
     raise DeviceError(last_error() or "a C function returned %r" % (ret,))
 
 
+def reset_device():
+    """Has the GPU work again after a kernel that failed; what lay in its memory is lost.
+
+    Raises:
+        DeviceError: it goes on failing, as a real GPU does until the process ends.
+    """
+    check_call(_LIB.DLDeviceReset())
+
+
 def c_array(ctype, values):
     """A ctypes array of len(values) elements of `ctype`."""
     return (ctype * len(values))(*values)

@@ -247,7 +247,13 @@ class MatMulOp(Op):
         trans_a = node.matmul_attr_trans_A is True
         trans_b = node.matmul_attr_trans_B is True
         if use_numpy:
-            output_val[...] = np.matmul(a.T if trans_a else a, b.T if trans_b else b)
+            op_a, op_b = a.T if trans_a else a, b.T if trans_b else b
+            if op_a.shape[-1] != op_b.shape[0]:
+                raise ValueError(
+                    "%s: inner sizes differ: A is %s, op(A) is %s, B is %s, op(B) is %s; "
+                    "are the flags right?" % (node, a.shape, op_a.shape, b.shape, op_b.shape)
+                )
+            output_val[...] = np.matmul(op_a, op_b)
         else:
             gpu_op.matrix_multiply(a, trans_a, b, trans_b, output_val)
 

@@ -19,6 +19,8 @@
 
 #include "emulator/launch.h"
 #include "fibers.h"
+#include "instruction.h"
+#include "watchdog.h"
 
 namespace emulator {
 
@@ -38,6 +40,7 @@ struct Grid {
   unsigned shuffle;  // the seed of the order of blocks and threads; 0 is the plain one
   std::atomic<bool> failed;
   std::atomic<bool> refused;  // by a kernel's bounds
+  Code code;                  // of the kernel
 };
 
 /*! \brief EMULATOR_SHUFFLE, or 0. */
@@ -75,6 +78,16 @@ class Queue {
   Thread *first_ = nullptr, *last_ = nullptr;
 };
 
+/*! \brief What the watchdog knows of the block that runs. */
+struct Watched {
+  double limit = 0, since = 0;  // seconds of processor time
+  double told = 0;              // the limit that a message names
+  unsigned launch = 0, launch_seen = 0;
+  int64_t next_seen = 0;
+  int signals = 0;         // since it should stop
+  bool is_closer = false;  // it runs once more, thread by thread
+};
+
 /*! \brief Runs blocks, one at a time; each CPU thread has one. */
 class Block {
  public:
@@ -109,8 +122,15 @@ class Block {
   void refuse() { grid_->refused = grid_->failed = true; }
   /*! \brief Leaves a block function at a wrong address, so that its threads are run one by one. */
   void leave_loops(const std::string& fault);
+  /*! \brief Asks, in a signal, whether the block takes too long or the launch has failed. */
+  void be_watched(const Interrupted& interrupted);
+  /*! \brief Where a thread calls the runtime: stops it if it is to be stopped. */
+  void stop_if_wanted(const void* place) {
+    if (stop_wanted_) stop_here(place);
+  }
   /*! \brief "kernel k, block (1, 0, 0), thread (2, 0, 0)" */
   std::string where() const;
+  std::string where_of_block() const;
   bool is_stack_guard(uintptr_t address) const { return fibers_.is_guard(address); }
 
  private:
@@ -129,6 +149,12 @@ class Block {
   void run_loops();
   void run_block_functions();
   bool find_thread();
+  void begin_watch();
+  bool makes_progress();
+  void stop_here(const void* place);
+  [[noreturn]] void stop(uintptr_t at);
+  bool look_closer();
+  void tell_stopped(uintptr_t at, const std::string& who);
   bool run_block();
   void run_threads();
   [[noreturn]] void leave_fiber();
@@ -154,6 +180,9 @@ class Block {
   int64_t next_ = 0, end_ = 0;  // the blocks left to run
   bool in_loops_ = false;       // in a block function
   std::string fault_;           // what went wrong there
+  Watched watched_;
+  volatile bool stop_wanted_ = false;
+  uintptr_t stopped_at_ = 0;  // an instruction of the kernel
   int count_ = 0, started_ = 0, finished_ = 0;
   int waiting_ = 0, waiting_for_block_ = 0;
   int block_votes_ = 0, block_result_ = 0;

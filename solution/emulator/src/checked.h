@@ -30,6 +30,7 @@ namespace emulator {
 struct Grid;
 class Block;
 struct Thread;
+struct SourceLine;
 enum class Wait;
 
 namespace checked {
@@ -133,6 +134,9 @@ void deadlocked(const Block& block);
 void faulted(uintptr_t address);
 void misaligned(uintptr_t address, unsigned alignment);
 void host_faulted(uintptr_t address);
+/*! \brief The running kernel is to be stopped; and it was, at an instruction. */
+void stop_soon();
+void timed_out(uintptr_t at, const SourceLine& loop, const char* when);
 void assertion_failed(const char* text, const char* file, int line);
 void trapped(const void* place);
 

@@ -72,9 +72,10 @@ cublasStatus_t check_handle(cublasHandle_t handle) {
 
 cublasStatus_t illegal_address(const char* function, const char* operand, const void* ptr,
                                size_t size) {
-  if (set_sticky_error(cudaErrorIllegalAddress))
-    std::fprintf(stderr, "emulated GPU: %s: %s at %p is not %zu bytes of device memory\n", function,
-                 operand, ptr, size);
+  char why[200];
+  std::snprintf(why, sizeof why, "emulated GPU: %s: %s at %p is not %zu bytes of device memory",
+                function, operand, ptr, size);
+  set_sticky_error(cudaErrorIllegalAddress, why);
   return CUBLAS_STATUS_EXECUTION_FAILED;
 }
 

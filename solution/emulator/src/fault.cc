@@ -24,12 +24,13 @@
 #include "block.h"
 #include "checked.h"
 #include "instruction.h"
+#include "lines.h"
 #include "protection.h"
 
 namespace emulator {
 namespace {
 
-const size_t kStackSize = 64 * 1024;
+const size_t kStackSize = 256 * 1024, kGuard = 64 * 1024;  // a page or several
 const int kSignals[] = {SIGSEGV, SIGBUS};
 struct sigaction previous[2];
 
@@ -53,15 +54,15 @@ std::string describe(uintptr_t address) {
   return where + text;
 }
 
-[[noreturn]] void fail_kernel(Block* block, uintptr_t address) {
+[[noreturn]] void fail_kernel(Block* block, uintptr_t address, uintptr_t at) {
   block->leave_loops("accessed address " + describe(address));
   if (block->is_stack_guard(address))
     block->fail(cudaErrorIllegalAddress,
                 "emulated GPU: " + block->where() + ": the stack overflowed; a thread has " +
-                    std::to_string(Fibers::kStackSize / 1024) +
-                    " KB\nhint: endless recursion, or a large local array?");
-  block->fail(cudaErrorIllegalAddress,
-              "emulated GPU: " + block->where() + ": accessed address " + describe(address));
+                    std::to_string(Fibers::kStackSize / 1024) + " KB" + line_at(at).text +
+                    "\nhint: endless recursion, or a large local array?");
+  block->fail(cudaErrorIllegalAddress, "emulated GPU: " + block->where() + ": accessed address " +
+                                           describe(address) + line_at(at).text);
 }
 
 // What an address should be a multiple of, for the widest accesses of the CPU that want it.
@@ -71,12 +72,14 @@ unsigned missing_alignment(uintptr_t address) {
   return 0;
 }
 
-[[noreturn]] void fail_misaligned(Block* block, uintptr_t address, unsigned alignment) {
+[[noreturn]] void fail_misaligned(Block* block, uintptr_t address, unsigned alignment,
+                                  uintptr_t at) {
   EMULATOR_CHECK(misaligned(address, alignment));
   std::string what = "accessed address " + describe(address) + ", which is no multiple of " +
                      std::to_string(alignment);
   block->leave_loops(what);
-  block->fail(cudaErrorMisalignedAddress, "emulated GPU: " + block->where() + ": " + what);
+  block->fail(cudaErrorMisalignedAddress,
+              "emulated GPU: " + block->where() + ": " + what + line_at(at).text);
 }
 
 void tell_host(uintptr_t address) {
@@ -100,9 +103,10 @@ void handle(int signal, siginfo_t* info, void* context) {
   if (Block* block = Block::running()) {
     unsigned alignment =
         find_address(signal, *info, context, &address) ? missing_alignment(address) : 0;
-    if (alignment != 0) fail_misaligned(block, address, alignment);
+    const uintptr_t at = Interrupted(context).at;
+    if (alignment != 0) fail_misaligned(block, address, alignment, at);
     EMULATOR_CHECK(faulted(address));
-    fail_kernel(block, address);
+    fail_kernel(block, address, at);
   }
   if (in_arena(info->si_addr)) tell_host(address);
   chain(signal);
@@ -117,31 +121,32 @@ void install() {
   for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &action, &previous[i]);
 }
 
-// Taken back when its thread ends.
+// Taken back when its thread ends. It replaces one that is too small to look for lines on, such as
+// that of Python's faulthandler, which has 10 KB.
 struct FaultStack {
   void* memory = nullptr;
 
   FaultStack() {
-    stack_t now;
-    // Something else's, such as Python's faulthandler, is as good.
-    if (sigaltstack(nullptr, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return;
-    memory = mmap(nullptr, kStackSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+    stack_t stack;
+    if (sigaltstack(nullptr, &stack) != 0) return;
+    if (!(stack.ss_flags & SS_DISABLE) && stack.ss_size >= kStackSize) return;
+    // Below it lies a page that nobody may access.
+    memory = mmap(nullptr, kStackSize + kGuard, PROT_NONE, MAP_PRIVATE | MAP_ANON, -1, 0);
     if (memory == MAP_FAILED) memory = nullptr;
-    if (memory != nullptr) set(memory, 0);
+    if (memory == nullptr) return;
+    std::memset(&stack, 0, sizeof stack);
+    stack.ss_sp = static_cast<char*>(memory) + kGuard;
+    stack.ss_size = kStackSize;
+    if (mprotect(stack.ss_sp, kStackSize, PROT_READ | PROT_WRITE) == 0)
+      sigaltstack(&stack, nullptr);
   }
   ~FaultStack() {
     if (memory == nullptr) return;
-    set(nullptr, SS_DISABLE);
-    munmap(memory, kStackSize);
-  }
-
-  static void set(void* memory, int flags) {
-    stack_t stack;
-    std::memset(&stack, 0, sizeof stack);
-    stack.ss_sp = memory;
-    stack.ss_size = kStackSize;
-    stack.ss_flags = flags;
-    sigaltstack(&stack, nullptr);
+    stack_t none;
+    std::memset(&none, 0, sizeof none);
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, nullptr);
+    munmap(memory, kStackSize + kGuard);
   }
 };
 

@@ -52,10 +52,50 @@ cudaError_t check(const Config& config) {
   return is_stream(config.stream) ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
 
+std::string with_commas(uint64_t number) {
+  std::string text = std::to_string(number);
+  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(at, ",");
+  return text;
+}
+
+std::string sizes(const dim3& size) {
+  return with_commas(size.x) + " x " + with_commas(size.y) + " x " + with_commas(size.z);
+}
+
+// What `check` found, in words.
+std::string refusal(const LaunchSite& site, const Config& config) {
+  const dim3& block = config.block;
+  const std::string where =
+      std::string(site.file) + ":" + std::to_string(site.line) + ": " + site.name;
+  if (!within(config.grid, kMaxGridX, kMaxGridYZ, kMaxGridYZ))
+    return where + " is launched with a grid of " + sizes(config.grid) +
+           " blocks; each size is at least 1, and at most " +
+           sizes(dim3(kMaxGridX, kMaxGridYZ, kMaxGridYZ));
+  const uint64_t threads = static_cast<uint64_t>(block.x) * block.y * block.z;
+  if (threads > kMaxThreads)
+    return where + " is launched with " + with_commas(threads) + " threads a block (" +
+           sizes(block) + "); at most " + with_commas(kMaxThreads) + " are allowed";
+  if (!within(block, kMaxBlockXY, kMaxBlockXY, kMaxBlockZ))
+    return where + " is launched with blocks of " + sizes(block) +
+           " threads; each size is at least 1, and at most " +
+           sizes(dim3(kMaxBlockXY, kMaxBlockXY, kMaxBlockZ));
+  if (config.shared > shared_limit)
+    return where + " is launched with " + with_commas(config.shared) +
+           " bytes of dynamic shared memory; at most " + with_commas(shared_limit) + " are allowed";
+  return "";
+}
+
 // EMULATOR_LOOPS=0 has every thread called on its own, to compare.
 bool use_loops() {
   const char* wanted = std::getenv("EMULATOR_LOOPS");
   return wanted == nullptr || std::atoi(wanted) != 0;
+}
+
+// The code that a kernel is in, which is that of the kernel before, as a rule.
+Code code_of(ThreadFunction kernel) {
+  static thread_local Code last = {0, 0};
+  const uintptr_t address = reinterpret_cast<uintptr_t>(kernel);
+  return last.has(address) ? last : last = code_around(address);
 }
 
 void run(Grid* grid) {
@@ -70,6 +110,7 @@ void run(Grid* grid) {
   if (count * block_size <= kSmallGrid || grid->shuffle != 0) chunk = count;
   parallel_for(count, std::max<int64_t>(chunk, 1), [grid](int64_t begin, int64_t end) {
     prepare_fault_stack();
+    watch_this_thread();
     if (!grid->failed) Block::mine()->run(grid, begin, end);
   });
 }
@@ -111,9 +152,10 @@ void launch(const LaunchSite& site, const Config& config, const CallData& data) 
   const bool loops = use_loops() && shuffle == 0;
   Grid grid{site,      config,         data.function, loops ? data.block_function : nullptr,
             data.call, data.call_size, data.pointers, data.pointers_count,
-            shuffle,   {false},        {false}};
-  cudaError_t error = report(check(config));
+            shuffle,   {false},        {false},       code_of(data.function)};
+  cudaError_t error = check(config);
   if (error != cudaSuccess) {
+    report(error, refusal(site, config));
     EMULATOR_CHECK(launch_refused(grid, cudaGetErrorString(error)));
     return;
   }

@@ -10,6 +10,7 @@
 
 #include "arena.h"
 #include "emulator/loops.h"
+#include "watchdog.h"
 
 namespace emulator {
 namespace {
@@ -60,6 +61,7 @@ thread_local int next_known = 0;
 bool is_known_range(uintptr_t begin, size_t size) {
   for (const Range& range : known)
     if (range.begin <= begin && begin + size <= range.end) return true;
+  Unstoppable unstoppable;  // by the lock of the arena
   Place place;
   if (!try_locate(begin, &place) || !place.live || begin + size > place.start + place.size)
     return false;

@@ -19,6 +19,7 @@ namespace emulator {
 
 uint64_t Block::wait_for_warp(Wait wait, unsigned mask, uint64_t value, int source,
                               const void* place, uint64_t* all) {
+  stop_if_wanted(place);
   int i = number(current_);
   Warp* warp = &warps_[i / kWarp];
   unsigned bit = 1u << (i % kWarp);
@@ -83,6 +84,7 @@ void Block::give_values(Thread* first, unsigned group, Wait wait) {
 }
 
 unsigned Block::wait_for_active(const void* site) {
+  stop_if_wanted(site);
   Thread* self = current_;
   self->wait = Wait::kActive;
   self->value = reinterpret_cast<uintptr_t>(site);

@@ -79,7 +79,7 @@ class NDArray:
 
     @property
     def ctx(self):
-        """The device. It lies inside the C struct: don't keep it longer than the array."""
+        """The device. It lies inside the C struct; don't keep it longer than the array."""
         return self.handle.contents.ctx
 
     def __setitem__(self, in_slice, value):

@@ -1,9 +1,7 @@
 // Addresses of variables that are kept in many ways, and objects that do something when they end.
 #include <cstdint>
 
-#include "show.h"
-
-#define COMMA ,
+#include "keeps.h"
 
 struct Array {
   int at[4];
@@ -21,28 +19,6 @@ struct View {
 using Taken = const int&;
 
 __device__ const int* address(Taken value) { return &value; }
-
-#define KERNEL(name, keep, value)                                      \
-  __global__ void name##_at_a_barrier(const int* a, int* out, int n) { \
-    const int i = threadIdx.x;                                         \
-    keep;                                                              \
-    __syncthreads();                                                   \
-    out[i] = (value);                                                  \
-  }                                                                    \
-  __global__ void name##_in_chunks(const int* a, int* out, int n) {    \
-    const int i = threadIdx.x;                                         \
-    keep;                                                              \
-    int sum = 0;                                                       \
-    for (int j = 0; j < n; ++j) sum += a[j];                           \
-    out[i] = sum + (value);                                            \
-  }                                                                    \
-  static void show_##name() {                                          \
-    Device<int> a(counted<int>(33)), out(33);                          \
-    name##_at_a_barrier<<<1, 33>>>(a.data, out.data, 5);               \
-    show(out);                                                         \
-    name##_in_chunks<<<1, 33>>>(a.data, out.data, 5);                  \
-    show(out);                                                         \
-  }
 
 KERNEL(in_parentheses, int x = 3 * i; const int* p = &(x), *p)
 KERNEL(element_in_parentheses, int x[2] = {i COMMA 2 * i}; int* p = &(x[1]), *p)

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "../arena.h"
+#include "../block.h"
 #include "../memory.h"
 #include "advice.h"
 #include "fences.h"
@@ -321,6 +322,7 @@ static void settle_overrun(State* s, uintptr_t address, bool write) {
 
 void settle(State* s, uintptr_t address, bool write) {
   s->pending = false;
+  Block::running()->stop_if_wanted(s->last_place);
   if (s->same_value.pending) {
     s->same_value.pending = false;
     const void* now = reinterpret_cast<void*>(s->same_value.address);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -83,7 +84,16 @@ bool is_part(int lane, uintptr_t address, size_t size, bool write, const void* p
 }
 thread_local std::map<std::pair<Where, int>, int> executions;  // by place and thread
 
+// Whether the lanes that are there access neighbours: those between them may have nothing to do.
+bool side_by_side(const std::vector<Sample>& lanes) {
+  return std::all_of(lanes.begin(), lanes.end(), [&](const Sample& one) {
+    const int64_t distance = one.lane - lanes[0].lane;
+    return one.address == lanes[0].address + distance * static_cast<int64_t>(one.size);
+  });
+}
+
 double sectors_per_best(const std::vector<Sample>& lanes) {
+  if (side_by_side(lanes)) return 1;
   std::set<uintptr_t> sectors, starts;
   for (const Sample& lane : lanes) {
     starts.insert(lane.address);
@@ -119,11 +129,37 @@ std::string number(double value) {
   return text.substr(0, text.find('.') + 2);
 }
 
+// What is said of each kernel's largest launch: small ones are made by tests, and tell nothing of
+// how fast a kernel is.
+struct OfKernel {
+  uint64_t threads = 0;
+  std::vector<Finding> findings;
+};
+std::mutex mutex;
+std::map<std::string, OfKernel>& advice() {
+  static auto* kept = new std::map<std::string, OfKernel>;  // used until the very end
+  return *kept;
+}
+
+thread_local std::vector<Finding> said;  // of the launch under way
+
 void say(const char* kind, const void* place, const std::string& detail) {
   Finding finding = finding_here(kind, place, 0, false);
   finding.who.known = false;
   finding.detail = detail;
-  add_finding(finding);
+  said.push_back(finding);
+}
+
+void keep(const Grid& grid) {
+  const dim3 &blocks = grid.config.grid, &block = grid.config.block;
+  const uint64_t threads =
+      uint64_t{1} * blocks.x * blocks.y * blocks.z * block.x * block.y * block.z;
+  std::lock_guard<std::mutex> lock(mutex);
+  OfKernel& kernel = advice()[grid.site.name];
+  if (threads > kernel.threads) kernel = {threads, {}};
+  if (threads == kernel.threads)
+    kernel.findings.insert(kernel.findings.end(), said.begin(), said.end());
+  said.clear();
 }
 
 struct Sums {
@@ -197,7 +233,7 @@ void say_occupancy(const Grid& grid, size_t shared) {
   finding.detail = std::to_string(resident) + " blocks of " + std::to_string(threads) +
                    " threads fill " + number(share * 100) +
                    " % of the 2,048 threads of a multiprocessor";
-  add_finding(finding);
+  said.push_back(finding);
 }
 
 }  // namespace
@@ -239,10 +275,17 @@ void advise(State* s) {
   const bool whole = size.x * size.y * size.z >= kWarp;
   for (const auto& entry : places)
     say_of(entry.first.first, entry.second, whole && is_divergent(entry.second, places));
+  keep(*s->grid);
   samples.clear();
   recent.assign(kWarp, RecentOfLane());
   executions.clear();
   sample_count = 0;
+}
+
+void report_advice() {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const auto& kernel : advice())
+    for (const Finding& finding : kernel.second.findings) add_finding(finding);
 }
 
 }  // namespace checked

@@ -16,8 +16,10 @@ namespace checked {
 /*! \brief Whether a thread of the running block is watched. */
 bool is_sampled(const State* s, int thread);
 void sample(State* s, uintptr_t address, size_t size, bool write, const void* place);
-/*! \brief Says what the samples of the block showed, if it was watched. */
+/*! \brief Notes what the samples of the block showed, if it was watched. */
 void advise(State* s);
+/*! \brief Says it, at the end: of each kernel's largest launch. */
+void report_advice();
 
 }  // namespace checked
 }  // namespace emulator

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "../error.h"
+#include "advice.h"
 
 namespace emulator {
 namespace checked {
@@ -45,6 +46,7 @@ void end(int status) {
     report_leaks();
     report_handles();
   }
+  report_advice();
   write_counts(true);
   tell("ended");
 }
@@ -58,6 +60,7 @@ const bool registered = [] {
   if (dladdr(&gave_up, &info) != 0) dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   on_exit([](int status, void*) { end(status); }, nullptr);
   at_quick_exit([] {
+    report_advice();
     write_counts(true);
     tell("ended");
   });
@@ -94,6 +97,12 @@ extern "C" {
 __attribute__((noreturn)) void exit(int status) noexcept { emulator::checked::call_exit(status); }
 #endif
 
-/*! \brief Writes what was found so far, for a process that will be ended rather than end. */
-void emulator_write_findings() { emulator::checked::write_counts(true); }
+/*!
+ * \brief Writes what was found so far, for a process that will be ended rather than end, and a line
+ * with the number, from which one knows that what is written arrives.
+ */
+void emulator_write_findings(int number) {
+  emulator::checked::write_counts(true);
+  emulator::checked::write_number(number);
+}
 }

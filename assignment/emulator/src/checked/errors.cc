@@ -9,6 +9,7 @@
 #include <string>
 
 #include "../checked.h"
+#include "../lines.h"
 #include "ending.h"
 #include "state.h"
 
@@ -65,6 +66,19 @@ void assertion_failed(const char* text, const char* file, int line) {
   finding.at.file = file;
   finding.at.line = line;
   finding.detail = text;
+  add_finding(finding);
+}
+
+void stop_soon() {
+  if (state != nullptr) state->pending = true;  // so that the next access asks
+}
+
+void timed_out(uintptr_t at, const SourceLine& loop, const char* when) {
+  if (state == nullptr) return;
+  Finding finding = finding_here("launch timeout", reinterpret_cast<const void*>(at + 1), 0, false);
+  finding.detail = when;
+  if (!loop.file.empty()) finding.at.file = (new std::string(loop.file))->c_str();
+  finding.at.line = loop.line;
   add_finding(finding);
 }
 

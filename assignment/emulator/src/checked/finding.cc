@@ -210,6 +210,8 @@ void write_counts(bool all) {
   }
 }
 
+void write_number(int number) { append("{\"written\": " + std::to_string(number) + "}\n"); }
+
 void write_trace(const Site& at, bool write, size_t size, const Memory& memory, const void* value) {
   std::string bytes;
   for (size_t i = 0; value != nullptr && i < size; ++i) {

@@ -85,6 +85,8 @@ void add_doubtful_finding(const Finding& finding);
 void take_back_finding(const Finding& finding);
 /*! \brief Writes by how much counts have grown: those that doubled, or all. */
 void write_counts(bool all);
+/*! \brief Writes a line that is no finding, with a number. */
+void write_number(int number);
 /*! \brief Writes one access of the thread that EMULATOR_THREAD names. */
 void write_trace(const Site& at, bool write, size_t size, const Memory& memory, const void* value);
 

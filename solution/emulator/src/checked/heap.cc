@@ -13,6 +13,8 @@
 #include <mutex>
 #include <new>
 
+#include "../memory.h"
+#include "../watchdog.h"
 #include "program.h"
 
 namespace emulator {
@@ -41,6 +43,7 @@ size_t freed_pieces = 0;
 __thread bool is_busy = false;
 
 struct Busy {
+  Unstoppable unstoppable;
   Busy() { is_busy = true; }
   ~Busy() { is_busy = false; }
 };
@@ -96,6 +99,11 @@ const std::pair<const uintptr_t, Piece>* nearest(uintptr_t address) {
 
 bool use_heap(uintptr_t address, size_t size, Access access, const void* place) {
   Busy busy;
+  // Memory for both sides may lie next to what a kernel got, or the runtime, whose own code this
+  // does not tell from a kernel's.
+  uintptr_t begin = 0;
+  size_t given = 0;
+  if (find_given_out(address, 0, &begin, &given)) return false;
   std::lock_guard<std::mutex> lock(mutex);
   const auto* found = nearest(address);
   if (found == nullptr) return false;

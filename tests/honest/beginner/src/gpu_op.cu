@@ -59,6 +59,9 @@ __global__ void array_set_kernel(float* array, float value, int n) {
 }
 int DLGpuArraySet(DLArrayHandle arr, float value) {
   int n = count_elements(arr);
+  if (n == 0) {
+    return 0;
+  }
   float* array_data = (float*)arr->data;
   int threads = 1024;
   int blocks = (n + threads - 1) / threads;
@@ -281,10 +284,10 @@ int DLGpuMatrixMultiply(const DLArrayHandle matA, bool transposeA, const DLArray
 __global__ void relu_kernel(int n, const float* input, float* output) {
   int idx = blockIdx.x * blockDim.x + threadIdx.x;
   if (idx < n) {
-    if (input[idx] > 0) {
-      output[idx] = input[idx];
-    } else {
+    if (input[idx] < 0) {
       output[idx] = 0;
+    } else {
+      output[idx] = input[idx];
     }
   }
 }

@@ -355,7 +355,7 @@ namespace dlsys {
 namespace kernels {
 __global__ void relu(const Span in, Span out) {
   const int64_t i = element_index();
-  if (i < out.size()) out[i] = in[i] > 0 ? in[i] : 0;
+  if (i < out.size()) out[i] = in[i] < 0 ? 0 : in[i];
 }
 }  // namespace kernels
 }  // namespace dlsys

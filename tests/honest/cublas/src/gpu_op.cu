@@ -212,7 +212,7 @@ int DLGpuMatrixMultiply(const DLArrayHandle matA, bool transposeA, const DLArray
 
 __global__ void relu(int n, const float* in, float* out) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[i] = fmaxf(in[i], 0.0f);
+  if (i < n) out[i] = isnan(in[i]) ? in[i] : fmaxf(in[i], 0.0f);
 }
 int DLGpuRelu(const DLArrayHandle input, DLArrayHandle output) {
   REQUIRE(same_shape(input, output), "relu: shapes differ: the input is " + shape_of(input) +

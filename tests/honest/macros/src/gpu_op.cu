@@ -32,7 +32,7 @@ __device__ static int64_t element_index() {
 #define BLOCKS(n) ((unsigned)(((n) + kThreads - 1) / kThreads))
 #define IDX2(row, col, width) ((row) * (width) + (col))
 #define MAC(acc, x, y) (acc) += (x) * (y)
-#define MAXIMUM(x, y) ((x) > (y) ? (x) : (y))
+#define MAXIMUM(x, y) ((x) < (y) ? (y) : (x))
 #define RELU(x) MAXIMUM(x, 0.0f)
 
 // A kernel of one input and a number: out[i] = EXPR of x and c.

@@ -262,7 +262,7 @@ int DLGpuMatrixMultiply(const DLArrayHandle matA, bool transposeA, const DLArray
 // relu and its gradient
 
 __global__ void relu_kernel(Box box, const float* in, float* out) {
-  each_element(box, [=](size_t i) { out[i] = max(in[i], 0.0f); });
+  each_element(box, [=](size_t i) { out[i] = in[i] < 0 ? 0.0f : in[i]; });
 }
 int DLGpuRelu(const DLArrayHandle input, DLArrayHandle output) {
   REQUIRE(same_shape(input, output), "relu: shapes differ: the input is " + shape_of(input) +

@@ -288,7 +288,7 @@ int DLGpuMatrixMultiply(const DLArrayHandle matA, bool transposeA, const DLArray
 // ---------------------------------------------------------------------------------------------
 // relu and its gradient
 
-VECTOR_KERNEL(relu_kernel, fmaxf(a, c))
+VECTOR_KERNEL(relu_kernel, a < c ? c : a)
 int DLGpuRelu(const DLArrayHandle input, DLArrayHandle output) {
   REQUIRE(same_shape(input, output), "relu: shapes differ: the input is " + shape_of(input) +
                                          ", the output is " + shape_of(output));

@@ -1,0 +1,6 @@
+"""The checks. A check is a function of a Context; its docstring is the student's sentence."""
+
+from grader.checks.compare import Failure
+from grader.checks.context import Context
+
+__all__ = ["Context", "Failure"]

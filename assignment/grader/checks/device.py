@@ -1,0 +1,160 @@
+"""The kit's C functions in the child, and arrays with guard zones around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from grader.checks.compare import Array, Failure
+from grader.proxy import Proxies, Proxy
+
+#: Zones are a multiple of this, in floats: the output stays aligned as cudaMalloc aligns it.
+_UNIT = 64
+#: Smallest and largest zone after an output, in floats: a forgotten guard writes some blocks, or
+#: some rows of a tile, too many.
+_LEAST_AFTER, _MOST_AFTER = 2048, 1 << 16
+#: A copy of so many floats keeps a GPU busy while a launch overtakes it, if it can.
+_DELAY_FLOATS, _DELAY_COPIES = 1 << 26, 8
+
+
+class Device:
+    """The device of a child. Made before the student's Python is imported.
+
+    ctypes makes a new function object for an item of a library: what is set on the library's
+    attributes later, or on the functions that others hold, does not reach these.
+    """
+
+    def __init__(self, remote: Proxies) -> None:
+        self._remote = remote
+        ctypes = remote.import_("ctypes")
+        library = remote.import_("dlsys._base")._LIB
+        self._nd = remote.import_("dlsys.ndarray")
+        self._synchronize = library["DLDeviceSynchronize"]
+        self._count = library["DLGetAllocationCounts"]
+        self._use = library["DLGetDeviceUse"]
+        self._message = library["DLGetLastError"]
+        self._message.restype = ctypes.c_char_p
+        self._counters = [ctypes.c_int64(), ctypes.c_int64()]
+        self._references = [ctypes.byref(counter) for counter in self._counters]
+        self._busy: list[Proxy] = []
+
+    def synchronize(self) -> Proxy:
+        """Waits for every stream; to be fetched and passed to `require_clean`."""
+        return self._synchronize(b"the device")
+
+    def require_clean(self, code: Any, call: str) -> None:
+        """Raises Failure unless `code`, as fetched, says that the device has no error."""
+        if type(code) is int and code == 0:
+            return
+        said = self._remote.fetch(self._message())
+        words = said.decode("utf-8", "replace")[:300] if isinstance(said, bytes) else "no message"
+        raise Failure(
+            f"{call} leaves an error behind: {words}",
+            "look at what cudaGetLastError says after every call of CUDA",
+        )
+
+    def settle(self, call: str) -> None:
+        """Waits for every stream; raises Failure if the device has an error."""
+        with self._remote.doing(call):
+            code = self._remote.fetch(self.synchronize())
+        self.require_clean(code, call)
+
+    def allocations(self) -> tuple[int, int]:
+        """How often device memory was allocated: (by arrays, by any cudaMalloc)."""
+        self._count(*self._references)
+        arrays, raw = self._remote.fetch_all([counter.value for counter in self._counters])
+        if type(arrays) is not int or type(raw) is not int:
+            raise Failure("the number of allocations did not arrive")
+        return arrays, raw
+
+    def count_use(self) -> list[Proxy]:
+        """Counts now; to be fetched: bytes copied to the host so far, and cuBLAS handles alive."""
+        ctypes = self._remote.import_("ctypes")
+        counters = [ctypes.c_int64(), ctypes.c_int64()]
+        self._use(*[ctypes.byref(counter) for counter in counters])
+        return [counter.value for counter in counters]
+
+    def delay(self) -> None:
+        """Keeps the default stream of a real GPU busy for a millisecond, without waiting."""
+        if not self._busy:
+            gpu = self._nd.gpu(0)
+            self._busy = [self._nd.empty((_DELAY_FLOATS,), ctx=gpu) for _ in range(2)]
+        for _ in range(_DELAY_COPIES):
+            self._busy[0].copyto(self._busy[1])
+
+
+class Guarded:
+    """An array on the device that lies between two zones which nobody may write.
+
+    Without zones it is all of its memory, so that a tool sees every access beside it.
+
+    Attributes:
+        array: the NDArray, a view into `memory`.
+        memory: zone, array, zone, as one vector.
+        shape: of the array.
+        front: floats in the zone before it.
+        nbytes: of `memory`.
+    """
+
+    def __init__(
+        self,
+        remote: Proxies,
+        shape: tuple[int, ...],
+        random: np.random.Generator,
+        zones: bool = True,
+    ) -> None:
+        self.shape, self.size = shape, int(np.prod(shape, dtype=np.int64))
+        self.front = _UNIT * int(random.integers(1, 9))
+        back = min(max(self.size, _LEAST_AFTER), _MOST_AFTER) + _UNIT * int(random.integers(1, 9))
+        if not zones:
+            self.front = back = 0
+        self._total, self._random = self.front + self.size + back, random
+        self.nbytes = 4 * self._total
+        nd = remote.import_("dlsys.ndarray")
+        self.memory = nd.empty((self._total,), ctx=nd.gpu(0))
+        self.array = nd.view(self.memory, shape)
+        struct = self.array.handle.contents
+        struct.data = struct.data + 4 * self.front
+
+    def surround(self, values: Array) -> Array:
+        """`values` between zones of fresh random numbers: what `memory` is to hold."""
+        content = self._random.random(self._total, np.float32)
+        content[self.front : self.front + self.size] = values.reshape(-1)
+        return content
+
+    def inside(self, memory: Any, call: str) -> Array:
+        """The array's part of `memory`, as fetched.
+
+        Raises:
+            Failure: it is not what memory of this size comes back as.
+        """
+        whole = isinstance(memory, np.ndarray) and memory.dtype == np.float32
+        if not whole or memory.shape != (self._total,):
+            raise Failure(f"the output of {call} did not arrive")
+        return np.asarray(memory[self.front : self.front + self.size].reshape(self.shape))
+
+    def require_intact(self, memory: Array, before: Array, call: str) -> None:
+        """Raises Failure if a number in the zones is not the one that was put there."""
+        changed = memory.view(np.uint32) != before.view(np.uint32)
+        end = self.front + self.size
+        for zone, where in ((changed[end:], "past the end of"), (changed[: self.front], "before")):
+            if zone.any():
+                nearest = int(np.argmax(zone[::-1] if where == "before" else zone)) + 1
+                count = int(zone.sum())
+                elements = "1 element" if count == 1 else f"{count:,} elements"
+                raise Failure(
+                    f"{call} writes {elements} {where} its output, the nearest {nearest} away",
+                    "does every thread compare its index with the number of elements?",
+                )
+
+
+def require_use(counts: list[Any], call: str) -> tuple[int, int]:
+    """(bytes copied to the host, handles kept) by a call, from what was counted around it.
+
+    Raises:
+        Failure: `counts`, as fetched, are no counts.
+    """
+    if any(type(count) is not int for count in counts):
+        raise Failure(f"what {call} used of the device was not told")
+    return counts[2] - counts[0], counts[3] - counts[1]

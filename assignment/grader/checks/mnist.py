@@ -1,0 +1,119 @@
+"""Training with the submission: every step it should make, accuracy, loss, allocations, time."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import cast
+
+import numpy as np
+
+from grader.checks import unwritten
+from grader.checks.compare import Failure
+from grader.checks.context import Context
+from grader.checks.recipe import Recipe, recipe
+from grader.checks.trainer import Trainer
+
+#: Steps of the first epoch that are compared with those made here; of the others it is one.
+FIRST_STEPS = 3
+
+
+@contextlib.contextmanager
+def _trainer(ctx: Context, model: str, how: Recipe, on_gpu: bool) -> Iterator[Trainer]:
+    with ctx.session() as session:
+        yield Trainer(session, model, how, on_gpu)
+
+
+def _train(ctx: Context, trainer: Trainer, model: str, where: str) -> None:
+    """Trains; raises unless the first steps and some others are right, the loss falls and the
+    accuracy is in its band."""
+    how, losses, seconds = trainer.how, [], []
+    steps = len(how.train_x) // how.batch
+    halfway = trainer.session.device.allocations() if trainer.on_gpu else (0, 0)
+    for number in range(how.epochs):
+        watched = set(range(FIRST_STEPS)) if number == 0 else {int(ctx.random.integers(steps))}
+        loss, duration = trainer.epoch(number, watched)
+        losses.append(loss)
+        seconds.append(duration)
+        if trainer.on_gpu and number == how.epochs // 2 - 1:
+            halfway = trainer.session.device.allocations()
+    if trainer.on_gpu:
+        _check_allocations(ctx, trainer, model, halfway)
+        trainer.session.device.settle(f"training {model}")
+    accuracy = trainer.accuracy()
+    wanted = how.logreg_accuracy if model == "logreg" else how.mlp_accuracy
+    ctx.facts[f"{model}_{where}"] = {
+        "accuracy": round(accuracy, 4),
+        "wanted": wanted,
+        "losses": [round(loss, 5) for loss in losses],
+        "epoch_seconds": round(float(np.median(seconds)), 4),
+    }
+    if losses[-1] >= losses[0]:
+        raise Failure(f"{model} on {where}: the loss does not fall: {losses[0]:.4f} in the first "
+                      f"epoch, {losses[-1]:.4f} in the last")  # fmt: skip
+    if accuracy < wanted:
+        raise Failure(f"{model} on {where}: accuracy {accuracy:.3f} after {how.epochs} epochs, "
+                      f"at least {wanted:.3f} was expected")  # fmt: skip
+
+
+def _check_allocations(ctx: Context, trainer: Trainer, model: str, before: tuple[int, int]) -> None:
+    """The second half of the epochs may not allocate what the first half did not need."""
+    arrays, raw = (a - b for a, b in zip(trainer.session.device.allocations(), before, strict=True))
+    ctx.facts[f"{model}_allocations_in_second_half"] = {"arrays": arrays, "cuda_malloc": raw}
+    if arrays > 0 or (raw > 0 and ctx.thorough):
+        raise Failure(
+            f"{model}: {arrays} arrays, by {raw} calls of cudaMalloc, are allocated in the second "
+            f"half of {trainer.how.epochs} epochs, where every shape is known",
+            "memory_plan should run only when feed shapes change",
+        )
+    ctx.require_harmless()
+
+
+def _describe(ctx: Context, how: Recipe) -> None:
+    ctx.facts["recipe"] = {
+        "name": how.name,
+        "source": how.source,
+        "train": len(how.train_x),
+        "valid": len(how.valid_x),
+        "batch": how.batch,
+        "epochs": how.epochs,
+        "learning_rate": how.learning_rate,
+    }
+
+
+def mnist_numpy(ctx: Context) -> None:
+    """logistic regression and the MLP learn MNIST on numpy"""
+    # All of MNIST would show no more, and take most of the time where a GPU does the rest.
+    how = recipe(ctx, "emulated" if ctx.thorough else ctx.backend)
+    _describe(ctx, how)
+    for model in ("logreg", "mlp"):
+        with _trainer(ctx, model, how, on_gpu=False) as trainer:
+            try:
+                _train(ctx, trainer, model, "numpy")
+            except Failure as failure:
+                raise unwritten.blame(
+                    trainer.session, trainer.asked, trainer.first_fed(), failure
+                ) from None
+
+
+def mnist_gpu(ctx: Context) -> None:
+    """both learn MNIST on the GPU, without new allocations, and faster than numpy if it is real"""
+    how = recipe(ctx, ctx.backend)
+    _describe(ctx, how)
+    for model in ("logreg", "mlp"):
+        with _trainer(ctx, model, how, on_gpu=True) as trainer:
+            _train(ctx, trainer, model, "gpu")
+    if ctx.backend == "cuda":
+        _check_speed(ctx, how)
+
+
+def _check_speed(ctx: Context, how: Recipe) -> None:
+    with _trainer(ctx, "mlp", how, on_gpu=False) as trainer:
+        _, on_numpy = trainer.epoch(0)
+    on_gpu = cast(float, ctx.facts["mlp_gpu"]["epoch_seconds"])
+    ctx.facts["numpy_over_gpu_time"] = round(on_numpy / on_gpu, 2)
+    if on_gpu >= on_numpy:
+        raise Failure(f"mlp: an epoch takes {on_gpu:.2f} s on the GPU, {on_numpy:.2f} s on numpy")
+
+
+CHECKS = {check.__name__: check for check in (mnist_numpy, mnist_gpu)}

@@ -1,0 +1,150 @@
+"""Part 1: the order of a graph, and the walk back through it. Expected values are made here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from grader.checks.answers import SMALL, shown
+from grader.checks.calls import comma
+from grader.checks.compare import ROUND64, Array, Failure, sum_bound, verify
+from grader.checks.context import Context, Session, expect_error
+from grader.checks.randomgraph import RandomGraph
+
+Formula = Callable[..., list[Array]]
+
+#: Random graphs of a run, for the order and for the walk.
+RANDOM_GRAPHS = 3
+
+
+def topological_order(ctx: Context) -> None:
+    """find_topo_sort visits depth first, inputs before what uses them, each node once"""
+    with ctx.session() as session:
+        ad = session.autodiff()
+        x, y = session.variable("x"), session.variable("y")
+        product = x * y
+        total = product + x
+        square = total * total
+        wanted = [x, y, product, total, square]
+        _check_order(ctx, session, [square], wanted, "square of x * y + x")
+        _check_order(ctx, session, [product, square], wanted, "[x * y, (x * y + x) squared]")
+        for _ in range(RANDOM_GRAPHS):
+            _check_random_order(ctx, session)
+        node = x
+        for _ in range(3000):
+            node = node + 1
+        with session.remote.doing("find_topo_sort of a line of 3001 nodes"):
+            count = session.remote.len(ad.find_topo_sort([node]))
+        if count != 3001:
+            raise Failure("find_topo_sort of a line of 3001 nodes does not return 3001 nodes")
+
+
+def _check_random_order(ctx: Context, session: Session) -> None:
+    graph = RandomGraph(ctx.random, session)
+    places = graph.asked(ctx.random)
+    order = graph.order(places)
+    names = [graph.name(place) for place in order]
+    asked, wanted = ([graph.nodes[i] for i in part] for part in (places, order))
+    what = f"[{comma(map(graph.name, places))}], where {graph.words(places)},"
+    _check_order(ctx, session, asked, wanted, what, names)
+
+
+def _check_order(
+    ctx: Context,
+    session: Session,
+    nodes: list[Any],
+    wanted: list[Any],
+    what: str,
+    names: list[str] | None = None,
+) -> None:
+    """`names` of the wanted nodes are for the message; without them it has their own."""
+    identity = session.remote.builtin("id")
+    order = session.autodiff().find_topo_sort(nodes)
+    count = session.remote.len(order)
+    if count != len(wanted):
+        raise Failure(f"find_topo_sort of {what} has {count} nodes, expected {len(wanted)}")
+    # Asked for in a random order: what answers in the child can't know which are compared.
+    both = [order[i] for i in range(count)] + wanted
+    places = ctx.random.permutation(len(both))
+    answers = session.integers([identity(both[place]) for place in places])
+    ids = [answer for _, answer in sorted(zip(places, answers, strict=True), key=lambda p: p[0])]
+    got, expected = ids[:count], ids[count:]
+    if got != expected or len(set(expected)) != len(wanted):
+        right = names or session.remote.fetch_all([node.name for node in wanted], most=SMALL)
+        known = dict(zip(expected, map(shown, right), strict=True))
+        found = [known.get(each, "another node") for each in got]
+        raise Failure(
+            f"find_topo_sort of {what} is [{comma(found)}], expected [{comma(map(shown, right))}]"
+        )
+
+
+def reverse_walk(ctx: Context) -> None:
+    """gradients adds up the contributions of every use of a value"""
+    shape = ctx.sizes(9, 9)
+    with ctx.session() as session:
+        ad = session.autodiff()
+        x, y = session.variable("x"), session.variable("y")
+        product = x * y
+        cases: tuple[tuple[str, Any, list[Any], Formula], ...] = (
+            ("x * x", x * x, [x], lambda a, b: [2 * a]),
+            ("x + x * x + 3 * x", x + x * x + 3 * x, [x], lambda a, b: [4 + 2 * a]),
+            ("(x * y) * (x * y + x)", product * (product + x), [y, x],
+             lambda a, b: [2 * a * a * b + a * a, 2 * a * b * b + 2 * a * b]),
+            ("x * y, asked for x * y", product, [product], lambda a, b: [np.ones_like(a)]),
+        )  # fmt: skip
+        for what, node, wrt, formula in cases:
+            with session.remote.doing(f"gradients({what})"):
+                grads = ad.gradients(node, wrt)
+                nodes = [grads[i] for i in range(len(wrt))]
+            for _ in range(2):  # the same graph, with other values
+                a, b = ctx.random.uniform(-2, 2, (2, *shape))
+                with session.remote.doing(f"gradients({what})"):
+                    got = session.evaluate(nodes, {x: a, y: b}, most=SMALL)
+                for position, want in enumerate(formula(a, b)):
+                    bound = sum_bound(8, 2.0**8, ROUND64)
+                    words = f"gradients({what})[{position}], x and y {shape}"
+                    verify(got[position], want, bound, words)
+        for _ in range(RANDOM_GRAPHS):
+            _check_random(ctx, session)
+        stranger = ad.gradients(x * 2, [session.variable("z")])
+        expect_error(session, stranger, "gradients(x * 2, [z]), where z is not used,")
+        _check_names(ctx, session)
+
+
+def _check_random(ctx: Context, session: Session) -> None:
+    """Gradients of a random graph, whose nodes all have one name, with two sets of values."""
+    graph = RandomGraph(ctx.random, session)
+    output = graph.deepest()
+    known = graph.order([output])
+    wrt = [int(i) for i in ctx.random.permutation(known)[: max(3, len(known) // 2)]]
+    what = f"gradients({graph.name(output)}), where {graph.words([output])}"
+    with session.remote.doing(what):
+        grads = session.autodiff().gradients(graph.nodes[output], [graph.nodes[i] for i in wrt])
+        nodes = [grads[i] for i in range(len(wrt))]
+    for _ in range(2):
+        fed = [ctx.random.uniform(-1, 1, (2, 3)) for _ in range(graph.leaves)]
+        with session.remote.doing(what):
+            feeds = dict(zip(graph.nodes, fed, strict=False))
+            got = session.evaluate(nodes, feeds, most=SMALL)
+        right, bounds = graph.gradients(output, fed)
+        for value, place in zip(got, wrt, strict=True):
+            verify(
+                value, right[place], bounds[place], f"{what}: with respect to {graph.name(place)}"
+            )
+
+
+def _check_names(ctx: Context, session: Session) -> None:
+    """Nodes are told apart by what they are: names may repeat."""
+    x, twin = session.variable("x"), session.variable("x")
+    a, b = ctx.random.uniform(-2, 2, (2, 3, 4))
+    what = "gradients(x * y), where y has the name x too"
+    with session.remote.doing(what):
+        grads = session.autodiff().gradients(x * twin, [twin, x])
+        got = session.evaluate([grads[i] for i in range(2)], {x: a, twin: b}, most=SMALL)
+    for position, want in enumerate([a, b]):
+        verify(got[position], want, sum_bound(8, 2.0**8, ROUND64), f"{what}[{position}], (3, 4)")
+
+
+CHECKS = {check.__name__: check for check in (topological_order, reverse_walk)}

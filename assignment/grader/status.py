@@ -1,0 +1,334 @@
+"""Says which tasks of a student's folder are done, are failing or are not begun.
+
+    make status                              all tasks
+    python3 -m grader.status relu 1.6        some checks, or tasks
+    python3 -m grader.status --seed 7        other random numbers
+    python3 -m grader.status --quick         without the training on MNIST
+    make watch                               again whenever a file is saved; Ctrl-C ends it
+
+The checks are the grader's. They run in a process of their own, so that one that crashes or never
+ends is told as such, and the others run all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from grader import local
+from grader.checks.context import Context
+from grader.local import FAIL, PASS, SKIPPED, Outcome, Plan, PlanError, Row
+
+DONE, FAILING, NOT_BEGUN, WAITING = "done", "failing", "not begun", "waiting"
+_COLOURS = {DONE: "32", FAILING: "31", NOT_BEGUN: "2", WAITING: "33"}
+# What stands in a hole that nobody has filled in, see `not_written` of src/cuda_check.h.
+_HOLE = re.compile(r'^(?!\s*(?:#|//)).*(?:NotImplementedError\("task |not_written\(")(\d+\.\d+)')
+Checks = Mapping[str, Callable[[Context], None]]
+
+_START = 60.0  # seconds for Python to start and to import numpy
+_LOOK = 0.3  # seconds from one look at the files to the next
+_LAST_LINES = 12  # of what was printed before a crash
+_TRAINING = ("mnist_numpy", "mnist_gpu")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code: 0 all done, 1 not yet, 2 usage."""
+    options = _parse(words)
+    folder = Path(options.folder).resolve()
+    try:
+        plan = local.plan_of(folder)
+        checks = local.checks_of(folder)
+        rows = _chosen(plan, checks, options)
+    except PlanError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if options.serve:
+        return _serve(rows, folder, options)
+    if options.watch:
+        return _watch(folder, plan, sys.argv[1:] if words is None else words)
+    holes = holes_of(folder, plan)
+    outcomes = {}
+    for outcome in outcomes_of(plan, rows, folder, holes, options.seed):
+        outcomes[outcome.check] = outcome
+    if options.json:
+        found = [dataclasses.asdict(outcome) for outcome in outcomes.values()]
+        Path(options.json).write_text(json.dumps(found, indent=1), encoding="utf-8")
+    _show(plan, rows, outcomes, holes, checks, _device(folder))
+    return 0 if all(outcome.status == PASS for outcome in outcomes.values()) else 1
+
+
+def _parse(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python3 -m grader.status", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("names", nargs="*", metavar="CHECK", help="names of checks, or tasks")
+    parser.add_argument("--folder", default=".", help="that you were given; default: this one")
+    parser.add_argument("--seed", default="local", help="of the random numbers")
+    parser.add_argument("--quick", action="store_true", help="leave out the training on MNIST")
+    parser.add_argument("--json", metavar="FILE", help="write the results there as well")
+    parser.add_argument("--watch", action="store_true", help="build, and again after each change")
+    parser.add_argument("--serve", type=int, default=0, help=argparse.SUPPRESS)
+    return parser.parse_args(words)
+
+
+def _chosen(plan: Plan, checks: Checks, options: argparse.Namespace) -> list[Row]:
+    """The checks to make: all, or those named and what they require."""
+    known = [row for row in plan.rows if row.name in checks]
+    wanted = {row.name for row in known if not (options.quick and row.name in _TRAINING)}
+    if options.names:
+        wanted = {r.name for r in known if r.name in options.names or r.task in options.names}
+        missing = set(options.names) - {row.name for row in known} - {row.task for row in known}
+        if missing:
+            every = ", ".join(row.name for row in known)
+            raise PlanError(f"there is no check or task {sorted(missing)[0]!r}; hint: {every}")
+    if not options.serve:
+        for row in reversed(known):
+            wanted |= set(row.requires) if row.name in wanted else set()
+    return [row for row in known if row.name in wanted]
+
+
+def _watch(folder: Path, plan: Plan, words: Sequence[str]) -> int:
+    """Builds and shows the status, again whenever a file that is handed in has changed."""
+    words, seen = [word for word in words if word != "--watch"], None
+    try:
+        while True:
+            paths = [folder / name for name in plan.files]
+            now = [path.stat().st_mtime_ns for path in paths if path.exists()]
+            if now != seen:
+                seen = now
+                print("\033[2J\033[H" if sys.stdout.isatty() else "", end="")
+                subprocess.run(["make", "-s", f"PYTHON={sys.executable}"], cwd=folder)
+                main(words)
+                print(f"\nwatching {', '.join(plan.files)}; Ctrl-C ends", flush=True)
+            time.sleep(_LOOK)
+    except KeyboardInterrupt:
+        return 0
+
+
+def holes_of(folder: Path, plan: Plan) -> dict[str, str]:
+    """The tasks whose holes are still there: id -> where, as `src/gpu_op.cu:30`."""
+    found: dict[str, str] = {}
+    for name in plan.files:
+        with contextlib.suppress(OSError):
+            text = (folder / name).read_text(encoding="utf-8", errors="replace")
+            for number, line in enumerate(text.splitlines(), 1):
+                if match := _HOLE.match(line):
+                    found.setdefault(match[1], f"{name}:{number}")
+    return found
+
+
+def outcomes_of(
+    plan: Plan, rows: Sequence[Row], folder: Path, holes: dict[str, str], seed: str
+) -> Iterator[Outcome]:
+    """What comes of the checks, one after the other, in the order of `rows`."""
+    broken = local.not_built(folder)
+    passed = set() if broken else {"build"}
+    with _Child(folder, seed) as child:
+        for number, row in enumerate(rows):
+            _progress(f"{row.name} ({number + 1} of {len(rows)})")
+            missing = [name for name in row.requires if name not in passed]
+            if missing and row.task in holes:
+                yield Outcome(row.name, FAIL, f"task {row.task} is not written yet")
+            elif missing:
+                why = broken if "build" in missing else f"needs {', '.join(missing)}"
+                yield Outcome(row.name, SKIPPED, why)
+            else:
+                outcome = child.run(row, [r.name for r in rows[number:]])
+                passed |= {row.name} if outcome.status == PASS else set()
+                yield outcome
+    _progress("")
+
+
+class _Child:
+    """A process that makes checks. A check that fails may leave it, or the device, in any state:
+    then there is a new one for the next."""
+
+    def __init__(self, folder: Path, seed: str) -> None:
+        self._folder, self._seed = folder, seed
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 closed at the end
+        self._replies = -1
+        self._read = b""
+
+    def __enter__(self) -> _Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+        self._output.close()
+
+    def run(self, row: Row, names: Sequence[str]) -> Outcome:
+        """What comes of a check; `names` are this one's and those that may be asked for later."""
+        fresh = self._process is None
+        if self._process is None:
+            self._start(names)
+        assert self._process is not None and self._process.stdin is not None
+        self._output.seek(0)
+        self._output.truncate()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(f"{row.name}\n".encode())
+            self._process.stdin.flush()
+        line = self._line(row.seconds + (_START if fresh else 0))
+        outcome = Outcome(**json.loads(line)) if line else self._lost(row)
+        if outcome.status != PASS and not outcome.is_of_a_hole:
+            known = {line.strip() for line in outcome.details}
+            more = [line for line in self._printed() if line.strip() not in known]
+            outcome.details = [*outcome.details, *more]
+            self._end()
+        return outcome
+
+    def _start(self, names: Sequence[str]) -> None:
+        self._replies, theirs = os.pipe()
+        command = [sys.executable, "-X", "faulthandler", "-m", "grader.status", *names]
+        command += ["--folder", str(self._folder), "--seed", self._seed, "--serve", str(theirs)]
+        package = str(Path(__file__).resolve().parent.parent)
+        path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=self._output, stderr=self._output,
+            pass_fds=(theirs,), env={**os.environ, "PYTHONPATH": path},
+        )  # fmt: skip
+        os.close(theirs)
+
+    def _line(self, seconds: float) -> bytes:
+        """The next line of the child; b"" if it ends, or takes too long."""
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self._read:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._replies], [], [], left)[0]:
+                return b""
+            data = os.read(self._replies, 1 << 16)
+            if not data:
+                return b""
+            self._read += data
+        line, _, self._read = self._read.partition(b"\n")
+        return line
+
+    def _lost(self, row: Row) -> Outcome:
+        """Of a check that ended its process, or did not end."""
+        assert self._process is not None
+        try:
+            code = self._process.wait(1)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGABRT)  # faulthandler says where it was
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(5)
+            return Outcome(row.name, FAIL, f"{row.name} did not end within {row.seconds:g} s")
+        how = f"exit code {code}" if code >= 0 else f"signal {-code} ({_name_of(-code)})"
+        return Outcome(row.name, FAIL, f"the process ended with {how} while {row.name} ran")
+
+    def _printed(self) -> list[str]:
+        """The last lines that the child has printed."""
+        self._output.seek(0)
+        text = self._output.read().decode("utf-8", "replace")
+        lines = [line for line in text.splitlines() if line.strip()]
+        return [line.replace(f"{self._folder}{os.sep}", "") for line in lines[-_LAST_LINES:]]
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            assert self._process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+            os.close(self._replies)
+        self._process, self._read = None, b""
+
+
+def _name_of(number: int) -> str:
+    with contextlib.suppress(ValueError):
+        return signal.Signals(number).name
+    return "unknown"
+
+
+def _serve(rows: Sequence[Row], folder: Path, options: argparse.Namespace) -> int:
+    """The child: makes each check whose name comes in, and answers with what came of it."""
+    with open(options.serve, "w", encoding="utf-8") as replies:
+        for line in sys.stdin:
+            outcome = local.run(line.strip(), folder, options.seed)
+            sys.stdout.flush()
+            replies.write(json.dumps(dataclasses.asdict(outcome)) + "\n")
+            replies.flush()
+    return 0
+
+
+def _progress(text: str) -> None:
+    """Shows on a terminal what runs now."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _device(folder: Path) -> str:
+    """What the folder was built for, in words."""
+    known = {"cuda": "on the GPU", "emulated": "on the emulated GPU"}
+    return local.not_built(folder) or known[local.backend_of(folder)]
+
+
+def _show(
+    plan: Plan,
+    rows: Sequence[Row],
+    outcomes: dict[str, Outcome],
+    holes: dict[str, str],
+    checks: Checks,
+    device: str,
+) -> None:
+    """The table of tasks, then what is wrong, then what to do next."""
+    print(f"{plan.title}, {device}\n")
+    states = {task: state_of(task, rows, outcomes, holes) for task in plan.tasks}
+    for task, state in states.items():
+        mine = [row for row in rows if row.task == task]
+        if mine:
+            score = sum(row.points for row in mine if outcomes[row.name].status == PASS)
+            points = f"{score:g}/{sum(row.points for row in mine):g}"
+            print(f"  {task:<5} {plan.tasks[task]:<46} {points:>5}  {_coloured(state)}")
+    total = sum(row.points for row in rows)
+    score = sum(row.points for row in rows if outcomes[row.name].status == PASS)
+    print(f"  {'':<5} {'points so far':<46} {f'{score:g}/{total:g}':>5}")
+    for row in rows:
+        outcome = outcomes[row.name]
+        if outcome.status == FAIL and not outcome.is_of_a_hole:
+            name = f"{row.task} {row.name}".strip()
+            print(f"\n{name}: {_sentence(checks[row.name])}")
+            print("\n".join(f"  {line}" for line in outcome.text().splitlines()))
+    following = next((task for task, state in states.items() if state == NOT_BEGUN), None)
+    if following is not None:
+        print(f"\nnext: {following} {plan.tasks[following]}, {holes[following]}")
+
+
+def state_of(
+    task: str, rows: Sequence[Row], outcomes: dict[str, Outcome], holes: dict[str, str]
+) -> str:
+    """What there is to say of a task: DONE, FAILING, NOT_BEGUN or WAITING for others."""
+    statuses = {outcomes[row.name].status for row in rows if row.task == task}
+    if statuses == {PASS}:
+        return DONE
+    if task in holes:
+        return NOT_BEGUN
+    return FAILING if FAIL in statuses else WAITING
+
+
+def _sentence(check: Callable[[Context], None]) -> str:
+    """What a check checks."""
+    return (check.__doc__ or "").strip().partition("\n")[0]
+
+
+def _coloured(state: str) -> str:
+    if not sys.stdout.isatty() or "NO_COLOR" in os.environ:
+        return state
+    return f"\033[{_COLOURS[state]}m{state}\033[0m"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""The submission in a child process, contained."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from grader.checks.calls import Call
+from grader.checks.compare import Failure
+from grader.checks.context import Context, Session
+from grader.isolation import View
+from grader.proxy import Proxy
+from grader.remote import ChildDied, ChildExcess, ChildTimeout, Remote
+from grader.rubric import Rubric
+from grader.sandbox import Limits
+
+_IMPORT = 20.0  # seconds that the import of a module may take; those of numpy take none of them
+
+
+class Unimportable(Exception):
+    """A module whose import hung or ended the process in an earlier check."""
+
+
+class ChildSession(Session):
+    """The submission's package in a child process, `remote`.
+
+    An import that hangs or ends the process raises with the module's name as `importing`.
+    """
+
+    remote: Remote
+
+    def __init__(
+        self,
+        remote: Remote,
+        note: Callable[[Callable[[], Call]], None],
+        unimportable: Mapping[str, str],
+    ) -> None:
+        self._unimportable = unimportable
+        super().__init__(remote, note)
+
+    def module(self, name: str) -> Proxy:
+        """A module, imported now, and what is queued before it."""
+        if name in self._unimportable:
+            raise Unimportable(self._unimportable[name])
+        try:
+            with self.remote.deadline(_IMPORT):
+                return super().module(name)
+        except (ChildDied, ChildExcess, ChildTimeout) as error:
+            error.importing = name
+            raise
+
+
+@dataclass
+class ChildContext(Context):
+    """The context of the grader: each session is a child process, contained.
+
+    Attributes:
+        env: environment of the children.
+        view: what they see beside their tree.
+        reaches: what the kernels call to get at the system or at the process itself.
+        wrap, fds: of every child, see `Remote`.
+        reference: a folder with the reference, built, for as long as it is entered.
+        unimportable: by module, why it is not imported once more; as known at the start.
+    """
+
+    rubric: Rubric
+    env: dict[str, str] = field(default_factory=dict)
+    view: View = field(default_factory=View)
+    reaches: tuple[str, ...] = ()
+    wrap: tuple[str, ...] = ()
+    fds: tuple[int, ...] = ()
+    reference: Callable[[], contextlib.AbstractContextManager[Path]] | None = None
+    unimportable: Mapping[str, str] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[ChildSession]:
+        with self.start_child(self.tree, self.env, self.fds) as remote:
+            yield ChildSession(remote, self.note, self.unimportable)
+
+    def start_child(self, tree: Path, env: Mapping[str, str], fds: tuple[int, ...]) -> Remote:
+        """A new child process over a tree."""
+        limits = Limits(wall=self.seconds, cpu=None)  # BLAS may keep many cores busy
+        return Remote(
+            *(sys.executable, [str(tree / "python")], tree, limits, env),
+            view=self.view, wrap=self.wrap, fds=fds,
+        )  # fmt: skip
+
+    def require_harmless(self) -> None:
+        if self.reaches:
+            raise Failure(
+                f"the kernels call {', '.join(self.reaches)}: that reaches into the system, and "
+                "what their process tells of itself can't be believed",
+                "kernels and launchers need nothing of the system",
+            )

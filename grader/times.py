@@ -1,0 +1,64 @@
+"""When students handed in, from a table, where the download does not tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from grader.classbook import Entry, called
+from grader.roster import IDS
+from grader.sheets import SheetError, read_sheet
+
+_COLUMNS = {
+    "student": (*IDS, "login", "email", "email address"),
+    "submitted": ("submitted", "submitted at", "submitted_at", "time", "submission time"),
+}
+
+
+def with_times(
+    path: Path, entries: Sequence[Entry], due: datetime
+) -> tuple[list[Entry], list[str]]:
+    """(the class with the times of a CSV, whom it names that nobody is).
+
+    A student goes by id, login, e-mail address or group. A time without an offset has that of the
+    due date. A time of the table counts before one of the download.
+
+    Raises:
+        SheetError: it can't be read, or a line of it is wrong.
+    """
+    names = called(entries)
+    times: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    strangers = []
+    for line, cells in read_sheet(path, _COLUMNS, ("student", "submitted")):
+        if not cells["submitted"]:
+            continue
+        moment = _moment(path, line, cells["submitted"], due)
+        students = names.get(cells["student"].casefold(), ())
+        if not students:
+            strangers.append(cells["student"] or f"line {line}")
+        for student in students:
+            if student in lines:
+                raise SheetError(
+                    f"{path}:{line}: {student} has a time in line {lines[student]} already"
+                )
+            lines[student], times[student] = line, moment
+    found = [
+        replace(entry, submitted=times.get(entry.student, entry.submitted)) for entry in entries
+    ]
+    return found, strangers
+
+
+def _moment(path: Path, line: int, text: str, due: datetime) -> str:
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError as error:
+        raise SheetError(
+            f"{path}:{line}: {text!r} is not a time; hint: write it like 2026-10-08 23:41 or "
+            "2026-10-08T23:41:00+02:00"
+        ) from error
+    if len(text) <= len("2026-10-08"):
+        raise SheetError(f"{path}:{line}: {text!r} has no time of day; hint: 2026-10-08 23:41")
+    return (moment if moment.tzinfo else moment.replace(tzinfo=due.tzinfo)).isoformat()

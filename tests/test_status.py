@@ -1,0 +1,247 @@
+"""Students make the grader's checks in their own folder: `make status`, and the tests."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader import local, status
+from grader.build import KIT
+from grader.course import kit_course, rubric_of
+from grader.cover import FOR_STUDENTS, cover_of
+from grader.local import FAIL, PASS, SKIPPED, Outcome
+from grader.release import release
+
+PY = "python/dlsys/autodiff.py"
+CU = "src/gpu_op.cu"
+WATCHING = f"watching {PY}, {CU}; Ctrl-C ends\n"
+
+
+def make(folder, *words):
+    command = ["make", "-s", "DEVICE=emulated", f"PYTHON={sys.executable}", *words]
+    env = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=600
+    )  # fmt: skip
+
+
+def seen(folder, *words):
+    """What `python -m grader.status` prints there."""
+    done = subprocess.run(
+        [sys.executable, "-m", "grader.status", *words], cwd=folder, capture_output=True,
+        text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The solution as students would have it, built: a release whose holes are all filled in."""
+    folder = tmp_path_factory.mktemp("status") / "work"
+    course = kit_course()
+    release(course.solution, folder, None, None, cover_of(course, rubric_of(course)))
+    for name in (PY, CU):
+        shutil.copy(course.solution / name, folder / name)
+    done = make(folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def work(built, tmp_path):
+    return shutil.copytree(built, tmp_path / "work")
+
+
+def edit(folder, name, find, replace):
+    text = (folder / name).read_text()
+    assert text.count(find) == 1
+    (folder / name).write_text(text.replace(find, replace))
+
+
+def test_the_checks_of_a_skeleton_need_numpy_alone(built):
+    script = (
+        "import sys; before = set(sys.modules)\n"
+        "import grader.status, grader; print(grader.__file__)\n"
+        "mine = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "print(sorted(mine - set(sys.stdlib_module_names)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=built, capture_output=True, text=True, check=True
+    )
+    file, modules = done.stdout.splitlines()
+    assert Path(file) == built / "grader" / "__init__.py"
+    assert modules == "['grader', 'numpy']"
+    assert {p.relative_to(built / "grader").as_posix() for p in (built / "grader").rglob("*.py")} \
+        == set(FOR_STUDENTS)  # fmt: skip
+
+
+def test_right_work_is_done(work):
+    said = seen(work, "--quick", "--json", "found.json")
+    assert said.count(" done") == 19
+    assert "not begun" not in said and "failing" not in said
+    assert {each["status"] for each in json.loads((work / "found.json").read_text())} == {PASS}
+
+
+def test_a_mistake_is_told_once_with_its_cause_and_a_script_that_makes_it_again(work):
+    edit(work, PY, "return [unbroadcast_op(output_grad, operand) for",
+         "return [-1 * unbroadcast_op(output_grad, operand) for")  # fmt: skip
+    said = seen(work, "1.2")
+    assert "1.2   gradients of add and multiply                    0/2  failing" in said
+    (first,) = [line for line in said.splitlines() if "elements differ" in line]
+    assert first.startswith("  gradient of a + b with respect to a")
+    assert "again: python3 build/again/gradient_add_multiply.py" in said
+    again = subprocess.run(
+        [sys.executable, "build/again/gradient_add_multiply.py"], cwd=work, capture_output=True,
+        text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert "a differs in" in again.stdout
+
+
+def test_a_check_that_fails_leaves_nothing_behind_for_the_next(work):
+    fed = "        values = self._feed(feed_dict)\n"
+    broken = "        if ndarray.NDArray.asnumpy is None:\n            raise KeyError(3)\n"
+    edit(work, PY, fed, broken + fed)
+    script = (
+        "from pathlib import Path; from grader import local\n"
+        "print(*(local.run(name, Path()).status for name in ('memory_plan', 'relu')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=work, capture_output=True, text=True, check=True,
+        timeout=120,
+    )  # fmt: skip
+    assert done.stdout.split() == ["fail", "pass"]
+
+
+def test_an_exception_shows_the_students_lines_alone(work):
+    edit(work, PY, "    visited = set()\n    topo_order = []", "    raise KeyError(3)")
+    said = seen(work, "1.1")
+    assert "raised KeyError: 3" in said
+    assert f"{PY}:" in said and "in find_topo_sort" in said
+    assert "grader/" not in said
+
+
+def test_a_crash_and_an_endless_loop_cost_one_check(work, monkeypatch):
+    start = '        """Equal shapes give that shape; others broadcast: see broadcast_rule."""\n'
+    edit(work, PY, start, f"{start}        import os; os._exit(5)\n")
+    said = seen(work, "2.1", "relu", "1.1")
+    assert "the process ended with exit code 5 while infer_shape ran" in said
+    assert "2.11  relu" in said and said.count(" done") == 2
+    edit(work, PY, "import os; os._exit(5)", "while True: pass")
+    plan = json.loads((work / ".release.json").read_text())
+    for row in plan["checks"]:
+        row["seconds"] = 2
+    (work / ".release.json").write_text(json.dumps(plan))
+    monkeypatch.setattr(status, "_START", 30.0)
+    row = next(r for r in local.plan_of(work).rows if r.name == "infer_shape")
+    (outcome,) = status.outcomes_of(local.plan_of(work), [row], work, {}, "local")
+    assert outcome.message == "infer_shape did not end within 2 s"
+    assert any("in infer_shape" in line for line in outcome.details)
+
+
+def test_an_untouched_skeleton_is_not_begun(tmp_path):
+    work = shutil.copytree(KIT / "assignment", tmp_path / "work",
+                           ignore=shutil.ignore_patterns("build"))  # fmt: skip
+    said = seen(work, "--quick")
+    assert said.count("not begun") == 19
+    assert "next: 1.1 topological order, python/dlsys/autodiff.py:" in said
+    assert "nothing is built yet; hint: make" in said
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_autodiff.py"],
+        cwd=work, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0 and "6 skipped" in done.stdout, done.stdout
+
+
+def test_a_source_that_is_newer_than_the_library_is_told(work):
+    os.utime(work / CU)
+    assert local.not_built(work) == "src/gpu_op.cu is newer than what is built; hint: make"
+    said = seen(work, "relu")
+    assert said.splitlines()[0].endswith("src/gpu_op.cu is newer than what is built; hint: make")
+    assert " waiting" in said
+
+
+def test_make_status_goes_on_where_the_build_breaks(work):
+    (work / CU).write_text((work / CU).read_text() + "int broken( {\n")
+    done = make(work, "status", "STATUS=1.1 relu")
+    assert done.returncode == 0
+    assert "gpu_op.cu" in done.stderr + done.stdout
+    assert "1.1   topological order                                1/1  done" in done.stdout
+
+
+def test_one_mistake_takes_few_lines_of_pytest(work):
+    edit(work, PY, "    visited = set()\n    topo_order = []", "    return []")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
+         "tests/test_autodiff.py"],
+        cwd=work, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert len(done.stdout.splitlines()) <= 15, done.stdout
+    assert "has 0 nodes, expected 5" in done.stdout
+
+
+def test_what_editors_and_github_call_is_there(built):
+    targets = set(re.findall(r"^([\w-]+):", (built / "Makefile").read_text(), re.M))
+    tasks = json.loads((built / ".vscode/tasks.json").read_text())["tasks"]
+    assert {task["args"][0] for task in tasks} <= targets
+    launched = json.loads((built / ".vscode/launch.json").read_text())["configurations"]
+    named = [word for each in launched for word in each.get("args", []) if word.endswith(".py")]
+    assert named and all((built / name).is_file() for name in named)
+    container = json.loads((built / ".devcontainer/devcontainer.json").read_text())
+    for text in (
+        container["postCreateCommand"],
+        (built / ".github/workflows/status.yml").read_text(),
+    ):
+        assert "-r requirements.txt" in text
+        assert set(re.findall(r"\bmake (\w+)\b(?!=)", text)) <= targets
+
+
+def test_what_is_saved_is_looked_at_again(work):
+    command = [sys.executable, "-u", "-m", "grader.status", "--watch", "1.1"]
+    watching = subprocess.Popen(command, cwd=work, stdout=subprocess.PIPE, text=True)
+    try:
+        assert " done" in "".join(iter(watching.stdout.readline, WATCHING))
+        edit(work, PY, "    visited = set()\n    topo_order = []", "    return []")
+        assert " failing" in "".join(iter(watching.stdout.readline, WATCHING))
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(30) == 0
+    finally:
+        watching.kill()
+        watching.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "is_hole", "expected"),
+    [
+        ((PASS, PASS), False, status.DONE),
+        ((PASS, FAIL), False, status.FAILING),
+        ((PASS, FAIL), True, status.NOT_BEGUN),
+        ((PASS, SKIPPED), False, status.WAITING),
+    ],
+)
+def test_the_state_of_a_task_follows_from_its_checks(statuses, is_hole, expected):
+    rows = [local.Row(f"check_{i}", "2.2", 1, (), 60) for i in range(len(statuses))]
+    outcomes = {r.name: Outcome(r.name, s) for r, s in zip(rows, statuses, strict=True)}
+    holes = {"2.2": "x.py:3"} if is_hole else {}
+    assert status.state_of("2.2", rows, outcomes, holes) == expected
+
+
+def test_a_name_that_is_no_check_is_refused(built):
+    done = subprocess.run(
+        [sys.executable, "-m", "grader.status", "relo"], cwd=built, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "there is no check or task 'relo'; hint: topological_order," in done.stderr
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / ".release.json").write_text("{}")
+    with pytest.raises(local.PlanError, match=r"KeyError: 'checks'; hint: run this in the folder"):
+        local.plan_of(tmp_path)
