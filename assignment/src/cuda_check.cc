@@ -7,6 +7,9 @@
 #include <cstring>
 #include <string>
 
+// In cuda_device_api.cc: what else is known of the last error; "" if nothing.
+std::string dlsys_failure();
+
 static char* copy_of(const char* text) {
   size_t size = std::strlen(text) + 1;
   return static_cast<char*>(std::memcpy(new char[size], text, size));
@@ -48,10 +51,8 @@ ErrorText shape_of(const DLArray* arr) noexcept {
 ErrorText cuda_error_text(cudaError_t error) noexcept {
   std::string text = cudaGetErrorString(error);
   text += " (CUDA error " + std::to_string(static_cast<int>(error)) + ")";
-#ifdef __CUDA_EMULATOR__
-  const std::string more = emulator_failure();
+  const std::string more = dlsys_failure();
   if (!more.empty()) text += "\n" + more;
-#endif
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "cuda_check.h"
 
@@ -79,12 +80,13 @@ void CUDADeviceAPI::Reset() {
 int64_t dlsys_raw_allocations() { return emulator_cuda_malloc_count(); }
 int64_t dlsys_bytes_to_host() { return emulator_bytes_to_host(); }
 int64_t dlsys_live_handles() { return emulator_cublas_handles_live(); }
+std::string dlsys_failure() { return emulator_failure(); }
 
 #else
 
 // The linker sends every call of these functions in this library here (--wrap=cudaMalloc and so
 // on), also those of gpu_op.cu, so that growing memory and work on the host can be seen from
-// outside.
+// outside, and a refused launch be told in numbers.
 static std::atomic<int64_t> raw_allocations(0), bytes_to_host(0), live_handles(0);
 
 int64_t dlsys_raw_allocations() { return raw_allocations; }
@@ -97,6 +99,59 @@ static cudaError_t count_copy(cudaError_t error, const void* to, size_t size) {
   if (known && attributes.type != cudaMemoryTypeDevice) bytes_to_host += size;
   return error;
 }
+
+// The numbers of a launch that was refused, which the error does not tell.
+static thread_local std::string refused;
+
+std::string dlsys_failure() { return std::exchange(refused, std::string()); }
+
+static int at_most(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&value, attribute, device);
+  return value;
+}
+
+static std::string sizes(const dim3& of) {
+  return std::to_string(of.x) + " x " + std::to_string(of.y) + " x " + std::to_string(of.z);
+}
+
+static cudaError_t note_launch(cudaError_t error, const dim3& grid, const dim3& block,
+                               size_t shared) {
+  refused.clear();
+  if (error == cudaSuccess) return error;
+  const size_t threads = static_cast<size_t>(block.x) * block.y * block.z;
+  refused = "the launch asks for a grid of " + sizes(grid) + " blocks, " + std::to_string(threads) +
+            " threads a block (" + sizes(block) + ") and " + std::to_string(shared) +
+            " bytes of dynamic shared memory; each size is at least 1, and a block has at most " +
+            std::to_string(at_most(cudaDevAttrMaxThreadsPerBlock)) + " threads and " +
+            std::to_string(at_most(cudaDevAttrMaxSharedMemoryPerBlock)) +
+            " bytes of shared memory, less where a thread needs many registers";
+  return error;
+}
+
+extern "C" cudaError_t __real_cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block,
+                                               void** arguments, size_t shared,
+                                               cudaStream_t stream);
+extern "C" cudaError_t __wrap_cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block,
+                                               void** arguments, size_t shared,
+                                               cudaStream_t stream) {
+  cudaError_t error = __real_cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
+  return note_launch(error, grid, block, shared);
+}
+
+// What <<<>>> becomes in CUDA 13; older ones have no such function.
+#if CUDART_VERSION >= 13000
+extern "C" cudaError_t __real___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
+                                                 void** arguments, size_t shared,
+                                                 cudaStream_t stream);
+extern "C" cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
+                                                 void** arguments, size_t shared,
+                                                 cudaStream_t stream) {
+  cudaError_t error = __real___cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
+  return note_launch(error, grid, block, shared);
+}
+#endif
 
 extern "C" cudaError_t __real_cudaMalloc(void** ptr, size_t size);
 extern "C" cudaError_t __wrap_cudaMalloc(void** ptr, size_t size) {

@@ -79,7 +79,9 @@ class Device:
         """Keeps the default stream of a real GPU busy for a millisecond, without waiting."""
         if not self._busy:
             gpu = self._nd.gpu(0)
-            self._busy = [self._nd.empty((_DELAY_FLOATS,), ctx=gpu) for _ in range(2)]
+            zeros = self._remote.import_("numpy").zeros((_DELAY_FLOATS,), "float32")
+            # Copied from, so written: else initcheck tells of every element.
+            self._busy = [self._nd.array(zeros, gpu), self._nd.empty((_DELAY_FLOATS,), gpu)]
         for _ in range(_DELAY_COPIES):
             self._busy[0].copyto(self._busy[1])
 
