@@ -76,6 +76,7 @@ class Audit:
 class _Audited(ChildContext):
     """A check in a child that others share."""
 
+    new_process = False
     child: ChildSession | None = None
 
     @contextlib.contextmanager

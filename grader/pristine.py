@@ -81,6 +81,7 @@ def far_library(built: Path) -> Path | None:
         return target
     scratch = target.with_name(f"{target.name}.{secrets.token_hex(8)}")
     command = [*build.compiler_of(built), "-std=c++17", "-O2", "-shared", "-fPIC"]
+    command += ["-Wl,-z,defs"]  # a function that is missing is missed here, not in a child
     command += [f"-I{build.FAR}", f"-I{built / 'src'}", "-o", str(scratch), *map(str, sources)]
     limits = sandbox.Limits(wall=600, cpu=None)  # the kit's own code
     done = sandbox.run(command, target.parent, build.build_environment(), limits)

@@ -184,6 +184,35 @@ extern "C" cudaError_t __wrap_cudaMemcpy2D(void* to, size_t to_pitch, const void
   return count_copy(error, to, width * height);
 }
 
+// A function after which the host can read so many bytes more.
+#define COUNTED(type, name, parameters, arguments, bytes) \
+  extern "C" type __real_##name parameters;               \
+  extern "C" type __wrap_##name parameters {              \
+    bytes_to_host += bytes;                               \
+    return __real_##name arguments;                       \
+  }
+
+COUNTED(cudaError_t, cudaMallocManaged, (void** ptr, size_t size, unsigned flags),
+        (ptr, size, flags), size)
+COUNTED(cudaError_t, cudaMallocHost, (void** ptr, size_t size), (ptr, size), size)
+COUNTED(cudaError_t, cudaHostAlloc, (void** ptr, size_t size, unsigned flags), (ptr, size, flags),
+        size)
+COUNTED(cudaError_t, cudaHostRegister, (void* ptr, size_t size, unsigned flags), (ptr, size, flags),
+        size)
+COUNTED(cudaError_t, cudaMemcpyFromSymbol,
+        (void* to, const void* symbol, size_t size, size_t offset, cudaMemcpyKind kind),
+        (to, symbol, size, offset, kind), size)
+COUNTED(cublasStatus_t, cublasGetVector,
+        (int n, int size, const void* x, int x_step, void* y, int y_step),
+        (n, size, x, x_step, y, y_step), static_cast<int64_t>(n) * size)
+COUNTED(cublasStatus_t, cublasGetMatrix,
+        (int rows, int columns, int size, const void* a, int a_step, void* b, int b_step),
+        (rows, columns, size, a, a_step, b, b_step), static_cast<int64_t>(rows) * columns * size)
+COUNTED(void, __cudaRegisterManagedVar,
+        (void** binary, void** host, char* device, const char* name, int ext, size_t size,
+         int constant, int global),
+        (binary, host, device, name, ext, size, constant, global), size)
+
 extern "C" cublasStatus_t __real_cublasCreate_v2(cublasHandle_t* handle);
 extern "C" cublasStatus_t __wrap_cublasCreate_v2(cublasHandle_t* handle) {
   cublasStatus_t status = __real_cublasCreate_v2(handle);

@@ -75,6 +75,8 @@ class ChildContext(Context):
     reference: Callable[[], contextlib.AbstractContextManager[Path]] | None = None
     unimportable: Mapping[str, str] = field(default_factory=dict)
 
+    new_process = True
+
     @contextlib.contextmanager
     def session(self) -> Iterator[ChildSession]:
         with self.start_child(self.tree, self.env, self.fds) as remote:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -208,6 +208,9 @@ class Context(ABC):
 
     def __post_init__(self) -> None:
         self.begin()
+
+    #: Whether every session is a new process, in which nothing has been called yet.
+    new_process: ClassVar[bool] = False
 
     @abstractmethod
     def session(self) -> AbstractContextManager[Session]:

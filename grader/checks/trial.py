@@ -80,6 +80,8 @@ def run(ctx: Context, cases: Iterable[Case]) -> None:
         Failure: an output, an input, a guard zone or the error state is wrong.
     """
     with ctx.session() as session:
+        if ctx.new_process:
+            _require_nothing_shared(session)
         trials = []
         for case in cases:
             trial = _Trial(ctx, session, case)
@@ -96,6 +98,17 @@ def run(ctx: Context, cases: Iterable[Case]) -> None:
             session.note(trial.record)
             trial.require_unchanged(memory)
     ctx.require_harmless()
+
+
+def _require_nothing_shared(session: Session) -> None:
+    """Raises Failure where the library has variables that the host shares with the device."""
+    counts = session.remote.fetch_all(session.device.count_use())
+    shared, _ = require_use([0, 0, *counts], "the library, when it was loaded,")
+    if shared > _MOST_TO_HOST:
+        raise Failure(
+            f"the kernels' file keeps {shared:,} bytes that the host shares with the device",
+            "kernels compute in memory of cudaMalloc; are there __managed__ variables?",
+        )
 
 
 class _Trial:
@@ -282,8 +295,9 @@ class _Trial:
         """Raises Failure if a call worked on the host, or left a handle of cuBLAS."""
         if self.to_host > _MOST_TO_HOST:
             raise Failure(
-                f"{self.text} is right, but copies {self.to_host:,} bytes to the host",
-                "the values stay on the device: compute in a kernel",
+                f"{self.text} is right, but copies {self.to_host:,} bytes to the host, or shares "
+                "them with it",
+                "the values stay on the device, in memory of cudaMalloc: compute in a kernel",
             )
         if self.session.handles > _MOST_HANDLES:
             raise Failure(

@@ -136,6 +136,7 @@ void CUDADeviceAPI::Reset() {}
 int64_t dlsys_raw_allocations() { return 0; }
 int64_t dlsys_bytes_to_host() { return 0; }
 int64_t dlsys_live_handles() { return 0; }
+std::string dlsys_failure() { return ""; }
 
 using Array = const DLArray*;
 

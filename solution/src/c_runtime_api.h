@@ -68,7 +68,8 @@ DLSYS_EXTERN_C {
 
   /*!
    * \brief What else of the device and the host was used since the library was loaded.
-   * \param to_host bytes copied to where the host can read them, by anyone in this library.
+   * \param to_host bytes that the host could read: copied there by anyone in this library, or of
+   *   memory that was made for both sides.
    * \param handles cuBLAS handles that were created here and not destroyed.
    */
   int DLGetDeviceUse(int64_t* to_host, int64_t* handles);

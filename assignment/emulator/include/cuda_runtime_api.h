@@ -160,7 +160,8 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* shared, const void
 
 /*! \brief How often cudaMalloc and its like have given device memory since the start. */
 int64_t emulator_cuda_malloc_count();
-/*! \brief Bytes copied since the start to where the host can read them. */
+/*! \brief Bytes that the host could read since the start: copied there, or of memory that it shares
+ * with the device. */
 int64_t emulator_bytes_to_host();
 /*! \brief Bytes of device memory that are allocated now. */
 int64_t emulator_live_bytes();

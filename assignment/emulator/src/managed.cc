@@ -118,7 +118,11 @@ int value_of(const Advice& advice, cudaMemRangeAttribute attribute) {
 
 void add_managed_variables(const char* begin, const char* end) {
   std::lock_guard<std::mutex> lock(mutex);
-  variables()[reinterpret_cast<uintptr_t>(begin)] = reinterpret_cast<uintptr_t>(end);
+  const bool is_new =
+      variables()
+          .emplace(reinterpret_cast<uintptr_t>(begin), reinterpret_cast<uintptr_t>(end))
+          .second;
+  if (is_new) count_for_host(end - begin);
 }
 
 bool is_managed_variable(const void* ptr, size_t size) {

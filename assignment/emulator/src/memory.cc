@@ -4,6 +4,7 @@
  */
 #include "memory.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -19,6 +20,8 @@ namespace emulator {
 namespace {
 
 const size_t kPitchAlignment = 512;
+
+std::atomic<int64_t> bytes_to_host(0);
 
 // Memory of the host that the device may use: given out by the runtime, registered, or a symbol.
 struct HostMemory {
@@ -99,6 +102,8 @@ bool find_given_out(uintptr_t address, size_t outside, uintptr_t* begin, size_t*
   return after != host_memory.end() && takes(*after, after->first - address);
 }
 
+void count_for_host(size_t bytes) { bytes_to_host += bytes; }
+
 bool is_managed_memory(const void* ptr, size_t size) {
   std::lock_guard<std::mutex> lock(host_mutex);
   const HostMemory* memory = find_host_memory(ptr);
@@ -160,6 +165,7 @@ cudaError_t cudaMallocManaged(void** ptr, size_t size, unsigned flags) {
   EMULATOR_RETURN_IF_STICKY();
   if (size == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
     return report(cudaErrorInvalidValue);
+  emulator::count_for_host(size);
   return report(emulator::allocate_host(ptr, size, cudaMemoryTypeManaged, flags));
 }
 
@@ -172,6 +178,7 @@ cudaError_t cudaHostAlloc(void** ptr, size_t size, unsigned flags) {
   EMULATOR_RETURN_IF_STICKY();
   if (flags > (cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined))
     return report(cudaErrorInvalidValue);
+  emulator::count_for_host(size);
   return report(emulator::allocate_host(ptr, size, cudaMemoryTypeHost, flags));
 }
 
@@ -190,6 +197,7 @@ cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned flags) {
     return report(cudaErrorHostMemoryAlreadyRegistered);
   emulator::host_memory[reinterpret_cast<uintptr_t>(ptr)] = {size, cudaMemoryTypeHost, false,
                                                              flags};
+  emulator::count_for_host(size);
   EMULATOR_CHECK(host_memory_made(ptr, size));
   return cudaSuccess;
 }
@@ -256,3 +264,5 @@ cudaError_t cudaDeviceReset() {
   emulator::clear_errors();
   return cudaSuccess;
 }
+
+int64_t emulator_bytes_to_host() { return emulator::bytes_to_host; }

@@ -19,8 +19,6 @@
 namespace emulator {
 namespace {
 
-std::atomic<int64_t> bytes_to_host(0);
-
 // A rectangle of memory: `height` rows of `width` bytes, `pitch` bytes apart.
 struct Extent {
   size_t width, height;
@@ -89,7 +87,7 @@ cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
     EMULATOR_CHECK(copied(static_cast<char*>(to) + row * to_pitch,
                           static_cast<const char*>(from) + row * from_pitch, extent.width));
   EMULATOR_CHECK(copy_done({to, to_pitch}, extent.width, extent.height));
-  if (!in_arena(to)) bytes_to_host += extent.width * extent.height;
+  if (!in_arena(to)) count_for_host(extent.width * extent.height);
   return cudaSuccess;
 }
 
@@ -293,5 +291,3 @@ cudaError_t cudaMemset3DAsync(cudaPitchedPtr box, int value, cudaExtent extent,
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
   return report(emulator::set_box(box, value, extent, {stream, false}));
 }
-
-int64_t emulator_bytes_to_host() { return emulator::bytes_to_host; }
