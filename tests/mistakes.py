@@ -83,7 +83,8 @@ def student_folder(folder: Path) -> Path:
     release(course.solution, folder, None, None, cover_of(course, rubric_of(course)))
     for name in catalogue.FILES:
         shutil.copy(course.solution / name, folder / name)
-    subprocess.run(["make", "-s", "DEVICE=emulated"], cwd=folder, check=True, capture_output=True)
+    command = ["make", "-s", "DEVICE=emulated", f"PYTHON={sys.executable}"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
     return folder
 
 
@@ -103,7 +104,7 @@ def make(mutant: catalogue.Mutant, folder: Path) -> Told:
         )
         return done.stdout + done.stderr
 
-    built = run("make", "DEVICE=emulated")
+    built = run("make", "DEVICE=emulated", f"PYTHON={sys.executable}")
     if " error: " in built:
         text = built[built.rindex("\n", 0, built.index(" error: ")) + 1 :]
         return Told("", text.partition("\n")[0], text, time.monotonic() - started)

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -19,7 +20,12 @@ def ran(tmp_path_factory):
     """What each cell of code printed, beside an archive of work that is done."""
     folder = tmp_path_factory.mktemp("notebook")
     work = mistakes.student_folder(folder / "made" / "assignment")
-    subprocess.run(["make", "-s", "clean"], cwd=work, check=True, capture_output=True)
+    subprocess.run(
+        ["make", "-s", "clean", f"PYTHON={sys.executable}"],
+        cwd=work,
+        check=True,
+        capture_output=True,
+    )
     with tarfile.open(folder / "assignment.tar.gz", "w:gz") as archive:
         archive.add(work, "assignment")
     notebook = nbformat.read(NOTEBOOK, as_version=4)

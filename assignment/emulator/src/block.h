@@ -152,7 +152,7 @@ class Block {
   void begin_watch();
   bool makes_progress();
   void stop_here(const void* place);
-  [[noreturn]] void stop(uintptr_t at);
+  [[noreturn]] void stop(uintptr_t at, uintptr_t caller);
   bool look_closer();
   void tell_stopped(uintptr_t at, const std::string& who);
   bool run_block();
@@ -182,7 +182,8 @@ class Block {
   std::string fault_;           // what went wrong there
   Watched watched_;
   volatile bool stop_wanted_ = false;
-  uintptr_t stopped_at_ = 0;  // an instruction of the kernel
+  uintptr_t stopped_at_ = 0;     // an instruction of the kernel
+  uintptr_t stopped_below_ = 0;  // where its function returns to, if nothing is on the stack yet
   int count_ = 0, started_ = 0, finished_ = 0;
   int waiting_ = 0, waiting_for_block_ = 0;
   int block_votes_ = 0, block_result_ = 0;

@@ -20,7 +20,13 @@ bool find_address(int signal, const siginfo_t& info, const void* context, uintpt
 /*! \brief Where a signal came: the instruction and the stack; 0 where that is not known. */
 struct Interrupted {
   explicit Interrupted(const void* context);
+  /*! \brief Where a function returns to that has not put anything on the stack yet, as one that
+   * only jumps to another library's. */
+  uintptr_t caller() const;
   uintptr_t at = 0, stack = 0;
+
+ private:
+  uintptr_t link_ = 0;
 };
 
 }  // namespace emulator

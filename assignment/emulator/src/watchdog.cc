@@ -109,17 +109,19 @@ void Block::be_watched(const Interrupted& interrupted) {
   if (watched_.signals++ == 0) watch_closely(true);
   stop_wanted_ = true;
   EMULATOR_CHECK(stop_soon());
-  if (watched_.signals > kPatience && grid_->code.has(interrupted.at)) stop(interrupted.at);
+  if (watched_.signals <= kPatience || !grid_->code.has(interrupted.at)) return;
+  stop(interrupted.at, interrupted.caller());
 }
 
 void Block::stop_here(const void* place) {
-  if (!makes_progress()) stop(reinterpret_cast<uintptr_t>(place) - 1);  // the call
+  if (!makes_progress()) stop(reinterpret_cast<uintptr_t>(place) - 1, 0);  // the call
   stop_wanted_ = false;
   watch_closely(false);
 }
 
-void Block::stop(uintptr_t at) {
+void Block::stop(uintptr_t at, uintptr_t caller) {
   stopped_at_ = at;
+  stopped_below_ = grid_->code.has(caller) ? caller : 0;
   stop_wanted_ = false;
   switch_context(&fiber_->context, &base_);
   std::abort();
@@ -141,7 +143,9 @@ void Block::tell_stopped(uintptr_t at, const std::string& who) {
   if (!watched_.is_closer && grid_->failed.exchange(true)) return;
   char seconds[64];
   std::snprintf(seconds, sizeof seconds, "after %g s of processor time", watched_.told);
-  const SourceLine loop = loop_at(at);
+  SourceLine loop = loop_at(at);
+  // Code that is nobody's: the linker's, which goes on to a function of another library.
+  if (loop.text.empty() && stopped_below_ != 0) loop = loop_at(stopped_below_ - 1);
   EMULATOR_CHECK(timed_out(at, loop, seconds));
   note_endless(grid_->site.name);
   set_sticky_error(cudaErrorLaunchTimeout,

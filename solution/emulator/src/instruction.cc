@@ -118,10 +118,18 @@ Interrupted::Interrupted(const void* context) {
   at = static_cast<uintptr_t>(registers.gregs[REG_RIP]);
   stack = static_cast<uintptr_t>(registers.gregs[REG_RSP]);
 #elif defined(__aarch64__)
-  at = registers.pc, stack = registers.sp;
+  at = registers.pc, stack = registers.sp, link_ = registers.regs[30];
 #endif
 #endif
   (void)context;
+}
+
+uintptr_t Interrupted::caller() const {
+#if defined(__linux__) && defined(__x86_64__)
+  return *reinterpret_cast<const uintptr_t*>(stack);
+#else
+  return link_;
+#endif
 }
 
 }  // namespace emulator
