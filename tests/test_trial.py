@@ -92,7 +92,7 @@ def test_most_odd_sizes_are_out_of_tolerance_in_half_precision(check):
 
 @pytest.mark.parametrize("check", kernels.CHECKS)
 def test_zeros_are_out_of_tolerance_by_far(check):
-    """Except where zero is right, as the cross-entropy of a single class, or nothing is expected."""
+    """Except where zero is right, as the cross-entropy of a single class, or nothing is asked."""
     for args, expected, bound, _ in cases(check, "default"):
         if (check == "softmax_cross_entropy" and args[0].shape[1] == 1) or not expected.size:
             continue
