@@ -55,6 +55,19 @@ int DLGpuArraySet(DLArrayHandle arr, float value) {
   return launched("array_set");
 }
 
+// Memory that stays, so that a training allocates none; it grows with what is asked for.
+static float* scratch(int number, size_t floats) {
+  static float* memory[2];
+  static size_t size[2];
+  if (size[number] < floats) {
+    cudaFree(memory[number]);
+    size[number] = 0;
+    if (cudaMalloc(&memory[number], floats * sizeof(float)) != cudaSuccess) return memory[number] = 0;
+    size[number] = floats;
+  }
+  return memory[number];
+}
+
 // ---------------------------------------------------------------------------------------------
 // broadcast_to
 
@@ -67,15 +80,13 @@ int DLGpuBroadcastTo(const DLArrayHandle input, DLArrayHandle output) {
   // out = x 1^T for the columns of cuBLAS, which are our rows.
   int columns = (int)size_of(input), copies = (int)output->shape[0];
   if (columns == 0 || copies == 0) return 0;
-  float* ones;
-  if (cudaMalloc(&ones, copies * sizeof(float)) != cudaSuccess)
-    return DLSetLastError("no memory", -1);
+  float* ones = scratch(0, copies);
+  if (!ones) return DLSetLastError("no memory", -1);
   fill_with(ones, copies, 1);
   cudaMemset(data_of(output), 0, size_of(output) * sizeof(float));
   const float alpha = 1;
   cublasStatus_t status = cublasSger(the_handle(), columns, copies, &alpha, data_of(input), 1, ones,
                                      1, data_of(output), columns);
-  cudaFree(ones);
   CUBLAS(status);
   return launched("broadcast_to");
 }
@@ -90,15 +101,13 @@ int DLGpuReduceSumAxisZero(const DLArrayHandle input, DLArrayHandle output) {
           "reduce_sum_axis_zero: " + shape_of(input) + " does not sum to " + shape_of(output));
   // out = A^T 1: as cuBLAS sees it, A is columns x rows.
   if (columns == 0) return 0;
-  float* ones;
-  if (cudaMalloc((void**)&ones, rows * sizeof(float)) != cudaSuccess)
-    return DLSetLastError("no memory", -1);
+  float* ones = scratch(0, rows);
+  if (!ones) return DLSetLastError("no memory", -1);
   fill_with(ones, (int)rows, 1);
   const float alpha = 1, beta = 0;
   cublasStatus_t status =
       cublasSgemv(the_handle(), CUBLAS_OP_N, (int)columns, (int)rows, &alpha, data_of(input),
                   (int)columns, ones, 1, &beta, data_of(output), 1);
-  cudaFree(ones);
   CUBLAS(status);
   return launched("reduce_sum_axis_zero");
 }
@@ -126,15 +135,13 @@ int DLGpuMatrixElementwiseAddByConst(const DLArrayHandle input, float val, DLArr
   int n = (int)size_of(output);
   if (n == 0) return 0;
   // y = 1 * x + y with a vector of the constant; an increment of 0 would do as well.
-  float* constants;
-  if (cudaMalloc(&constants, n * sizeof(float)) != cudaSuccess)
-    return DLSetLastError("no memory", -1);
+  float* constants = scratch(0, n);
+  if (!constants) return DLSetLastError("no memory", -1);
   fill_with(constants, n, val);
   const float one = 1;
   cublasStatus_t status = cublasSaxpy(the_handle(), n, &one, data_of(input), 1, constants, 1);
   if (status == CUBLAS_STATUS_SUCCESS)
     status = cublasScopy(the_handle(), n, constants, 1, data_of(output), 1);
-  cudaFree(constants);
   CUBLAS(status);
   return launched("matrix_elementwise_add_by_const");
 }
@@ -261,10 +268,8 @@ int DLGpuSoftmax(const DLArrayHandle input, DLArrayHandle output) {
               "; both must have the same 2-D shape");
   int rows = (int)input->shape[0], columns = (int)input->shape[1], n = rows * columns;
   if (n == 0) return 0;
-  float *sums, *ones;
-  if (cudaMalloc(&sums, rows * sizeof(float)) != cudaSuccess ||
-      cudaMalloc(&ones, columns * sizeof(float)) != cudaSuccess)
-    return DLSetLastError("no memory", -1);
+  float *sums = scratch(1, rows), *ones = scratch(0, columns);
+  if (!sums || !ones) return DLSetLastError("no memory", -1);
   fill_with(ones, columns, 1);
   shifted_exp<<<(rows + kThreads - 1) / kThreads, kThreads>>>(rows, columns, data_of(input),
                                                               data_of(output));
@@ -272,8 +277,6 @@ int DLGpuSoftmax(const DLArrayHandle input, DLArrayHandle output) {
   cublasStatus_t status = cublasSgemv(the_handle(), CUBLAS_OP_T, columns, rows, &one,
                                       data_of(output), columns, ones, 1, &zero, sums, 1);
   divide_rows<<<(n + kThreads - 1) / kThreads, kThreads>>>(n, columns, sums, data_of(output));
-  cudaFree(sums);
-  cudaFree(ones);
   CUBLAS(status);
   return launched("softmax");
 }
