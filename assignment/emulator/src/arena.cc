@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "checked.h"
+#include "counts.h"
 #include "protection.h"
 
 namespace emulator {
@@ -47,7 +48,7 @@ struct Allocation {
 
 // Read by signal handlers, hence atomics beside the lock.
 std::atomic<uintptr_t> arena_begin(0), arena_end(0);
-std::atomic<int64_t> allocations_made(0), bytes_live(0);
+std::atomic<int64_t> bytes_live(0);
 
 std::mutex mutex;
 std::map<uintptr_t, Allocation> live;  // by the address that the program has
@@ -191,7 +192,7 @@ uintptr_t place(Allocation* allocation) {
       pages + allocation->pages_size - checked::kPadding - round_up(allocation->size, kAlignment);
   live[start] = *allocation;
   if (is_toggled()) note_open(start);
-  ++allocations_made;
+  add_to_count(Count::kAllocations, 1);
   bytes_live += static_cast<int64_t>(allocation->size);
   return start;
 }
@@ -345,7 +346,5 @@ void arena_close(const std::atomic<int>& users) {
 bool is_arena_open() { return any_open; }
 
 }  // namespace emulator
-
-int64_t emulator_cuda_malloc_count() { return emulator::allocations_made; }
 
 int64_t emulator_live_bytes() { return emulator::bytes_live; }

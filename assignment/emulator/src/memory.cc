@@ -4,13 +4,13 @@
  */
 #include "memory.h"
 
-#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 
 #include "arena.h"
 #include "checked.h"
+#include "counts.h"
 #include "error.h"
 #include "fault.h"
 #include "protection.h"
@@ -20,8 +20,6 @@ namespace emulator {
 namespace {
 
 const size_t kPitchAlignment = 512;
-
-std::atomic<int64_t> bytes_to_host(0);
 
 // Memory of the host that the device may use: given out by the runtime, registered, or a symbol.
 struct HostMemory {
@@ -102,8 +100,6 @@ bool find_given_out(uintptr_t address, size_t outside, uintptr_t* begin, size_t*
   return after != host_memory.end() && takes(*after, after->first - address);
 }
 
-void count_for_host(size_t bytes) { bytes_to_host += bytes; }
-
 bool is_managed_memory(const void* ptr, size_t size) {
   std::lock_guard<std::mutex> lock(host_mutex);
   const HostMemory* memory = find_host_memory(ptr);
@@ -165,7 +161,7 @@ cudaError_t cudaMallocManaged(void** ptr, size_t size, unsigned flags) {
   EMULATOR_RETURN_IF_STICKY();
   if (size == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
     return report(cudaErrorInvalidValue);
-  emulator::count_for_host(size);
+  emulator::add_to_count(emulator::Count::kBytesToHost, size);
   return report(emulator::allocate_host(ptr, size, cudaMemoryTypeManaged, flags));
 }
 
@@ -178,7 +174,7 @@ cudaError_t cudaHostAlloc(void** ptr, size_t size, unsigned flags) {
   EMULATOR_RETURN_IF_STICKY();
   if (flags > (cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined))
     return report(cudaErrorInvalidValue);
-  emulator::count_for_host(size);
+  emulator::add_to_count(emulator::Count::kBytesToHost, size);
   return report(emulator::allocate_host(ptr, size, cudaMemoryTypeHost, flags));
 }
 
@@ -197,7 +193,7 @@ cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned flags) {
     return report(cudaErrorHostMemoryAlreadyRegistered);
   emulator::host_memory[reinterpret_cast<uintptr_t>(ptr)] = {size, cudaMemoryTypeHost, false,
                                                              flags};
-  emulator::count_for_host(size);
+  emulator::add_to_count(emulator::Count::kBytesToHost, size);
   EMULATOR_CHECK(host_memory_made(ptr, size));
   return cudaSuccess;
 }
@@ -264,5 +260,3 @@ cudaError_t cudaDeviceReset() {
   emulator::clear_errors();
   return cudaSuccess;
 }
-
-int64_t emulator_bytes_to_host() { return emulator::bytes_to_host; }

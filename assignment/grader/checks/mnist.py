@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from typing import cast
 
@@ -10,12 +11,14 @@ import numpy as np
 
 from grader.checks import unwritten
 from grader.checks.compare import Failure
-from grader.checks.context import Context
+from grader.checks.context import Context, Session
 from grader.checks.recipe import Recipe, recipe
 from grader.checks.trainer import Trainer
 
 #: Steps of the first epoch that are compared with those made here; of the others it is one.
 FIRST_STEPS = 3
+#: Bytes that a step may copy to the host beside what is asked for: some numbers, not an array.
+_MOST_COPIED = 4096
 
 
 @contextlib.contextmanager
@@ -30,6 +33,7 @@ def _train(ctx: Context, trainer: Trainer, model: str, where: str) -> None:
     how, losses, seconds = trainer.how, [], []
     steps = len(how.train_x) // how.batch
     halfway = trainer.session.device.allocations() if trainer.on_gpu else (0, 0)
+    to_host = trainer.bytes_to_host()
     for number in range(how.epochs):
         watched = set(range(FIRST_STEPS)) if number == 0 else {int(ctx.random.integers(steps))}
         loss, duration = trainer.epoch(number, watched)
@@ -38,6 +42,7 @@ def _train(ctx: Context, trainer: Trainer, model: str, where: str) -> None:
         if trainer.on_gpu and number == how.epochs // 2 - 1:
             halfway = trainer.session.device.allocations()
     if trainer.on_gpu:
+        _check_copies(trainer, to_host, how.epochs * steps)
         _check_allocations(ctx, trainer, model, halfway)
         trainer.session.device.settle(f"training {model}")
     accuracy = trainer.accuracy()
@@ -54,6 +59,16 @@ def _train(ctx: Context, trainer: Trainer, model: str, where: str) -> None:
     if accuracy < wanted:
         raise Failure(f"{model} on {where}: accuracy {accuracy:.3f} after {how.epochs} epochs, "
                       f"at least {wanted:.3f} was expected")  # fmt: skip
+
+
+def _check_copies(trainer: Trainer, before: int, steps: int) -> None:
+    """A step may not copy what it computes to the host."""
+    copied = (trainer.bytes_to_host() - before - trainer.fetched) // steps
+    if copied > _MOST_COPIED:
+        raise Failure(
+            f"{trainer.name}: a step copies {copied:,} bytes to the host that nobody asked for",
+            "what is computed on the GPU stays there until it is asked for by asnumpy",
+        )
 
 
 def _check_allocations(ctx: Context, trainer: Trainer, model: str, before: tuple[int, int]) -> None:
@@ -100,11 +115,19 @@ def mnist_gpu(ctx: Context) -> None:
     """both learn MNIST on the GPU, without new allocations, and faster than numpy if it is real"""
     how = recipe(ctx, ctx.backend)
     _describe(ctx, how)
+    first = dataclasses.replace(how, train_x=how.train_x[: how.batch])
+    ctx.on_device(lambda session: _prove(ctx, session, first))
     for model in ("logreg", "mlp"):
         with _trainer(ctx, model, how, on_gpu=True) as trainer:
             _train(ctx, trainer, model, "gpu")
     if ctx.backend == "cuda":
         _check_speed(ctx, how)
+
+
+def _prove(ctx: Context, session: Session, how: Recipe) -> None:
+    """A step of each, which shows where it is made."""
+    for model in ("logreg", "mlp"):
+        Trainer(session, model, how, on_gpu=True).prove(ctx.random)
 
 
 def _check_speed(ctx: Context, how: Recipe) -> None:

@@ -14,8 +14,12 @@ import numpy as np
 from grader.checks import training
 from grader.checks.answers import SMALL
 from grader.checks.compare import ROUND, Array, Failure, verify
-from grader.checks.context import Session
+from grader.checks.context import Session, Work
+from grader.checks.device import require_use
 from grader.checks.recipe import Recipe, initial_parameters, one_hot
+
+#: Nodes of the graph for each layer of weights, with those of their gradients and of the change.
+_NODES_OF_LAYER = 20
 
 
 class Trainer:
@@ -24,6 +28,7 @@ class Trainer:
     Attributes:
         name: "mlp on the GPU", say.
         params: proxies of the weights of the layers, then of their biases.
+        fetched: bytes that were asked for, from the device on the GPU.
     """
 
     def __init__(self, session: Session, model: str, how: Recipe, on_gpu: bool) -> None:
@@ -50,6 +55,7 @@ class Trainer:
         self._shapes = [values.shape for values in initial]
         self._bytes = sum(values.nbytes for values in initial)
         self._scale: float | None = None
+        self.fetched = 0
         self.images = self.remote.put(how.train_x)
         self.one_hot = self.remote.put(one_hot(how.train_y))
         if on_gpu:
@@ -74,6 +80,13 @@ class Trainer:
         """What the first step on numpy is fed."""
         first = slice(self.how.batch)
         return self._fed(self.images[first], self.one_hot[first], self._initial)
+
+    def bytes_to_host(self) -> int:
+        """Bytes that have been copied to the host so far; 0 on numpy."""
+        if not self.on_gpu:
+            return 0
+        counts = self.remote.fetch_all(self.session.device.count_use())
+        return require_use([0, 0, *counts], self.name)[0]
 
     def step(self, start: int) -> tuple[Any, Any]:
         """One step on the batch from `start`. Returns proxies of (loss, predictions)."""
@@ -101,6 +114,7 @@ class Trainer:
         """
         sent = [proxy.asnumpy() if self.on_gpu else proxy for proxy in proxies]
         fetched = self.remote.fetch_all(sent, most=SMALL + self._bytes)
+        self.fetched += sum(value.nbytes for value in fetched if isinstance(value, np.ndarray))
         for value in fetched:
             if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
                 raise Failure("the executor returned no array")
@@ -158,6 +172,27 @@ class Trainer:
         )
         self._left = (self._made, after)
         return found
+
+    def prove(self, random: np.random.Generator) -> None:
+        """A step on the GPU, from random weights.
+
+        Raises:
+            Failure: it is wrong, or it shows that it was not made there.
+        """
+        words = f"{self.name}, a step from random weights"
+        first = slice(self.how.batch)
+        weights = [random.uniform(-0.1, 0.1, s).astype(np.float32) for s in self._shapes]
+        self.params, self._left = [self.session.upload(w) for w in weights], (0, weights)
+        fed = [self.how.train_x[first], one_hot(self.how.train_y[first]), *weights]
+        self.session.feed(*fed)
+        with self.remote.doing(words):
+            loss, predictions = self.step(0)
+            results = self._here([loss, predictions, *self.params])
+        self._loss(results[0], words)
+        after = self._sound(results[2:], f"after {words}")
+        self._compare(0, self._weights(words), (results[0].item(), results[1], after), words)
+        work = Work(words, fed, _NODES_OF_LAYER * (len(weights) // 2), launches=4)
+        self.session.require_made([results[0], *after], work)
 
     def _loss(self, values: Array, words: str) -> float:
         if values.size != 1:

@@ -10,6 +10,7 @@
 
 #include "arena.h"
 #include "checked.h"
+#include "counts.h"
 #include "cuda_runtime.h"
 #include "error.h"
 #include "memory.h"
@@ -87,7 +88,7 @@ cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
     EMULATOR_CHECK(copied(static_cast<char*>(to) + row * to_pitch,
                           static_cast<const char*>(from) + row * from_pitch, extent.width));
   EMULATOR_CHECK(copy_done({to, to_pitch}, extent.width, extent.height));
-  if (!in_arena(to)) count_for_host(extent.width * extent.height);
+  if (!in_arena(to)) add_to_count(Count::kBytesToHost, extent.width * extent.height);
   return cudaSuccess;
 }
 

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "arena.h"
+#include "counts.h"
 #include "cuda_runtime.h"
 #include "error.h"
 #include "memory.h"
@@ -122,7 +123,7 @@ void add_managed_variables(const char* begin, const char* end) {
       variables()
           .emplace(reinterpret_cast<uintptr_t>(begin), reinterpret_cast<uintptr_t>(end))
           .second;
-  if (is_new) count_for_host(end - begin);
+  if (is_new) add_to_count(Count::kBytesToHost, end - begin);
 }
 
 bool is_managed_variable(const void* ptr, size_t size) {

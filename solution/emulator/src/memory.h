@@ -22,8 +22,6 @@ bool is_managed_memory(const void* ptr, size_t size);
 bool is_managed_variable(const void* ptr, size_t size);
 /*! \brief Forgets what cudaMemAdvise was told of memory that begins there. */
 void forget_advice(const void* ptr);
-/*! \brief Counts bytes that were copied to the host, or lie where the host can read them too. */
-void count_for_host(size_t bytes);
 /*! \brief Makes a variable of the program count as such memory, too. */
 void add_symbol(const void* symbol, size_t size);
 
