@@ -19,15 +19,14 @@ from grader.audience import standing
 from grader.picture import bar_svg, losses_svg, mismatch_svg, read_mismatch
 from grader.printable import printable
 from grader.report import finding_text, number, other_details, signed, trainings
-from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
+from grader.results import ERROR, FAIL, NOT_BEGUN, PASS, SKIPPED, Report, Result
 from grader.rubric import AFTER_DUE_DATE, NEVER
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
-_UNBEGUN = "unbegun"
 _WORDS = {PASS: "passed", FAIL: "failed", SKIPPED: "not run", ERROR: "grader failed",
-          _UNBEGUN: "not begun"}  # fmt: skip
-_SIGNS = {PASS: "✓", FAIL: "✗", SKIPPED: "–", ERROR: "!", _UNBEGUN: "○"}
+          NOT_BEGUN: "not begun"}  # fmt: skip
+_SIGNS = {PASS: "✓", FAIL: "✗", SKIPPED: "–", ERROR: "!", NOT_BEGUN: "○"}
 _HIDDEN = {AFTER_DUE_DATE: "shown after the due date", NEVER: "never shown"}
 _FINDINGS = 20
 _MISTAKE = ("tool", "kind", "title", "kernel", "file", "line", "other_file", "other_line")
@@ -43,7 +42,7 @@ class Group:
     @property
     def is_right(self) -> bool:
         """Whether nothing in it failed."""
-        return not any(_state(result) in (FAIL, ERROR) for result in self.results)
+        return not any(result.state in (FAIL, ERROR) for result in self.results)
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def to_html(report: Report) -> str:
     """The page."""
     groups = list(_groups(report))
     results = [result for group in groups for result in group.results]
-    states = {result.check: _state(result) for result in results}
+    states = {result.check: result.state for result in results}
     return (
         environment()
         .get_template("report.html.j2")
@@ -129,16 +128,9 @@ def _groups(report: Report) -> Iterator[Group]:
         yield Group(f"Part {part}: {report.parts.get(part, '')}", list(results))
 
 
-def _state(result: Result) -> str:
-    """Its status; what came upon a hole did not fail: it is not begun, or waits for what is not."""
-    if result.missing_task:
-        return _UNBEGUN if result.missing_task == result.task else SKIPPED
-    return result.status
-
-
 def _lists(states: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
     """(what is to be done, the checks that it is about), where there are any."""
-    for words, wanted in (("To mend", (FAIL, ERROR)), ("Not begun", (_UNBEGUN,))):
+    for words, wanted in (("To mend", (FAIL, ERROR)), ("Not begun", (NOT_BEGUN,))):
         if found := [check for check, state in states.items() if state in wanted]:
             yield words, found
 

@@ -11,10 +11,12 @@ from rich.table import Table
 
 from grader.audience import standing
 from grader.printable import printable
-from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
+from grader.results import ERROR, FAIL, NOT_BEGUN, PASS, SKIPPED, Report, Result
 from grader.rubric import ALWAYS
 
-_STYLES = {PASS: "green", FAIL: "red", SKIPPED: "yellow", ERROR: "bold magenta"}
+_STYLES = {
+    PASS: "green", FAIL: "red", SKIPPED: "yellow", ERROR: "bold magenta", NOT_BEGUN: "yellow",
+}  # fmt: skip
 _DETAIL_LINES = 12
 _FINDINGS = 3
 _HIDDEN = {"after_due_date": "shown after the due date", "never": "never shown"}
@@ -33,11 +35,12 @@ def _safe(text: object) -> str:
 def show_result(console: Console, result: Result) -> None:
     """One line, when the check has run."""
     hidden = "" if result.visibility == ALWAYS else f"  ({_HIDDEN[result.visibility]})"
-    style = _STYLES[result.status]
+    style = _STYLES[result.state]
+    state = "not begun" if result.state == NOT_BEGUN else result.state
     task = result.task or "-"
     points = f"{number(result.score)}/{number(result.points)}" if result.points else ""
     console.print(
-        f"[{style}]{result.status:<8}[/] {task:<5} {_safe(result.check):<37} "
+        f"[{style}]{state:<9}[/] {task:<5} {_safe(result.check):<37} "
         f"{points:>5} {result.seconds:6.1f} s{hidden}",
         highlight=False,
     )
@@ -50,8 +53,10 @@ def show_report(console: Console, report: Report) -> None:
     if report.problem:
         console.print(f"[red]{_safe(report.problem)}[/]", highlight=False)
     for result in report.results:
-        if result.status in (FAIL, ERROR):
+        if result.state in (FAIL, ERROR):
             show_failure(console, result)
+    if unbegun := [f"{r.task} {r.check}" for r in report.results if r.state == NOT_BEGUN]:
+        console.print(f"\n[yellow]not begun:[/] {_safe(', '.join(unbegun))}", highlight=False)
     _show_facts(console, report)
     _show_points(console, report)
 

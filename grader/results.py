@@ -20,6 +20,8 @@ from grader.wording import missing_task
 SCHEMA = "dlsys-grader-report/1"
 
 PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
+#: How a failure is shown whose task nobody has written yet.
+NOT_BEGUN = "unbegun"
 
 #: In `facts`: what a check raised that broke off on a submission's answer.
 BROKE_OFF = "broke_off"
@@ -63,6 +65,14 @@ class Result:
     def missing_task(self) -> str:
         """The task that it failed for since it is not written yet; "" if it did otherwise."""
         return missing_task(self.message) if self.status == FAIL else ""
+
+    @property
+    def state(self) -> str:
+        """Its status; what came upon a hole did not fail: it is NOT_BEGUN, or SKIPPED where it
+        waits for another task."""
+        if self.missing_task:
+            return NOT_BEGUN if self.missing_task == self.task else SKIPPED
+        return self.status
 
 
 @dataclass

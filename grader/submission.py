@@ -286,7 +286,9 @@ def _rest_notes(
         notes.append(f"changed but not taken, the course's own are used: {_list(changed)}.")
     if extra:
         notes.append(f"not files of the assignment, so not taken: {_list(extra)}.")
-    if passed := Counter(_reason(member.name) for member in members if ignored(member.name)):
+    passed = Counter(_reason(member.name) for member in members if ignored(member.name))
+    passed.pop(".vscode", None)  # it comes with the assignment
+    if passed:
         what = [f"{name} ({count})" for name, count in sorted(passed.items())]
         notes.append(f"ignored, with the number of files: {_list(what)}.")
     return notes
