@@ -2,6 +2,7 @@
 
     make status                              all tasks
     python3 -m grader.status relu 1.6        some checks, or tasks
+    python3 -m grader.status 1               part 1
     python3 -m grader.status --seed 7        other random numbers
     python3 -m grader.status --quick         without the training on MNIST
     make watch                               again whenever a file is saved; Ctrl-C ends it
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import difflib
 import json
 import os
 import re
@@ -39,7 +41,11 @@ Checks = Mapping[str, Callable[[Context], None]]
 
 _START = 60.0  # seconds for Python to start and to import numpy
 _LOOK = 0.3  # seconds from one look at the files to the next
-_LAST_LINES = 12  # of what was printed before a crash
+_LAST_LINES = 8  # of what was printed before a crash
+_FRAMES = 6  # of the student's code, innermost first
+_PATIENCE = 20.0  # seconds for a check that needs no build; each takes about one
+_TRACE = re.compile(r"(?:Fatal Python error|Current thread|Thread 0x|Extension modules)")
+_FRAME = re.compile(r'\s*File "([^"]+)", line \d+(,?)')
 _TRAINING = ("mnist_numpy", "mnist_gpu")
 
 
@@ -74,7 +80,7 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
         prog="python3 -m grader.status", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    parser.add_argument("names", nargs="*", metavar="CHECK", help="names of checks, or tasks")
+    parser.add_argument("names", nargs="*", metavar="CHECK", help="names of checks, tasks or parts")
     parser.add_argument("--folder", default=".", help="that you were given; default: this one")
     parser.add_argument("--seed", default="local", help="of the random numbers")
     parser.add_argument("--quick", action="store_true", help="leave out the training on MNIST")
@@ -87,17 +93,31 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
 def _chosen(plan: Plan, checks: Checks, options: argparse.Namespace) -> list[Row]:
     """The checks to make: all, or those named and what they require."""
     known = [row for row in plan.rows if row.name in checks]
-    wanted = {row.name for row in known if not (options.quick and row.name in _TRAINING)}
+    wanted = {row.name for row in known}
     if options.names:
-        wanted = {r.name for r in known if r.name in options.names or r.task in options.names}
-        missing = set(options.names) - {row.name for row in known} - {row.task for row in known}
+        wanted = {row.name for row in known if not _names_of(row).isdisjoint(options.names)}
+        missing = set(options.names) - {name for row in known for name in _names_of(row)}
         if missing:
-            every = ", ".join(row.name for row in known)
-            raise PlanError(f"there is no check or task {sorted(missing)[0]!r}; hint: {every}")
+            raise PlanError(_unknown(min(missing), [row.name for row in known]))
+    if options.quick:
+        wanted -= set(_TRAINING)
     if not options.serve:
         for row in reversed(known):
             wanted |= set(row.requires) if row.name in wanted else set()
     return [row for row in known if row.name in wanted]
+
+
+def _names_of(row: Row) -> set[str]:
+    """By what a check can be asked for: its name, its task, or its part."""
+    return {row.name, row.task, row.task.partition(".")[0]} - {""}
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    """That there is no such check, with those that may be meant."""
+    near = [each for each in known if name in each] or difflib.get_close_matches(
+        name, known, 3, 0.5
+    )
+    return f"there is no check, task or part {name!r}; hint: {', '.join(near or known)}"
 
 
 def _watch(folder: Path, plan: Plan, words: Sequence[str]) -> int:
@@ -152,6 +172,10 @@ def outcomes_of(
     _progress("")
 
 
+_EMULATED = "emulated GPU: "  # how it begins to say why a process ends
+_ENDLESS = "does each turn of a loop change what ends it? Ctrl-C, too, says where it was"
+
+
 class _Child:
     """A process that makes checks. A check that fails may leave it, or the device, in any state:
     then there is a new one for the next."""
@@ -181,8 +205,17 @@ class _Child:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(f"{row.name}\n".encode())
             self._process.stdin.flush()
-        line = self._line(row.seconds + (_START if fresh else 0))
-        outcome = Outcome(**json.loads(line)) if line else self._lost(row)
+        limit = row.seconds if "build" in row.requires else min(row.seconds, _PATIENCE)
+        if fresh:
+            self._line(_START)  # it is ready
+        try:
+            line = self._line(limit)
+        except KeyboardInterrupt:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(1)
+            print(f"\n{row.name} was interrupted", *self._printed(), sep="\n  ", file=sys.stderr)
+            raise SystemExit(130) from None
+        outcome = Outcome(**json.loads(line)) if line else self._lost(row, limit)
         if outcome.status != PASS and not outcome.is_of_a_hole:
             known = {line.strip() for line in outcome.details}
             more = [line for line in self._printed() if line.strip() not in known]
@@ -216,7 +249,7 @@ class _Child:
         line, _, self._read = self._read.partition(b"\n")
         return line
 
-    def _lost(self, row: Row) -> Outcome:
+    def _lost(self, row: Row, limit: float) -> Outcome:
         """Of a check that ended its process, or did not end."""
         assert self._process is not None
         try:
@@ -225,16 +258,28 @@ class _Child:
             self._process.send_signal(signal.SIGABRT)  # faulthandler says where it was
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(5)
-            return Outcome(row.name, FAIL, f"{row.name} did not end within {row.seconds:g} s")
+            return Outcome(
+                row.name, FAIL, f"{row.name} did not end within {limit:g} s", hint=_ENDLESS
+            )
         how = f"exit code {code}" if code >= 0 else f"signal {-code} ({_name_of(-code)})"
-        return Outcome(row.name, FAIL, f"the process ended with {how} while {row.name} ran")
+        why = next((line for line in self._printed() if line.startswith(_EMULATED)), _EMULATED)
+        why = why.replace(_EMULATED, ": ", 1) if why != _EMULATED else ""
+        return Outcome(row.name, FAIL, f"the process ended with {how} while {row.name} ran{why}")
 
     def _printed(self) -> list[str]:
-        """The last lines that the child has printed."""
+        """The last lines that the child has printed, and where in the student's code it was."""
         self._output.seek(0)
-        text = self._output.read().decode("utf-8", "replace")
-        lines = [line for line in text.splitlines() if line.strip()]
-        return [line.replace(f"{self._folder}{os.sep}", "") for line in lines[-_LAST_LINES:]]
+        text = self._output.read().decode("utf-8", "replace").replace(f"{self._folder}{os.sep}", "")
+        said, frames, hidden = list[str](), list[str](), False
+        for line in filter(str.strip, text.splitlines()):
+            if frame := _FRAME.match(line):
+                is_own = frame[1].startswith("python/")
+                hidden = not is_own and bool(frame[2])  # then its source is the next line
+                if is_own:
+                    (said if frame[2] else frames).append(line)
+            elif not (hidden and line.startswith("    ")) and not _TRACE.match(line):
+                said.append(line)
+        return [*said[-_LAST_LINES:], *frames[:_FRAMES]]
 
     def _end(self) -> None:
         if self._process is not None:
@@ -256,6 +301,7 @@ def _name_of(number: int) -> str:
 def _serve(rows: Sequence[Row], folder: Path, options: argparse.Namespace) -> int:
     """The child: makes each check whose name comes in, and answers with what came of it."""
     with open(options.serve, "w", encoding="utf-8") as replies:
+        print(file=replies, flush=True)
         for line in sys.stdin:
             outcome = local.run(line.strip(), folder, options.seed)
             sys.stdout.flush()
@@ -302,9 +348,11 @@ def _show(
             name = f"{row.task} {row.name}".strip()
             print(f"\n{name}: {_sentence(checks[row.name])}")
             print("\n".join(f"  {line}" for line in outcome.text().splitlines()))
-    following = next((task for task, state in states.items() if state == NOT_BEGUN), None)
+    following = next((r.task for r in rows if states.get(r.task) in (FAILING, NOT_BEGUN)), None)
     if following is not None:
-        print(f"\nnext: {following} {plan.tasks[following]}, {holes[following]}")
+        what = f"{following} {plan.tasks[following]}"
+        begun = states[following] == FAILING
+        print(f"\nnext: mend {what}" if begun else f"\nnext: {what}, {holes[following]}")
 
 
 def state_of(

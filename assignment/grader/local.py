@@ -240,6 +240,8 @@ def run(name: str, folder: Path, seed: str = _SEED, watched: bool = False) -> Ou
             raised = error.types[0]
         again = _write_again(context, folder) if isinstance(error, Failure) else ""
         return Outcome(name, FAIL, raised=raised, again=again, **said)
+    for kind in ("py", "npz"):
+        (folder / AGAIN / f"{name}.{kind}").unlink(missing_ok=True)
     return Outcome(name, PASS)
 
 
@@ -260,7 +262,12 @@ def not_built(folder: Path, checked: bool = False) -> str:
         return f"nothing is built yet; hint: {target}"
     made = library.stat().st_mtime
     newer = [path for path in sorted(folder.glob("src/*")) if path.stat().st_mtime > made]
-    return f"src/{newer[0].name} is newer than what is built; hint: {target}" if newer else ""
+    if not newer:
+        return ""
+    return (
+        f"src/{newer[0].name} is newer than what is built; hint: {target}, and mend first what the "
+        "compiler says"
+    )
 
 
 def _write_again(context: Context, folder: Path) -> str:

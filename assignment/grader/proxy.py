@@ -230,6 +230,11 @@ class Proxies(ABC):
         finally:
             self._doing = outer
 
+    @contextlib.contextmanager
+    def deadline(self, seconds: float) -> Iterator[None]:
+        """What is queued inside must be done `seconds` after entry, where anybody can see to it."""
+        yield
+
     def _emit(self, action: str, args: list[Any], words: str, doing: str = "") -> Proxy:
         self._next += 1
         self._queue_up(action, self._next, args, doing or words)

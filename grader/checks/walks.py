@@ -17,6 +17,9 @@ Formula = Callable[..., list[Array]]
 
 #: Random graphs of a run, for the order and for the walk.
 RANDOM_GRAPHS = 3
+#: Squarings of a value: 2 to the power of so many ways lead through the graph.
+_DOUBLINGS = 64
+_SOON = 10.0  # seconds for what takes none
 
 
 def topological_order(ctx: Context) -> None:
@@ -39,6 +42,20 @@ def topological_order(ctx: Context) -> None:
             count = session.remote.len(ad.find_topo_sort([node]))
         if count != 3001:
             raise Failure("find_topo_sort of a line of 3001 nodes does not return 3001 nodes")
+        if ctx.thorough:
+            _check_cost(session)
+
+
+def _check_cost(session: Session) -> None:
+    """A graph of few nodes, and of more ways through them than anybody can walk."""
+    node = session.variable("x")
+    for _ in range(_DOUBLINGS):
+        node = node * node
+    what = f"find_topo_sort of x, squared {_DOUBLINGS} times: each node is used twice,"
+    with session.remote.doing(what), session.remote.deadline(_SOON):
+        count = session.remote.len(session.autodiff().find_topo_sort([node]))
+    if count != _DOUBLINGS + 1:
+        raise Failure(f"{what} has {count} nodes, expected {_DOUBLINGS + 1}")
 
 
 def _check_random_order(ctx: Context, session: Session) -> None:

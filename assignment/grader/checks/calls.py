@@ -10,7 +10,8 @@ from grader.checks.compare import Array
 
 _HEAD = '''"""{title}
 
-Needs numpy and this folder's {name}.npz. Run it with the folder of the built submission:
+Needs numpy and {name}.npz beside it. Run it in the folder of the work, which is built there, or
+name that folder:
     python {name}.py FOLDER
 """
 import pathlib, sys
@@ -21,6 +22,9 @@ data = np.load(pathlib.Path(__file__).with_suffix(".npz"))
 
 _TAIL = """
 for name, values in got.items():
+    if np.shape(values) != data["expected_" + name].shape:
+        print(name, "has shape", np.shape(values), "expected", data["expected_" + name].shape)
+        continue
     wrong = ~(np.abs(values - data["expected_" + name]) <= data["bound_" + name])
     print(name, "differs in", int(wrong.sum()), "of", wrong.size, "elements")
     for i in list(zip(*np.nonzero(wrong)))[:5]:

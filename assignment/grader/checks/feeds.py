@@ -19,7 +19,10 @@ _HINT = (
     "when the shapes of what is fed change, infer all shapes and plan the memory again; "
     "a plan is made for its shapes"
 )
-_FIRST = "no shape has changed yet: do the checks of the ops, and of the kernels, pass?"
+_FIRST = (
+    "no shape has changed yet: do the checks of the ops, and of the kernels, pass? Then look at the "
+    "plan: may memory be given away only after its last reader, and that of a result never?"
+)
 _SCRIPT = """\
 from dlsys import autodiff as ad, ndarray
 nodes = {name: ad.Variable(name=name) for name in %r}
