@@ -454,9 +454,14 @@ def _check_same(former: Classbook, batch: Batch) -> None:
     ):
         if was != now:
             raise BatchError(
-                f"{batch.results} holds results by another {what}; hint: name a new folder and "
-                "compare the two with grader regrade, or --regrade"
+                f"{batch.results} holds results by another {what}, {_brief(was)}; hint: say so "
+                "again, or name a new folder and compare the two with grader regrade, or --regrade"
             )
+
+
+def _brief(was: str | tuple[str, str]) -> str:
+    """What the former results were made by: a device, or the name of a profile."""
+    return was if isinstance(was, str) else f"profile {was[0]}"
 
 
 def summary(book: Classbook) -> dict[str, int]:

@@ -38,6 +38,8 @@ STATES = GRADED, UNREADABLE, MISSING, PENDING, ERROR = (
     "pending",
     "error",
 )
+#: After what the students' pages do not show yet.
+PAGES_HINT = "hint: the students' pages are older than this; grader class {} --students"
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,11 @@ class Classbook:
         del values["path"]
         self.path.mkdir(parents=True, exist_ok=True)
         write_whole(self.path / "class.json", json.dumps(values, indent=1) + "\n")
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether students' pages were written beside their reports."""
+        return any(self.path.glob("students/*/report.html"))
 
     def folder(self, entry: Entry) -> Path:
         """Where a student's files lie."""

@@ -170,7 +170,7 @@ def _import(name: str, extra: str) -> Any:
         return __import__(name)
     except ImportError as error:
         raise EngineError(
-            f"{name} is not installed; hint: pip install 'dlsys-kit[{extra}]'"
+            f"{name} is not installed; hint: .venv/bin/python -m pip install 'dlsys-kit[{extra}]'"
         ) from error
 
 

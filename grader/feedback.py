@@ -103,7 +103,7 @@ def to_text(view: Report) -> str:
     """The report as plain text: a line for each check, then what went wrong, then the points."""
     file = io.StringIO()
     console = Console(file=file, width=_WIDTH, no_color=True, force_terminal=False)
-    for result in view.results:
+    for result in () if view.problem else view.results:  # then none was run
         show_result(console, result)
     show_report(console, view)
     return "".join(line.rstrip() + "\n" for line in file.getvalue().rstrip("\n").split("\n"))

@@ -376,7 +376,8 @@ def copydetect_print(symbols: str) -> Any:
         from copydetect import CodeFingerprint  # type: ignore[import-untyped]
     except ImportError as error:
         raise SimilarityError(
-            "copydetect is not installed; hint: pip install 'dlsys-kit[similarity]'"
+            "copydetect is not installed; hint: .venv/bin/python -m pip install "
+            "'dlsys-kit[similarity]'"
         ) from error
     return CodeFingerprint("", K, 1, filter=False, fp=io.StringIO(symbols, newline=""))
 

@@ -55,10 +55,24 @@ def show_report(console: Console, report: Report) -> None:
     for result in report.results:
         if result.state in (FAIL, ERROR):
             show_failure(console, result)
+    if not report.problem:
+        for reason, names in _not_run(report):
+            console.print(
+                f"\n[yellow]not run:[/] {_safe(', '.join(names))}: {_safe(reason)}", highlight=False
+            )
     if unbegun := [f"{r.task} {r.check}" for r in report.results if r.state == NOT_BEGUN]:
         console.print(f"\n[yellow]not begun:[/] {_safe(', '.join(unbegun))}", highlight=False)
     _show_facts(console, report)
     _show_points(console, report)
+
+
+def _not_run(report: Report) -> Iterator[tuple[str, list[str]]]:
+    """(why, checks) of those with points that were not run."""
+    reasons: dict[str, list[str]] = {}
+    for result in report.results:
+        if result.state == SKIPPED and result.points:
+            reasons.setdefault(result.message, []).append(f"{result.task} {result.check}".strip())
+    yield from reasons.items()
 
 
 def show_failure(console: Console, result: Result) -> None:

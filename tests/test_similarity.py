@@ -464,7 +464,9 @@ def test_without_copydetect_the_command_says_what_to_install(tmp_path, capsys, m
     similar_class.write(similar_class.student(1), tmp_path / "s1")
     monkeypatch.setitem(sys.modules, "copydetect", None)
     assert cli.main(["similarity", str(tmp_path)]) == 2
-    assert "hint: pip install 'dlsys-kit[similarity]'" in capsys.readouterr().err
+    assert (
+        "hint: .venv/bin/python -m pip install 'dlsys-kit[similarity]'" in capsys.readouterr().err
+    )
 
 
 def test_figures_do_not_depend_on_the_hashes_of_the_process(tmp_path):

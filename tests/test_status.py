@@ -102,6 +102,18 @@ def test_a_mistake_is_told_once_with_its_cause_and_a_script_that_makes_it_again(
         text=True, check=True, timeout=60,
     )  # fmt: skip
     assert "a differs in" in again.stdout
+    assert "next: mend 1.2 gradients of add and multiply" in said
+    edit(work, PY, "return [-1 * unbroadcast_op(output_grad, operand) for",
+         "return [output_grad for")  # fmt: skip
+    assert "has shape (6, 4), expected (4,)" in seen(work, "1.2")
+    again = subprocess.run(
+        [sys.executable, "build/again/gradient_add_multiply.py"], cwd=work, capture_output=True,
+        text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert "b has shape (6, 4) expected (4,)" in again.stdout
+    edit(work, PY, "return [output_grad for", "return [unbroadcast_op(output_grad, operand) for")
+    assert "next:" not in seen(work, "1.2")
+    assert not (work / "build/again/gradient_add_multiply.py").exists()
 
 
 def test_a_check_that_fails_leaves_nothing_behind_for_the_next(work):
@@ -145,6 +157,54 @@ def test_a_crash_and_an_endless_loop_cost_one_check(work, monkeypatch):
     assert any("in infer_shape" in line for line in outcome.details)
 
 
+def test_an_endless_loop_is_told_with_the_students_line(work, monkeypatch):
+    edit(work, PY, "    visited = set()\n    topo_order = []", "    while True:\n        pass\n")
+    monkeypatch.setattr(status, "_PATIENCE", 1.0)
+    row = next(r for r in local.plan_of(work).rows if r.name == "topological_order")
+    (outcome,) = status.outcomes_of(local.plan_of(work), [row], work, {}, "local")
+    assert outcome.message == "topological_order did not end within 1 s"
+    assert f'File "{PY}", line ' in outcome.details[0] and "find_topo_sort" in outcome.details[0]
+    assert "grader/" not in outcome.text()
+
+
+def test_ctrl_c_says_where_it_was(work):
+    edit(work, PY, "    visited = set()\n    topo_order = []",
+         "    print(flush=True)\n    while True:\n        pass\n")  # fmt: skip
+    script = (
+        "import os, signal, threading\n"
+        "from grader import status\n"
+        "look = status._Child._line\n"
+        "def line(self, seconds):\n"
+        "    stop = threading.Timer(2, os.killpg, (0, signal.SIGINT))\n"
+        "    if seconds != status._START: stop.start()\n"
+        "    return look(self, seconds)\n"
+        "status._Child._line = line\n"
+        "status.main(['1.1'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=work, capture_output=True, text=True, timeout=120,
+        start_new_session=True,
+    )  # fmt: skip
+    assert done.returncode == 130
+    assert "topological_order was interrupted" in done.stderr
+    assert f"in {PY}:" in done.stderr and "grader/" not in done.stderr
+
+
+def test_host_code_that_touches_device_memory_is_told(work):
+    launch = "relu_kernel<<<blocks_for(n, kThreads), kThreads>>>(n, data_of(input)"
+    edit(work, CU, launch, f"if (*data_of(input) == 12345.f) return 0;\n  {launch}")
+    assert make(work).returncode == 0
+    said = seen(work, "relu")
+    assert "while relu ran: host code touched device memory at" in said
+    assert 'File "python/dlsys/gpu_op.py"' in said
+
+
+def test_parts_and_quick_go_together(built):
+    said = seen(built, "1")
+    assert said.count(" done") == 6 and "2.1" not in said
+    assert "mnist" not in seen(built, "2.2", "--quick")
+
+
 def test_an_untouched_skeleton_is_not_begun(tmp_path):
     work = shutil.copytree(KIT / "assignment", tmp_path / "work",
                            ignore=shutil.ignore_patterns("build"))  # fmt: skip
@@ -161,9 +221,13 @@ def test_an_untouched_skeleton_is_not_begun(tmp_path):
 
 def test_a_source_that_is_newer_than_the_library_is_told(work):
     os.utime(work / CU)
-    assert local.not_built(work) == "src/gpu_op.cu is newer than what is built; hint: make"
+    words = (
+        "src/gpu_op.cu is newer than what is built; hint: make, and mend first what the compiler "
+        "says"
+    )
+    assert local.not_built(work) == words
     said = seen(work, "relu")
-    assert said.splitlines()[0].endswith("src/gpu_op.cu is newer than what is built; hint: make")
+    assert said.splitlines()[0].endswith(words)
     assert " waiting" in said
 
 
@@ -238,7 +302,11 @@ def test_a_name_that_is_no_check_is_refused(built):
         [sys.executable, "-m", "grader.status", "relo"], cwd=built, capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert "there is no check or task 'relo'; hint: topological_order," in done.stderr
+    assert "there is no check, task or part 'relo'; hint: relu\n" in done.stderr
+    assert status._unknown("matmul", ["relu", "matrix_multiply", "gradient_matmul"]).endswith(
+        "hint: gradient_matmul, matrix_multiply"
+    )
+    assert status._unknown("?", ["relu", "softmax"]).endswith("hint: relu, softmax")
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):

@@ -182,9 +182,10 @@ class Local(Proxies):
         reply, out = self._worker.carry_out([[i.action, i.target, i.args] for i in batch], arrays)
         error = reply["error"]
         if error is not None:
-            if error["types"][0] in _NOT_CAUGHT:
-                raise _NOT_CAUGHT[error["types"][0]]
             error["frames"] = [f for f in error["frames"] if f[0].startswith("python/")]
+            if error["types"][0] in _NOT_CAUGHT:
+                where = [f"in {file}:{line}" for file, line, *_ in error["frames"][-1:]]
+                raise _NOT_CAUGHT[error["types"][0]](*where)
         # Copies, as from another process: what is done to the originals later must not show.
         return parse_reply(reply, [array.copy() for array in out], len(batch))
 

@@ -114,9 +114,8 @@ def _names_of(row: Row) -> set[str]:
 
 def _unknown(name: str, known: Sequence[str]) -> str:
     """That there is no such check, with those that may be meant."""
-    near = [each for each in known if name in each] or difflib.get_close_matches(
-        name, known, 3, 0.5
-    )
+    near = [each for each in known if name in each]
+    near += [each for each in difflib.get_close_matches(name, known, 3, 0.5) if each not in near]
     return f"there is no check, task or part {name!r}; hint: {', '.join(near or known)}"
 
 

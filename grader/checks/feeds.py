@@ -20,8 +20,8 @@ _HINT = (
     "a plan is made for its shapes"
 )
 _FIRST = (
-    "no shape has changed yet: do the checks of the ops, and of the kernels, pass? Then look at the "
-    "plan: may memory be given away only after its last reader, and that of a result never?"
+    "no shape has changed yet: do the checks of the ops, and of the kernels, pass? Then look at "
+    "the plan: memory may be lent after its last reader, and that of a result never"
 )
 _SCRIPT = """\
 from dlsys import autodiff as ad, ndarray

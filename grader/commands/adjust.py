@@ -19,7 +19,7 @@ from grader.adjustments import (
     write_adjustments,
 )
 from grader.batch import lock
-from grader.classbook import Classbook, called, read_classbook
+from grader.classbook import PAGES_HINT, Classbook, called, read_classbook
 from grader.printable import printable
 
 OK, USAGE = 0, 2
@@ -86,6 +86,8 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         console.print(printable(_line(each)), markup=False, highlight=False)
     where = f"{len(given)} in {adjustments_path(book)}"
     console.print(printable(where), markup=False, highlight=False)
+    if book.has_pages:
+        console.print(PAGES_HINT.format(book.path), markup=False, highlight=False)
     return OK
 
 

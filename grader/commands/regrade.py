@@ -15,7 +15,7 @@ from rich.table import Table
 
 from grader.adjustments import adjustments_path, read_adjustments
 from grader.batch import lock
-from grader.classbook import Classbook, read_classbook
+from grader.classbook import PAGES_HINT, Classbook, read_classbook
 from grader.commands.outputs import overwritten
 from grader.files import write_whole
 from grader.gradebook import figure
@@ -159,6 +159,8 @@ def _accept(
         console.print(f"{printable(student)} stays: {why}", markup=False, highlight=False)
     console.print(f"{len(done.replaced)} reports replaced in {old.path}", markup=False,
                   highlight=False)  # fmt: skip
+    if done.replaced and old.has_pages:
+        console.print(PAGES_HINT.format(old.path), markup=False, highlight=False)
     return FELL_SHORT if done.kept else OK
 
 
