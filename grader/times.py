@@ -23,7 +23,8 @@ def with_times(
     """(the class with the times of a CSV, whom it names that nobody is).
 
     A student goes by id, login, e-mail address or group. A time without an offset has that of the
-    due date. A time of the table counts before one of the download.
+    due date. A time of the table counts before one of the download. For a group counts the time of
+    the work that was graded, whoever's that is.
 
     Raises:
         SheetError: it can't be read, or a line of it is wrong.
@@ -46,7 +47,8 @@ def with_times(
                 )
             lines[student], times[student] = line, moment
     found = [
-        replace(entry, submitted=times.get(entry.student, entry.submitted)) for entry in entries
+        replace(entry, submitted=times.get(entry.given_by or entry.student, entry.submitted))
+        for entry in entries
     ]
     return found, strangers
 
