@@ -23,11 +23,12 @@ _WHO = ("Student", *KEYS, "Section", "Root Account", "Integration ID")
 _BOM = "\ufeff"
 # A cell, in quotes or not, and what ends it.
 _CELL = re.compile(r'("(?:[^"]|"")*"|[^",\r\n][^,\r\n]*|)(,|\r\n|\n|\r|\Z)')
+_BARE = re.compile(r"[\w.-]*")
 _TITLE = re.compile(r"(.*?)\s*\((\d+)\)\s*\Z", re.DOTALL)
 _SHOWN = 12
 
 
-class CanvasError(Exception):
+class TemplateError(Exception):
     """The template can't be filled as it was asked; the message says why."""
 
 
@@ -42,6 +43,12 @@ class Line:
     def text(self, place: int) -> str:
         """What a cell says; "" where the record is too short."""
         return unquoted(self.cells[place]) if place < len(self.cells) else ""
+
+    def put(self, place: int, text: str) -> None:
+        """Writes a cell; in quotes where they were, or have to be."""
+        self.cells += [""] * (place + 1 - len(self.cells))
+        quoted = self.cells[place].startswith('"') or not _BARE.fullmatch(text)
+        self.cells[place] = '"' + text.replace('"', '""') + '"' if quoted else text
 
 
 @dataclass
@@ -76,7 +83,7 @@ def fill(template: bytes, column: str, gradebook: Gradebook, match: str = "") ->
         match: one of KEYS if rows are matched on it alone; "" for all of them.
 
     Raises:
-        CanvasError: the file is no gradebook of Canvas, or the column is unknown or ambiguous.
+        TemplateError: the file is no gradebook of Canvas, or the column is unknown or ambiguous.
     """
     bom, lines = read_lines(template)
     head = _head(lines)
@@ -85,7 +92,7 @@ def fill(template: bytes, column: str, gradebook: Gradebook, match: str = "") ->
     filled = Filled(column=titles[place])
     keys = {key: titles.index(key) for key in KEYS if key in titles}
     if match and match not in keys:
-        raise CanvasError(f"the template has no column {match!r}; hint: --match {_joined(keys)}")
+        raise TemplateError(f"the template has no column {match!r}; hint: --match {_joined(keys)}")
     keys = {match: keys[match]} if match else keys
     sheet = _Sheet([line for line in lines if line is not head], titles, keys, place)
     _check_points(sheet, gradebook, filled)
@@ -94,29 +101,25 @@ def fill(template: bytes, column: str, gradebook: Gradebook, match: str = "") ->
             f"the head {titles[place]!r} has no number of Canvas: an import makes a new assignment"
         )
     _fill_rows(sheet, gradebook, filled)
-    filled.content = _bytes(bom + "".join(",".join(line.cells) + line.end for line in lines))
+    filled.content = joined(bom, lines)
     return filled
 
 
 def read_lines(template: bytes) -> tuple[str, list[Line]]:
-    """The byte order mark, if there is one, and the records of a CSV file.
-
-    Joined again by commas and their ends they are the file, to the byte.
+    """The byte order mark, if there is one, and the records of a CSV file; see `joined`.
 
     Raises:
-        CanvasError: it is not text, or a quote is not closed.
+        TemplateError: it is not text, or a quote is not closed.
     """
     if b"\0" in template:
-        raise CanvasError(
-            "the template is not a CSV file in UTF-8; hint: export it from Canvas anew"
-        )
+        raise TemplateError("the template is not a CSV file in UTF-8; hint: export it anew")
     text = template.decode("utf-8", "surrogateescape")
     bom = _BOM if text.startswith(_BOM) else ""
     lines, cells, at, number, begins = [], list[str](), len(bom), 1, 1
     while at < len(text) or cells:
         found = _CELL.match(text, at)
         if found is None:
-            raise CanvasError(f"line {number} of the template: a quote stands where none may")
+            raise TemplateError(f"line {number} of the template: a quote stands where none may")
         cells.append(found[1])
         number += found[1].count("\n")
         at = found.end()
@@ -125,6 +128,12 @@ def read_lines(template: bytes) -> tuple[str, list[Line]]:
             cells, number = [], number + 1
             begins = number
     return bom, lines
+
+
+def joined(bom: str, lines: Iterable[Line]) -> bytes:
+    """The file, to the byte, whose records read_lines gives."""
+    text = bom + "".join(",".join(line.cells) + line.end for line in lines)
+    return text.encode("utf-8", "surrogateescape")
 
 
 def unquoted(cell: str) -> str:
@@ -136,7 +145,7 @@ def find_column(titles: list[str], wanted: str) -> int:
     """The place of a column by its whole head, else by its name, else by its number at Canvas.
 
     Raises:
-        CanvasError: there is none, or more than one; it lists what there is.
+        TemplateError: there is none, or more than one; it lists what there is.
     """
     open_columns = {at: title for at, title in enumerate(titles) if title and title not in _WHO}
     for same in (_is_head, _is_name, _is_number):
@@ -145,9 +154,9 @@ def find_column(titles: list[str], wanted: str) -> int:
             return found[0]
         if found:
             several = _joined(open_columns[at] for at in found)
-            raise CanvasError(f"column {wanted!r} may be any of {several}; hint: give all of it")
+            raise TemplateError(f"column {wanted!r} may be any of {several}; hint: give all of it")
     there = _joined(open_columns.values()) or "none besides who the students are"
-    raise CanvasError(f"the template has no column {wanted!r}; hint: it has {there}")
+    raise TemplateError(f"the template has no column {wanted!r}; hint: it has {there}")
 
 
 def _is_head(title: str, wanted: str) -> bool:
@@ -176,7 +185,7 @@ def _head(lines: list[Line]) -> Line:
         titles = {unquoted(cell).strip() for cell in line.cells}
         if "Student" in titles and titles & set(KEYS):
             return line
-    raise CanvasError(
+    raise TemplateError(
         "the template is not a gradebook of Canvas: no line has Student and one of "
         f"{_joined(KEYS)}; hint: Grades, Export, with commas"
     )
@@ -207,12 +216,14 @@ def _check_points(sheet: _Sheet, gradebook: Gradebook, filled: Filled) -> None:
         if sheet.name(line).casefold() == "points possible":
             there = line.text(sheet.place).strip()
     if there.casefold() == "(read only)":
-        raise CanvasError(f"Canvas computes the column {filled.column!r} itself; hint: another one")
+        raise TemplateError(
+            f"Canvas computes the column {filled.column!r} itself; hint: another one"
+        )
     if gradebook.points is None:
         filled.warnings.append("not all students can reach the same points; hint: see the CSV")
     elif not there:
         filled.warnings.append("the template does not say the points possible of the column")
-    elif _number(there) != _number(figure(gradebook.points)):
+    elif number_in(there) != number_in(figure(gradebook.points)):
         filled.warnings.append(
             f"points possible: {printable(there)} at Canvas, {figure(gradebook.points)} here; "
             "the scores are written as they are"
@@ -277,12 +288,10 @@ def _fill_row(sheet: _Sheet, line: Line, row: Row, filled: Filled) -> None:
         )
         return
     filled.filled += 1
-    if _number(before) == float(now):
+    if number_in(before) == float(now):
         return
     filled.changed += bool(before)
-    line.cells += [""] * (sheet.place + 1 - len(line.cells))
-    quoted = line.cells[sheet.place].startswith('"')
-    line.cells[sheet.place] = f'"{now}"' if quoted else now
+    line.put(sheet.place, now)
 
 
 def _alike(theirs: str, ours: str) -> bool:
@@ -297,12 +306,9 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
 
-def _number(text: str) -> float | None:
+def number_in(text: str) -> float | None:
+    """What a cell says, if it is a number."""
     try:
         return float(text)
     except ValueError:
         return None
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")

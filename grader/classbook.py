@@ -56,6 +56,7 @@ class Entry:
         attempt: number of the attempt that is graded, from 1; 0 where it is not told.
         notes: what was odd about what was handed in, in sentences.
         group: who hands in together with the student; "" for nobody.
+        given_by: whose work of the group is graded; "" for the student's own.
     """
 
     student: str
@@ -70,6 +71,7 @@ class Entry:
     attempt: int = 0
     notes: list[str] = field(default_factory=list)
     group: str = ""
+    given_by: str = ""
 
 
 @dataclass(frozen=True)

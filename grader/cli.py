@@ -16,7 +16,7 @@ from grader.adjustments import AdjustmentError
 from grader.autograder import AutograderError
 from grader.batch import BatchError
 from grader.bench import BenchError
-from grader.canvas import CanvasError
+from grader.canvas import TemplateError
 from grader.collection import CollectionError
 from grader.commands import (
     adjust,
@@ -71,7 +71,7 @@ _USAGE_ERRORS = (
     CollectionError,
     EngineError,
     SheetError,
-    CanvasError,
+    TemplateError,
     FeedbackError,
     GradebookError,
     LatenessError,

@@ -234,8 +234,8 @@ def _shared_ids(strangers: dict[tuple[str, str, str], _Student]) -> list[str]:
 def _match(each: Handed, matcher: Matcher) -> Match:
     if each.system == CANVAS:
         return matcher.by_canvas(each.own_id, each.name)
-    if each.system == MOODLE:  # its number is of the participant in this assignment alone
-        return matcher.by_name(each.name)
+    if each.system == MOODLE:
+        return matcher.by_participant(each.own_id, each.name)
     if each.system == GRADESCOPE:
         return matcher.by_account(each.sid, each.email, each.name)
     return matcher.by_label(each.own_id)

@@ -85,4 +85,4 @@ def _member(entry: Entry, group: str, one: Entry | None) -> Entry:
     told = ("source", "submitted", "late", "attempt")
     values = {name: getattr(one, name) for name in told}
     notes = [*entry.notes, f"{who} handed in for group {group}."]
-    return replace(entry, group=group, notes=notes, **values)
+    return replace(entry, group=group, given_by=one.student, notes=notes, **values)

@@ -16,6 +16,7 @@ from grader.archive import shown
 from grader.roster import Person
 
 MAX_WORDS = 12  # of a name; each may be the first of the family name
+_UNNAMED = "Participant"  # what Moodle calls those whom it keeps anonymous
 _APOSTROPHES = "'’`´"
 
 
@@ -110,6 +111,14 @@ class Matcher:
             doubt = f"the name {shown(name)!r} is in the roster, with another Canvas id, {own}"
             return Match(doubt=doubt)
         return match
+
+    def by_participant(self, number: str, name: str) -> Match:
+        """By Moodle's number where the roster has it, as its worksheet does, with that name; else
+        by the name. The number is of one assignment alone."""
+        same = self.by["student"].get(_key(number), set())
+        if same := {each for each in same if _agree(each.name or _UNNAMED, name or _UNNAMED)}:
+            return _one(same, "")
+        return self.by_name(name)
 
     def by_account(self, sid: str, email: str, name: str) -> Match:
         """By a student's id, else the e-mail address, else the name; an address of somebody else

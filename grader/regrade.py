@@ -340,7 +340,7 @@ def _replace(old: Classbook, new: Classbook, at: int, theirs: Entry) -> None:
     """The entry first: if it ends here, the student still shows as one that changes."""
     mine = old.entries[at]
     content = new.report_path(theirs).read_bytes()
-    told = ("source", "submitted", "late", "attempt", "notes")
+    told = ("source", "submitted", "late", "attempt", "notes", "given_by")
     entry = replace(mine, **{name: getattr(theirs, name) for name in told})
     if entry != mine:
         old.entries[at] = entry

@@ -1,7 +1,8 @@
-"""Reads who is in the class: a CSV with a line a student, or a gradebook as Canvas exports it."""
+"""Reads who is in the class: a CSV with a line a student, as Canvas or as Moodle writes it too."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,9 @@ _HEADERS = {
     "canvas_id": ("canvas id", "canvas_id", "canvas_user_id"),
 }
 _KNOWN = frozenset(name for names in _HEADERS.values() for name in names)
+# Of Moodle's grading worksheet: "Participant 5001".
+PARTICIPANT = "identifier"
+_PARTICIPANT = re.compile(r"Participant (?=\d+\Z)", re.IGNORECASE)
 _ID_NAMES = "student id, sis user id, id, student"
 
 
@@ -48,7 +52,7 @@ def read_roster(path: Path) -> list[Person]:
     The first line names the columns, in any order and in capitals or not. Of a gradebook that
     Canvas exported, the rows are left out that are no students: points possible, the posting
     policy, Canvas's test student. There a student without a SIS id goes by the login or by
-    Canvas's number.
+    Canvas's number. In Moodle's grading worksheet a student goes by the participant's number.
 
     Raises:
         SheetError: it can't be read, a column is missing, an id is empty or stands there twice.
@@ -83,6 +87,8 @@ def _columns(path: Path, head: Row) -> tuple[dict[str, int], bool]:
     if canvas:
         columns["canvas_id"] = names.index("id")
         columns["name"] = names.index("student")
+    if {PARTICIPANT, "grade can be changed"} <= set(names):
+        columns["student"] = names.index(PARTICIPANT)
     if "student" not in columns:
         found = ", ".join(name for name in header if name) or "nothing"
         raise SheetError(
@@ -92,6 +98,11 @@ def _columns(path: Path, head: Row) -> tuple[dict[str, int], bool]:
     if columns.get("name") == columns["student"]:  # "student" alone: the id
         del columns["name"]
     return columns, canvas
+
+
+def participant(cell: str) -> str:
+    """An id, without Moodle's "Participant " before the number."""
+    return _PARTICIPANT.sub("", cell)
 
 
 def _no_student(cells: dict[str, str]) -> bool:
@@ -106,7 +117,7 @@ def _person(path: Path, line: int, cells: dict[str, str], canvas: bool) -> Perso
     name = cells.get("name", "")
     if not name and (cells.get("given") or cells.get("family")):
         name = f"{cells.get('given', '')} {cells.get('family', '')}".strip()
-    student = cells["student"]
+    student = participant(cells["student"])
     if canvas:
         student = student or cells.get("login", "") or cells["canvas_id"]
     if not student:

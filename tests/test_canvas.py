@@ -3,7 +3,7 @@
 import pytest
 
 from class_states import COLUMN, POINTS, POLICY, canvas, cells, change, in_state
-from grader.canvas import CanvasError, fill, find_column, read_lines
+from grader.canvas import TemplateError, fill, find_column, read_lines
 from grader.classbook import GRADED, MISSING
 from grader.gradebook import (
     figure,
@@ -80,19 +80,19 @@ def test_a_column_is_found_by_head_name_or_number(wanted):
 
 
 def test_a_column_that_is_unknown_lists_what_there_is():
-    with pytest.raises(CanvasError, match=r"no column 'Assignment 3'; hint: .*'Quiz'"):
+    with pytest.raises(TemplateError, match=r"no column 'Assignment 3'; hint: .*'Quiz'"):
         find_column(["Student", "ID", COLUMN, "Quiz"], "Assignment 3")
-    with pytest.raises(CanvasError, match="no column 'ID'"):
+    with pytest.raises(TemplateError, match="no column 'ID'"):
         find_column(["Student", "ID", COLUMN], "ID")
-    with pytest.raises(CanvasError, match="none besides"):
+    with pytest.raises(TemplateError, match="none besides"):
         find_column(["Student", "ID"], "x")
 
 
 def test_a_column_that_may_be_two_is_refused():
     titles = ["Student", "Assignment 2 (1)", "Assignment 2 (2)", "Quiz", "Quiz"]
-    with pytest.raises(CanvasError, match=r"'Assignment 2 \(1\)', 'Assignment 2 \(2\)'"):
+    with pytest.raises(TemplateError, match=r"'Assignment 2 \(1\)', 'Assignment 2 \(2\)'"):
         find_column(titles, "Assignment 2")
-    with pytest.raises(CanvasError, match="may be any of 'Quiz', 'Quiz'"):
+    with pytest.raises(TemplateError, match="may be any of 'Quiz', 'Quiz'"):
         find_column(titles, "Quiz")
     assert find_column(titles, "Assignment 2 (2)") == 2
 
@@ -104,7 +104,7 @@ def test_a_head_without_a_number_is_filled_and_told(book):
 
 
 def test_a_column_that_canvas_computes_is_refused(book):
-    with pytest.raises(CanvasError, match="computes the column 'Total'"):
+    with pytest.raises(TemplateError, match="computes the column 'Total'"):
         fill(canvas(book, [POINTS]), "Total", read_gradebook(book))
 
 
@@ -197,5 +197,5 @@ def test_a_row_that_is_too_short_gets_its_cells(book):
      (b'Student,ID\na,"b"c\n', "line 2")],
 )  # fmt: skip
 def test_what_is_no_gradebook_of_canvas_is_refused(book, template, said):
-    with pytest.raises(CanvasError, match=said):
+    with pytest.raises(TemplateError, match=said):
         fill(template, COLUMN, read_gradebook(book))

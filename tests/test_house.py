@@ -33,11 +33,11 @@ GRADER_ORDER = [
     "wording", "local", "status",
     "origin", "results", "pristine", "stored", "lanes", "verdicts", "runner", "proof",
     "replay", "audience", "report", "picture", "html", "junit", "gradescope", "autograder",
-    "exports", "classbook", "roster", "adjustments", "groups", "times",
+    "exports", "classbook", "roster", "adjustments", "groups",
     "matching", "unpacking", "downloads", "classexport", "assembly", "collection",
     "lateness", "engine", "site", "batch", "regrade", "items", "classpage", "classfiles",
     "leaderboard", "fingerprint", "passages", "functions", "works", "similarity", "similaritypage",
-    "gradebook", "canvas", "feedback",
+    "gradebook", "canvas", "feedback", "moodle", "times",
     "handin", "newcourse", "drawing", "graphs", "layouts", "pictures", "chapters",
     "handout", "bench", "commands", "cli", "__main__",
 ]  # fmt: skip

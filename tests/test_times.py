@@ -6,10 +6,11 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from class_states import DUE, change, in_state, lateness, table
-from grader.classbook import GRADED
+from grader.classbook import GRADED, Entry
 from grader.cli import main
 from grader.feedback import all_feedback
 from grader.gradebook import figure, read_gradebook, to_csv
+from grader.groups import shared
 from grader.lateness import LatenessError, late_policy
 from grader.sheets import SheetError
 from grader.times import with_times
@@ -46,6 +47,37 @@ def test_who_is_not_named_keeps_the_time_of_the_download(book, entry, tmp_path):
     found, strangers = timed(book, tmp_path, "id,time\nnobody,2026-10-09 00:01\n99,\n")
     assert found == book.entries
     assert strangers == ["nobody"]
+
+
+@pytest.mark.parametrize(
+    ("bob", "carl", "days"),
+    [("10-08 20:00", "10-10 20:00", [0, 0, 0]), ("10-10 20:00", "10-08 20:00", [2, 2, 0])],
+)
+def test_all_of_a_group_are_charged_by_the_work_that_was_graded(tmp_path, bob, carl, days):
+    who = [Entry("s1", "s1"), Entry("s2", "s2", source="b.zip"), Entry("s3", "s3", source="c.zip"),
+           Entry("s4", "s4")]  # fmt: skip
+    entries, notes = shared(who, dict.fromkeys(("s1", "s2", "s3", "s4"), "red"))
+    assert "graded for all is s2's" in notes[0]
+    path = tmp_path / "times.csv"
+    path.write_text(f"student,submitted\ns2,2026-{bob}\ns3,2026-{carl}\n")
+    entries, _ = with_times(path, entries, LOCAL)
+    assert len({entry.submitted for entry in entries}) == 1
+    rule = lateness(percent_a_day=10, extensions={"s4": DUE + timedelta(days=3)})
+    found = [rule.of(entry, 20.0, 25.0).days for entry in entries if entry.student != "s3"]
+    assert found == days
+    assert rule.of(entries[2], 20.0, 25.0) == rule.of(entries[1], 20.0, 25.0)
+
+
+def test_a_time_of_whose_work_was_not_graded_charges_nobody(tmp_path):
+    who = [Entry("s1", "s1", source="a.zip", submitted=LOCAL.isoformat()), Entry("s2", "s2")]
+    entries, _ = shared(who, {"s1": "red", "s2": "red"})
+    path = tmp_path / "times.csv"
+    path.write_text("student,submitted\ns2,2026-10-20 10:00\n")
+    found, _ = with_times(path, entries, LOCAL)
+    assert {entry.submitted for entry in found} == {LOCAL.isoformat()}
+    path.write_text("student,submitted\nred,2026-10-20 10:00\n")
+    found, _ = with_times(path, entries, LOCAL)
+    assert {entry.submitted for entry in found} == {"2026-10-20T10:00:00+02:00"}
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("source", type=Path, help="folder or zip with all submissions")
     command.add_argument("-o", "--output", type=Path, default=Path("results"), metavar="FOLDER",
                          help="where the results lie; default: results/")  # fmt: skip
-    command.add_argument("--roster", type=Path, metavar="CSV", help="who is in the class")
+    command.add_argument("--roster", type=Path, metavar="CSV",
+                         help="who is in the class: a table, Canvas's gradebook or Moodle's "
+                         "grading worksheet")  # fmt: skip
     command.add_argument("--groups", type=Path, metavar="CSV",
                          help="who hands in together: columns student and group, in the roster or "
                          "in a file of its own; each member gets what one handed in")  # fmt: skip

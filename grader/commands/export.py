@@ -29,6 +29,7 @@ from grader.gradebook import (
     to_long,
 )
 from grader.lateness import late_policy
+from grader.moodle import fill_worksheet
 from grader.printable import printable
 from grader.times import with_times
 
@@ -44,13 +45,16 @@ _EXAMPLES = """examples:
   grader export results/ --csv grades.csv              a row a student, a column a part and check
   grader export results/ --canvas export.csv --column "Assignment 2 (12345)" --output filled.csv
                                                        the course's own gradebook with our scores
+  grader export results/ --moodle worksheet.csv --output filled.csv
+                                                       Moodle's grading worksheet with our scores
   grader export results/ --csv grades.csv --course course.toml
                                                        its late policy and due date
   grader export results/ --csv grades.csv --late late.toml --due 2026-10-08T23:59:00+02:00
   grader export results/ --csv second.csv --late late.toml --spent first.csv
                                                        late days of the term: what the first took
   grader export results/ --csv grades.csv --course course.toml --times times.csv
-                                                       of a download that bears no times
+                                                       of a download that bears no times; Moodle's
+                                                       grading worksheet is such a table
   grader export results/ --long long.csv               a row a student and check
   grader export results/ --feedback feedback/          what each student may see, to hand back
   grader export results/ --feedback feedback.zip --after-due-date
@@ -86,7 +90,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--long", type=Path, metavar="FILE", help="a row a student and check")
     command.add_argument("--provisional", action="store_true",
                          help="give a score also where the grader failed in a check")  # fmt: skip
-    _add_canvas(command)
+    _add_filled(command)
     _add_late(command)
     group = command.add_argument_group("feedback")
     group.add_argument("--feedback", type=Path, metavar="FOLDER",
@@ -96,12 +100,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.set_defaults(run=_run)
 
 
-def _add_canvas(command: argparse.ArgumentParser) -> None:
-    group = command.add_argument_group("Canvas")
-    group.add_argument("--canvas", type=Path, metavar="FILE",
-                       help="the gradebook that Canvas exported; stays as it is")  # fmt: skip
+def _add_filled(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("Canvas and Moodle")
+    either = group.add_mutually_exclusive_group()
+    either.add_argument("--canvas", type=Path, metavar="FILE",
+                        help="the gradebook that Canvas exported; stays as it is")  # fmt: skip
+    either.add_argument("--moodle", type=Path, metavar="FILE",
+                        help="the grading worksheet that Moodle gave; stays as it is")  # fmt: skip
     group.add_argument("--column", default="", help="head, name or number of an assignment there")
-    group.add_argument("--output", type=Path, metavar="FILE", help="the filled gradebook")
+    group.add_argument("-o", "--output", type=Path, metavar="FILE", help="the filled file")
     group.add_argument("--match", default="", choices=KEYS, metavar="COLUMN",
                        help=f"match on one of {', '.join(KEYS)} alone")  # fmt: skip
 
@@ -116,7 +123,7 @@ def _add_late(command: argparse.ArgumentParser) -> None:
                        help="when it is due, with offset; default: as that file says")  # fmt: skip
     group.add_argument("--times", type=Path, metavar="CSV",
                        help="when students handed in, where the download does not tell: columns "
-                       "student and submitted")  # fmt: skip
+                       "student and submitted, or Moodle's grading worksheet")  # fmt: skip
     group.add_argument("--spent", type=Path, action="append", default=[], metavar="CSV",
                        help="--csv of an earlier assignment, for the late days it took; "
                        "may be repeated")  # fmt: skip
@@ -152,7 +159,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         if path:
             write_whole(path, to_text(gradebook))
             say(f"{len(gradebook.rows)} students in {path}")
-    code = _canvas(options, gradebook, say) if options.canvas else OK
+    code = _fill(options, gradebook, say) if options.output else OK
     if options.feedback:
         given = all_feedback(book, gradebook, options.after_due_date)
         shown = track(given, "feedback", len(gradebook.rows), console=console, transient=True,
@@ -172,13 +179,17 @@ def _sayer(console: Console) -> Callable[[str], None]:
 
 def _unusable(options: argparse.Namespace) -> str:
     """What is wrong with the command line, or ""."""
-    asked = (options.csv, options.long, options.canvas, options.feedback)
-    if not any(asked):
-        return "nothing to write; hint: --csv, --canvas, --long or --feedback"
+    template = options.canvas or options.moodle
+    if not any((options.csv, options.long, template, options.feedback)):
+        return "nothing to write; hint: --csv, --canvas, --moodle, --long or --feedback"
     if options.canvas and not (options.column and options.output):
         return "--canvas needs --column and --output"
-    if not options.canvas and (options.column or options.output or options.match):
-        return "--column, --output and --match go with --canvas"
+    if options.moodle and not options.output:
+        return "--moodle needs --output"
+    if not options.canvas and (options.column or options.match):
+        return "--column and --match go with --canvas"
+    if options.output and not template:
+        return "--output goes with --canvas or --moodle"
     if not (options.late or options.course) and (options.due or options.spent or options.times):
         return "--due, --spent and --times go with --late FILE or --course FILE"
     if options.after_due_date and not options.feedback:
@@ -187,7 +198,8 @@ def _unusable(options: argparse.Namespace) -> str:
 
 
 def _unusable_files(options: argparse.Namespace) -> str:
-    sources = [options.canvas, options.late, options.course, options.times, *options.spent]
+    templates = (options.canvas, options.moodle)
+    sources = [*templates, options.late, options.course, options.times, *options.spent]
     for path in filter(None, sources):
         if not path.is_file():
             return f"{path} is not a file" if path.exists() else f"{path} does not exist"
@@ -298,15 +310,18 @@ def _tell_late(say: Callable[[str], None], gradebook: Gradebook, lateness: Laten
           sorted(set(lateness.policy.extensions) - known))  # fmt: skip
 
 
-def _canvas(options: argparse.Namespace, gradebook: Gradebook, say: Callable[[str], None]) -> int:
-    filled = fill(options.canvas.read_bytes(), options.column, gradebook, options.match)
+def _fill(options: argparse.Namespace, gradebook: Gradebook, say: Callable[[str], None]) -> int:
+    if options.moodle:
+        filled = fill_worksheet(options.moodle.read_bytes(), gradebook)
+    else:
+        filled = fill(options.canvas.read_bytes(), options.column, gradebook, options.match)
     write_whole(options.output, filled.content)
-    _tell_canvas(say, filled)
+    _tell_filled(say, filled)
     say(f"{filled.column}: {filled.filled} scores in {options.output}")
     return FELL_SHORT if filled.absent else OK
 
 
-def _tell_canvas(say: Callable[[str], None], filled: Filled) -> None:
+def _tell_filled(say: Callable[[str], None], filled: Filled) -> None:
     for line in filled.warnings:
         say(f"warning: {line}")
     if filled.changed:
