@@ -152,7 +152,7 @@ def test_results_by_another_rubric_are_not_overwritten(asked, here):
     grade(asked, here)
     other = replace(asked, rubric=load_rubric("classic"))
     with (
-        pytest.raises(BatchError, match=r"another rubric, profile first; hint: say so again, or name a new folder"),
+        pytest.raises(BatchError, match=r"another rubric, profile first; hint: say so again"),
         Running(other),
     ):
         pass
