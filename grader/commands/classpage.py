@@ -65,8 +65,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                        "pseudonyms.csv in the folder of --csv")  # fmt: skip
     board.add_argument("--salt", metavar="SECRET", help="what makes the pseudonyms, or @FILE with "
                        "it; another salt makes others")  # fmt: skip
-    board.add_argument("--joined", metavar="FILE", help="ids, logins or e-mail addresses of those "
-                       f"who agreed to it, one a line; or {EVERYBODY}, if everybody did")  # fmt: skip
+    board.add_argument("--joined", metavar="FILE", help="who agreed to it, one a line: id, "
+                       f"login or e-mail address; or {EVERYBODY}, if everybody did")  # fmt: skip
     command.set_defaults(run=run)
 
 
