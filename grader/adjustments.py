@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from grader.classbook import Classbook, called
+from grader.classbook import Classbook, called, nobody
 from grader.files import write_whole
 from grader.printable import csv_cell
 from grader.results import Report
@@ -66,13 +66,22 @@ def adjustments_path(book: Classbook) -> Path:
 
 
 def read_adjustments(book: Classbook) -> list[Adjustment]:
-    """What was given by hand in a class.
+    """What was given by hand in a class, also to who has left it: see of_nobody.
 
     Raises:
         SheetError: a line of the file is wrong.
     """
     path = adjustments_path(book)
-    return parse_adjustments(path, book) if path.is_file() else []
+    return parse_adjustments(path, book, leavers=True) if path.is_file() else []
+
+
+def of_nobody(book: Classbook) -> str:
+    """A sentence on what was given by hand to who is not in the class, or ""; raises as
+    read_adjustments. It counts for nobody, and stays in the file: they may come back."""
+    known = {entry.student for entry in book.entries}
+    names = sorted({each.student for each in read_adjustments(book)} - known)
+    where = f"warning: {adjustments_path(book)} gives something to who is not in the class"
+    return f"{where}, which counts for nobody: {', '.join(names)}" if names else ""
 
 
 def of_students(book: Classbook) -> dict[str, list[Adjustment]]:
@@ -83,12 +92,15 @@ def of_students(book: Classbook) -> dict[str, list[Adjustment]]:
     return found
 
 
-def parse_adjustments(path: Path, book: Classbook, by: str = "") -> list[Adjustment]:
+def parse_adjustments(
+    path: Path, book: Classbook, by: str = "", leavers: bool = False
+) -> list[Adjustment]:
     """What a CSV gives the students of a class. A student goes by id, login or e-mail address; the
     name of a group gives it to each member.
 
     Args:
         by: who gives it, where the line does not say.
+        leavers: whether a line may be for who is not in the class, as it is written there.
 
     Raises:
         SheetError: it can't be read, or a line of it is wrong.
@@ -97,6 +109,8 @@ def parse_adjustments(path: Path, book: Classbook, by: str = "") -> list[Adjustm
     found: list[Adjustment] = []
     lines: dict[tuple[str, str], int] = {}
     for line, cells in read_sheet(path, _COLUMNS, ("student", "points", "comment")):
+        if leavers and cells["student"]:
+            names.setdefault(cells["student"].casefold(), (cells["student"],))
         try:
             given = adjustments(cells, names, places, by)
         except AdjustmentError as error:
@@ -128,7 +142,7 @@ def adjustments(
     """
     students = names.get(cells["student"].casefold(), ())
     if not students:
-        raise AdjustmentError(f"nobody in the class is {cells['student']!r}")
+        raise AdjustmentError(nobody(cells["student"], names))
     on = "" if cells["on"].casefold() in ("", "all", "total") else cells["on"]
     on = f"{_PART}{on}" if on.isdigit() else on
     if on and places and on not in places:

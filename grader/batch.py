@@ -24,8 +24,10 @@ from grader.classbook import (
     Classbook,
     Entry,
     Standing,
+    called,
     folder_name,
     keep_former,
+    nobody,
     read_classbook,
 )
 from grader.collection import collect
@@ -56,12 +58,12 @@ class Batch:
         source: folder or archive with all submissions.
         results: folder for the results, see grader.classbook.
         rubric: the rubric.
-        roster: a CSV file with who is in the class, or None.
+        roster: a CSV file with who is in the class; None for nobody, or as it was before.
         groups: a CSV file with who hands in together; None for nobody, or as it was before.
         device: "auto", "cuda" or "emulated".
         isolation: "auto" for the strongest level that works, or a level.
         data: folder of MNIST, or None to search.
-        only: students to grade, by id, login or e-mail; all if empty.
+        only: students to grade, by id, login, e-mail or group; all if empty.
         regrade: whether to grade what is finished, too.
         cache: folder of reports by what they depend on, or None for no cache.
         course: whose submissions they are; the kit's own assignment if None.
@@ -225,14 +227,12 @@ class Running:
         Raises:
             BatchError: one of them is not in the class.
         """
-        names = set(self.batch.only)
-        found = [e for e in self.book.entries if not names or names & {e.student, e.login, e.email}]
-        known = {name for e in found for name in (e.student, e.login, e.email)}
-        unknown = sorted(names - known)
-        if unknown:
-            raise BatchError(f"nobody in the class is {unknown[0]!r}; hint: --only takes the "
-                             "student's id, login or e-mail")  # fmt: skip
-        return found
+        names, asked = called(self.book.entries), set[str]()
+        for name in self.batch.only:
+            if name.casefold() not in names:
+                raise BatchError(nobody(name, names))
+            asked.update(names[name.casefold()])
+        return [e for e in self.book.entries if e.student in asked or not self.batch.only]
 
     def _load(self, entry: Entry) -> Submission:
         source, pristine = Path(entry.source), skeleton(self.batch.course)
@@ -390,21 +390,27 @@ def lock(results: Path) -> Iterator[None]:
 
 def _open_book(batch: Batch) -> Classbook:
     """The class as it stands in the source now; results of an earlier run stay."""
-    who = batch.roster or batch.groups
-    roster = read_roster(who) if who else None
-    source, into = batch.source.absolute(), batch.results.absolute() / "collected"
-    entries, notes = collect(source, roster, into, batch.rubric.files)
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     rubric = batch.rubric
     former = read_classbook(batch.results) if (batch.results / "class.json").exists() else None
-    groups = {e.student: e.group for e in former.entries if e.group} if former else {}
-    groups = read_groups(batch.groups) if batch.groups else groups
-    entries, told = shared(entries, groups)
-    notes += told
     if former:
         _check_same(former, batch)
         started = former.started
-        entries, gone = _merged(former, entries)
+    roster = read_roster(batch.roster) if batch.roster else former.roster if former else []
+    people = roster or (read_roster(batch.groups) if batch.groups else None)
+    source, into = batch.source.absolute(), batch.results.absolute() / "collected"
+    entries, notes = collect(source, people, into, rubric.files)
+    absent = _absent(former, entries) if former else []
+    if former and roster != former.roster:
+        notes += _left_out(absent)
+        absent = []
+    groups = {e.student: e.group for e in former.entries if e.group} if former else {}
+    groups = read_groups(batch.groups, [*entries, *absent]) if batch.groups else groups
+    entries, told = shared(entries, groups)
+    notes += told
+    absent = [replace(entry, group=groups.get(entry.student, "")) for entry in absent]
+    if former:
+        entries, gone = _merged(former, entries, absent)
         notes += gone
     return Classbook(
         path=batch.results,
@@ -418,10 +424,29 @@ def _open_book(batch: Batch) -> Classbook:
         started=started,
         entries=entries,
         notes=notes,
+        roster=roster,
     )
 
 
-def _merged(former: Classbook, entries: list[Entry]) -> tuple[list[Entry], list[str]]:
+def _absent(former: Classbook, entries: list[Entry]) -> list[Entry]:
+    """Who has a result, and is neither in the roster nor in what was handed in now."""
+    present = {entry.student for entry in entries}
+    others = [entry for entry in former.entries if entry.student not in present]
+    return [entry for entry in others if former.report_path(entry).exists()]
+
+
+def _left_out(absent: list[Entry]) -> list[str]:
+    """Another roster says anew who is in the class: what was graded for others before, such as
+    under an id that a run without a roster made up, may be the work of somebody in it."""
+    names = ", ".join(entry.student for entry in absent)
+    note = (f"the roster is new, and these are not in it, so they leave the class (their reports "
+            f"stay in students/): {names}.")  # fmt: skip
+    return [note] if absent else []
+
+
+def _merged(
+    former: Classbook, entries: list[Entry], absent: list[Entry]
+) -> tuple[list[Entry], list[str]]:
     """(the class, notes): students keep their folders, and nobody loses a result because a
     download lacks what an earlier one had."""
     known = {entry.student: entry for entry in former.entries}
@@ -438,10 +463,9 @@ def _merged(former: Classbook, entries: list[Entry]) -> tuple[list[Entry], list[
         else:
             entry = replace(entry, folder=before.folder)
         found.append(entry)
-    left = [entry for entry in known.values() if former.report_path(entry).exists()]
-    kept += [entry.student for entry in left]
+    kept += [entry.student for entry in absent]
     note = f"not handed in now, so the former result stands: {', '.join(kept)}."
-    return [*found, *left], [note] if kept else []
+    return [*found, *absent], [note] if kept else []
 
 
 def _check_same(former: Classbook, batch: Batch) -> None:

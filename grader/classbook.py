@@ -12,6 +12,7 @@ Files are whole at any moment. What follows (class page, gradebook, regrading) r
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import unicodedata
@@ -23,6 +24,7 @@ from typing import Any
 from grader import __version__
 from grader.files import write_whole
 from grader.results import FAIL, Report
+from grader.roster import Person
 from grader.stored import StoredError, read_report
 from grader.wording import missing_task
 
@@ -127,6 +129,7 @@ class Classbook:
         isolation, device: as they were asked for.
         started: when the first run began, ISO 8601 with offset.
         notes: what was odd about the submissions together, in sentences.
+        roster: who is in the class, for runs to which nobody says it again; empty where nobody has.
     """
 
     path: Path
@@ -141,6 +144,7 @@ class Classbook:
     entries: list[Entry]
     notes: list[str] = field(default_factory=list)
     grader_version: str = __version__
+    roster: list[Person] = field(default_factory=list)
 
     def write(self) -> None:
         """Writes class.json, and makes the folders."""
@@ -221,12 +225,13 @@ def read_classbook(path: Path) -> Classbook:
         known = {each.name for each in fields(Classbook)}
         values = {name: value for name, value in raw.items() if name in known}
         entries = [_entry(each) for each in raw["entries"]]
-        return Classbook(**{**values, "path": path, "entries": entries})
+        roster = [Person(**each) for each in raw.get("roster", [])]
+        return Classbook(**{**values, "path": path, "entries": entries, "roster": roster})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoredError(f"{file} is damaged: {type(error).__name__}: {error}") from error
 
 
-def called(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
+def called(entries: Collection[Entry]) -> dict[str, tuple[str, ...]]:
     """What a table may call students, in small letters -> their ids: an id; a login or an e-mail
     address that one student has; the name of a group, for its members."""
     found: dict[str, tuple[str, ...]] = {}
@@ -238,6 +243,13 @@ def called(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
         found |= {name: who for name, who in same.items() if kind == "group" or len(who) == 1}
     found.pop("", None)
     return found
+
+
+def nobody(name: str, names: Iterable[str]) -> str:
+    """A sentence for a name that is not among `names`, which are those of called."""
+    near = difflib.get_close_matches(name.casefold(), list(names), 1)
+    hint = f"the nearest name is {near[0]!r}" if near else "an id, a login or an e-mail address"
+    return f"nobody in the class is {name!r}; hint: {hint}"
 
 
 def keep_former(path: Path) -> None:

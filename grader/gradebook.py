@@ -10,14 +10,14 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from grader.adjustments import Adjustment, by_hand, of_students
-from grader.classbook import ERROR, GRADED, UNREADABLE, Classbook, Entry, Standing
+from grader.classbook import ERROR, GRADED, UNREADABLE, Classbook, Entry, Standing, called
 from grader.lateness import Late, LatenessError, LatePolicy, apply, apply_mark
 from grader.printable import csv_cell
 from grader.report import by_hand_text
@@ -48,6 +48,23 @@ class Lateness:
     policy: LatePolicy
     due: datetime
     spent: Mapping[str, int] = field(default_factory=dict)
+
+    def for_class(self, entries: Collection[Entry]) -> Lateness:
+        """The same, with the extensions of a class by ids: they may be written for a login, an
+        e-mail address or a group. One for nobody in the class stays as it is.
+
+        Raises:
+            GradebookError: a student has two that differ.
+        """
+        names, found = called(entries), dict[str, datetime]()
+        for name, moment in self.policy.extensions.items():
+            for student in names.get(name.casefold(), (name,)):
+                if found.setdefault(student, moment) != moment:
+                    raise GradebookError(
+                        f"student {student} has two extensions, to {found[student].isoformat()} "
+                        f"and, as {name!r}, to {moment.isoformat()}"
+                    )
+        return replace(self, policy=replace(self.policy, extensions=found))
 
     def of(self, entry: Entry, score: float, points: float) -> Late | None:
         """What lateness leaves of a score; None where it isn't known when the work came, unless

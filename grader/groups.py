@@ -7,32 +7,40 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from grader.classbook import Entry
+from grader.classbook import Entry, called, nobody
 from grader.roster import IDS
 from grader.sheets import SheetError, read_sheet
 
 _COLUMNS = {
-    "student": IDS,
+    "student": (*IDS, "login", "email", "email address"),
     "group": ("group name", "group_name", "group", "groups", "team"),
 }
 
 
-def read_groups(path: Path) -> dict[str, str]:
-    """Student -> group, of a CSV with a line a student. Whose cell is empty is in no group.
+def read_groups(path: Path, entries: Sequence[Entry]) -> dict[str, str]:
+    """Id -> group, of a CSV with a line a student, who goes by id, login or e-mail address. Whose
+    cell is empty is in no group.
 
     Raises:
-        SheetError: it can't be read, a column is missing, or a student stands there twice.
+        SheetError: it can't be read, a column is missing, a student stands there twice, or is put
+            into a group and not in the class.
     """
+    names = called([replace(entry, group="") for entry in entries])
     groups: dict[str, str] = {}
     lines: dict[str, int] = {}
     for line, cells in read_sheet(path, _COLUMNS, ("student", "group")):
-        student = cells["student"]
+        name = cells["student"]
+        if not name:
+            continue
+        if name.casefold() not in names and cells["group"]:
+            raise SheetError(f"{path}:{line}: {nobody(name, names)}")
+        [student] = names.get(name.casefold(), [name])
         if student in lines:
             raise SheetError(
                 f"{path}:{line}: student {student!r} stands in line {lines[student]} already"
             )
         lines[student] = line
-        if student and cells["group"]:
+        if cells["group"]:
             groups[student] = cells["group"]
     if not groups:
         raise SheetError(f"{path} puts nobody into a group; hint: columns student and group")
@@ -56,9 +64,6 @@ def shared(entries: Sequence[Entry], groups: Mapping[str, str]) -> tuple[list[En
         for group, (one, why) in chosen.items()
         if one and why
     ]
-    unknown = sorted(set(groups) - {entry.student for entry in entries})
-    if unknown:
-        notes.append(f"in a group, and not in the class: {', '.join(unknown)}.")
     found = [
         _member(entry, groups[entry.student], chosen[groups[entry.student]][0])
         if entry.student in groups

@@ -14,7 +14,16 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from grader.classbook import GRADED, UNREADABLE, Classbook, Entry, Standing, keep_former
+from grader.classbook import (
+    GRADED,
+    UNREADABLE,
+    Classbook,
+    Entry,
+    Standing,
+    called,
+    keep_former,
+    nobody,
+)
 from grader.files import write_whole
 from grader.printable import csv_cell
 from grader.results import Report
@@ -297,7 +306,8 @@ def accept(
 
     Args:
         changes: of compare(old, new): what the reader has seen.
-        only: students that are replaced, and no others, also if nothing changes.
+        only: students that are replaced, and no others, also if nothing changes; by id, login,
+            e-mail or group.
         step: called after each student.
 
     Raises:
@@ -305,13 +315,15 @@ def accept(
         OSError: a file can't be written.
     """
     given = {change.student: change for change in changes}
-    unknown = sorted(set(only) - set(given))
+    names = called({e.student: e for e in (*old.entries, *new.entries)}.values())
+    unknown = sorted(name for name in only if name.casefold() not in names)
     if unknown:
-        raise RegradeError(f"there is no student {unknown[0]!r} in the results; hint: --diff")
+        raise RegradeError(nobody(unknown[0], names))
+    asked = {student for name in only for student in names[name.casefold()]}
     done = Accepted()
     theirs = {entry.student: entry for entry in new.entries}
     places = {entry.student: at for at, entry in enumerate(old.entries)}
-    wanted = [s for s, c in given.items() if (s in only if only else c.is_renewed)]
+    wanted = [s for s, c in given.items() if (s in asked if only else c.is_renewed)]
     for student in wanted:
         why = _not_replaced(given[student], places)
         if why:

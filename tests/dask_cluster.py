@@ -1,5 +1,6 @@
 """A Dask cluster on this machine, for tests and for the simulated class."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -34,9 +35,10 @@ class Cluster:
 
     @property
     def address(self):
-        while not self.address_file.exists():
+        while True:  # it is there before it is written
+            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+                return json.loads(self.address_file.read_text())["address"]
             time.sleep(0.05)
-        return json.loads(self.address_file.read_text())["address"]
 
     def stop(self):
         for process in self.processes:

@@ -184,6 +184,27 @@ def test_a_second_one_takes_the_place_of_the_first_and_is_told(book, entry, caps
     assert f"{entry.student} relu +0.5: - half (Ada)" in capsys.readouterr().out
 
 
+def test_a_line_for_who_left_the_class_is_told_and_stops_nothing(book, entry, tmp_path, capsys):
+    write(book, "s5010,relu,1,was here,Ada", f"{entry.student},relu,1,x,Ada")
+    page = str(tmp_path / "class.html")
+    for words in (
+        ["export", str(book.path), "--csv", str(tmp_path / "g.csv")],
+        ["export", str(book.path), "--feedback", str(tmp_path / "feedback")],
+        ["class", str(book.path), "--html", page],
+        ["adjust", str(book.path)],
+    ):
+        assert main(words) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "warning: " in said and "counts for nobody: s5010" in said
+    assert read_gradebook(book).rows[book.entries.index(entry)].given == 1
+    # it stays when more is given, since they may come back; anew it is refused
+    more = ["adjust", str(book.path), "--points", "1", "--comment", "y", "--by", "Ada"]
+    assert main([*more, "--student", entry.login]) == 0
+    assert [each.student for each in read_adjustments(book)] == ["s5010", *[entry.student] * 2]
+    assert main([*more, "--student", "s5010"]) == 2
+    assert "nobody in the class is 's5010'" in capsys.readouterr().err
+
+
 def test_a_batch_that_writes_there_is_not_disturbed_and_files_are_not_overwritten(book, entry):
     write(book, f"{entry.student},relu,1,x,Ada")
     own = str(adjustments_path(book))

@@ -15,6 +15,12 @@ from grader.sheets import SheetError
 FIRST = "2026-10-08T20:00:00+00:00"
 LATER = "2026-10-08T23:00:00+02:00"  # an hour after the first
 
+CLASS = [
+    Entry("s1", "f1", email="ada@x.edu", login="ada"),
+    Entry("s2", "f2", email="bob@x.edu", login="bob"),
+    Entry("s3", "f3"),
+]
+
 
 def entries(**sources):
     """Students with what they handed in: a path and a time, or nothing."""
@@ -47,22 +53,28 @@ def test_of_several_the_newest_counts_and_that_is_said():
     assert "the first in the class, since nothing tells which is newer" in notes[0]
 
 
-def test_who_is_in_a_group_and_not_in_the_class_is_named():
-    _, notes = shared(entries(a=("a.zip", "")), {"a": "7", "x": "7", "y": "8"})
-    assert notes == ["in a group, and not in the class: x, y."]
-
-
 def test_a_table_of_groups_is_read_as_a_spreadsheet_or_canvas_writes_it(tmp_path):
     path = tmp_path / "groups.csv"
     path.write_text("group;student id\nred;s1\n;s2\nblue;s3\n")
-    assert read_groups(path) == {"s1": "red", "s3": "blue"}
+    assert read_groups(path, CLASS) == {"s1": "red", "s3": "blue"}
     path.write_text("name,canvas_user_id,user_id,login_id,sections,group_name\nA,9,s1,a,X,G 1\n")
-    assert read_groups(path) == {"s1": "G 1"}
+    assert read_groups(path, CLASS) == {"s1": "G 1"}
+
+
+@pytest.mark.parametrize("head", ["student", "id", "login", "email"])
+def test_a_student_of_a_group_goes_by_id_login_or_address(tmp_path, head):
+    path = tmp_path / "groups.csv"
+    path.write_text(f"{head},group\nAda,red\nbob@x.edu,red\nS3,blue\nnobody,\n")
+    assert read_groups(path, CLASS) == {"s1": "red", "s2": "red", "s3": "blue"}
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [("student,group\ns1,a\ns1,b\n", ":3: student 's1' stands in line 2 already"),
+     ("student,group\ns1,a\nada,a\n", ":3: student 's1' stands in line 2 already"),
+     ("student,group\ns1,a\nboob,a\n",
+      ":3: nobody in the class is 'boob'; hint: the nearest name is 'bob'"),
+     ("student,group\nwhoever,a\n", ":2: nobody in the class is 'whoever'; hint: an id, a login"),
      ("student,tutor\ns1,a\n", ":1: no column 'group name'; it has: student, tutor"),
      ("student,group\ns1,\n", " puts nobody into a group")],
 )  # fmt: skip
@@ -70,7 +82,7 @@ def test_a_table_that_is_wrong_is_refused_with_its_line(tmp_path, text, said):
     path = tmp_path / "groups.csv"
     path.write_text(text)
     with pytest.raises(SheetError) as caught:
-        read_groups(path)
+        read_groups(path, CLASS)
     assert str(caught.value).startswith(f"{path}{said}")
 
 

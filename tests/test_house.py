@@ -33,7 +33,7 @@ GRADER_ORDER = [
     "wording", "local", "status",
     "origin", "results", "pristine", "stored", "lanes", "verdicts", "runner", "proof",
     "replay", "audience", "report", "picture", "html", "junit", "gradescope", "autograder",
-    "exports", "classbook", "roster", "adjustments", "groups",
+    "exports", "roster", "classbook", "adjustments", "groups",
     "matching", "unpacking", "downloads", "classexport", "assembly", "collection",
     "lateness", "engine", "site", "batch", "regrade", "items", "classpage", "classfiles",
     "leaderboard", "fingerprint", "passages", "functions", "works", "similarity", "similaritypage",

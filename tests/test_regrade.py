@@ -256,7 +256,7 @@ def test_only_the_named_are_replaced(old, new):
     assert report(old, students[0])["seed"] != "5eed"
     same = old.entries[5].student
     assert accept(old, new, changes, only=[same]).replaced == [same]
-    with pytest.raises(RegradeError, match="no student 'x'"):
+    with pytest.raises(RegradeError, match="nobody in the class is 'x'"):
         accept(old, new, changes, only=["x"])
 
 
@@ -422,7 +422,7 @@ def test_text_of_submissions_is_no_markup(old, new, capsys):
     ("arguments", "said"),
     [(["old", "old"], "the same folder"), (["old", "none"], "holds no results"),
      (["old", "new", "--only", "x"], "--only goes with --accept"),
-     (["old", "new", "--accept", "--only", "x"], "no student 'x'")],
+     (["old", "new", "--accept", "--only", "x"], "nobody in the class is 'x'")],
 )  # fmt: skip
 def test_what_can_not_be_is_refused_in_words(old, new, monkeypatch, capsys, arguments, said):
     monkeypatch.chdir(old.path.parent)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from class_states import DUE, change, in_state, lateness, table
+from class_states import DUE, change, in_state, late_row, lateness, table
 from grader.classbook import GRADED, Entry
 from grader.cli import main
 from grader.feedback import all_feedback
@@ -41,6 +41,28 @@ def test_a_time_without_an_offset_has_that_of_the_due_date(book, entry, tmp_path
     found, _ = timed(book, tmp_path, text.replace("00:01", "00:01:30+00:00"))
     moment = datetime.fromisoformat(found[book.entries.index(entry)].submitted)
     assert moment - DUE == timedelta(hours=2, minutes=2, seconds=30)
+
+
+@pytest.mark.parametrize("key", ["student", "login", "email"])
+def test_an_extension_goes_by_id_login_or_address(book, tmp_path, capsys, key):
+    rule = lateness(percent_a_day=10)
+    entry = late_row(book, rule, 1.5).entry
+    path = tmp_path / "late.toml"
+    path.write_text(
+        f"due = {DUE.isoformat()}\n[late]\npercent_a_day = 10\n[late.extensions]\n"
+        f'"{getattr(entry, key)}" = {(DUE + timedelta(days=2)).isoformat()}\n'
+    )
+    words = ["export", str(book.path), "--csv", str(tmp_path / "g.csv"), "--late", str(path)]
+    assert main(words) == 0
+    rows = {row["student"]: row for row in table((tmp_path / "g.csv").read_text())}
+    assert rows[entry.student]["late"] == "no"
+    assert "nobody in the class" not in capsys.readouterr().out
+    if key != "student":
+        with path.open("a") as file:
+            file.write(f"{entry.student} = {(DUE + timedelta(days=3)).isoformat()}\n")
+        assert main(words) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert f"student {entry.student} has two extensions" in said
 
 
 def test_who_is_not_named_keeps_the_time_of_the_download(book, entry, tmp_path):

@@ -14,6 +14,7 @@ from grader.adjustments import (
     adjustments,
     adjustments_path,
     known_places,
+    of_nobody,
     parse_adjustments,
     read_adjustments,
     write_adjustments,
@@ -103,6 +104,8 @@ def _list(book: Classbook, console: Console) -> int:
     given = read_adjustments(book)
     for line in map(_line, given):
         console.print(printable(line), markup=False, highlight=False)
+    if stale := of_nobody(book):
+        console.print(printable(stale), markup=False, highlight=False)
     if not given:
         console.print("nothing was given by hand; hint: grader adjust --help", highlight=False)
     return OK

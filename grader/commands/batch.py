@@ -63,10 +63,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                          help="where the results lie; default: results/")  # fmt: skip
     command.add_argument("--roster", type=Path, metavar="CSV",
                          help="who is in the class: a table, Canvas's gradebook or Moodle's "
-                         "grading worksheet")  # fmt: skip
+                         "grading worksheet; kept for later runs")  # fmt: skip
     command.add_argument("--groups", type=Path, metavar="CSV",
-                         help="who hands in together: columns student and group, in the roster or "
-                         "in a file of its own; each member gets what one handed in")  # fmt: skip
+                         help="who hands in together: columns student (id, login or e-mail) and "
+                         "group, in the roster or in a file of its own; each member gets what one "
+                         "handed in; kept, too")  # fmt: skip
     add_course(command)
     command.add_argument("--profile", default="", help=PROFILE_HELP)
     command.add_argument("--device", default="auto", choices=["auto", "cuda", "emulated"])
@@ -74,7 +75,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--isolation", default="auto", choices=["auto", *LEVELS],
                          help="how student code is contained; default: the best here")  # fmt: skip
     command.add_argument("--only", action="append", default=[], metavar="STUDENT",
-                         help="id, login or e-mail; may be repeated")  # fmt: skip
+                         help="id, login, e-mail or group; may be repeated")  # fmt: skip
     command.add_argument("--regrade", action="store_true",
                          help="grade again what is finished; former reports are kept")  # fmt: skip
     command.add_argument("--no-cache", action="store_true",

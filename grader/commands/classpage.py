@@ -11,7 +11,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from grader.classbook import Classbook, read_classbook
+from grader.adjustments import of_nobody
+from grader.classbook import Classbook, called, nobody, read_classbook
 from grader.classfiles import csv_text, write_csv
 from grader.classpage import (
     ClassPageError,
@@ -24,6 +25,7 @@ from grader.classpage import (
 from grader.commands.outputs import overwritten
 from grader.files import write_whole
 from grader.leaderboard import pseudonyms, write_leaderboard
+from grader.printable import printable
 
 OK, USAGE = 0, 2
 EVERYBODY = "all"
@@ -63,8 +65,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                        "pseudonyms.csv in the folder of --csv")  # fmt: skip
     board.add_argument("--salt", metavar="SECRET", help="what makes the pseudonyms, or @FILE with "
                        "it; another salt makes others")  # fmt: skip
-    board.add_argument("--joined", metavar="FILE", help="ids of those who agreed to it, one a "
-                       f"line; or {EVERYBODY}, if everybody did")  # fmt: skip
+    board.add_argument("--joined", metavar="FILE", help="who agreed to it, one a line: id, "
+                       f"login or e-mail address; or {EVERYBODY}, if everybody did")  # fmt: skip
     command.set_defaults(run=run)
 
 
@@ -87,7 +89,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     except ClassPageError as error:
         print(f"grader: {error}", file=sys.stderr)
         return USAGE
-    lines = [f"{standing_text(results.figures)}.", str(page), *made]
+    stale = [printable(text) for text in [of_nobody(book)] if text]
+    lines = [*stale, f"{standing_text(results.figures)}.", str(page), *made]
     for line in [*lines, str(options.csv)] if options.csv else lines:
         console.print(line, markup=False, highlight=False)
     return OK
@@ -175,10 +178,12 @@ def _joined(name: str | None, book: Classbook) -> set[str] | None:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ClassPageError(f"--joined {path}: {error}") from error
-    ids = {line.strip() for line in lines if line.strip()}
-    unknown = sorted(ids - {entry.student for entry in book.entries})
-    if unknown:
-        raise ClassPageError(f"{path} names {unknown[0]!r}, which is no student's id here")
+    names, ids = called(book.entries), set[str]()
+    for number, line in enumerate(lines, 1):
+        name = line.strip()
+        if name and name.casefold() not in names:
+            raise ClassPageError(f"{path}:{number}: {nobody(name, names)}")
+        ids.update(names.get(name.casefold(), ()))
     return ids
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
+from grader.adjustments import of_nobody
 from grader.canvas import KEYS, Filled, fill
 from grader.classbook import ERROR, MISSING, PENDING, UNREADABLE, Entry, read_classbook
 from grader.commands.outputs import overwritten
@@ -68,7 +69,7 @@ late.toml, whose keys may all be left out but the table:
   cutoff_days = 7
   percent_marked = 15          # once, where Canvas marks work LATE and nothing tells how late
   [late.extensions]
-  s1234 = 2026-10-15T23:59:00+02:00
+  s1234 = 2026-10-15T23:59:00+02:00    # id, login, group, or an e-mail address in quotes
 
 Who handed in nothing or waits for grading has no score, which is not a zero; nor has whom the
 grader failed, unless --provisional gives the points that are safe. What can't be read has 0.
@@ -150,11 +151,15 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     book = read_classbook(options.results)
     lateness = _lateness(options) if options.late or options.course else None
     say = _sayer(console)
+    if lateness:
+        lateness = lateness.for_class(book.entries)
     if lateness and options.times:
         book.entries, strangers = with_times(options.times, book.entries, lateness.due)
         _list(say, f"in {options.times}, not in the class", strangers)
     gradebook = read_gradebook(book, lateness, options.provisional)
     _tell(say, gradebook, lateness)
+    if stale := of_nobody(book):
+        say(stale)
     for path, to_text in ((options.csv, to_csv), (options.long, to_long)):
         if path:
             write_whole(path, to_text(gradebook))

@@ -88,7 +88,8 @@ def add_review(command: argparse.ArgumentParser) -> None:
     command.add_argument("--accept", action="store_true",
                          help="replace the old reports; each is kept beside the new")  # fmt: skip
     command.add_argument("--only", action="append", default=[], metavar="STUDENT",
-                         help="with --accept: this student alone; may be repeated")  # fmt: skip
+                         help="with --accept: this student alone, by id, login or e-mail; may be "
+                         "repeated")  # fmt: skip
 
 
 def _run(options: argparse.Namespace, console: Console) -> int:
