@@ -46,6 +46,7 @@ _FRAMES = 6  # of the student's code, innermost first
 _PATIENCE = 20.0  # seconds for a check that needs no build; each takes about one
 _TRACE = re.compile(r"(?:Fatal Python error|Current thread|Thread 0x|Extension modules)")
 _FRAME = re.compile(r'\s*File "([^"]+)", line \d+(,?)')
+_KNOWN = {"cuda": "on the GPU", "emulated": "on the emulated GPU"}
 _TRAINING = ("mnist_numpy", "mnist_gpu")
 
 
@@ -317,8 +318,7 @@ def _progress(text: str) -> None:
 
 def _device(folder: Path) -> str:
     """What the folder was built for, in words."""
-    known = {"cuda": "on the GPU", "emulated": "on the emulated GPU"}
-    return local.not_built(folder) or known[local.backend_of(folder)]
+    return local.not_built(folder) or _KNOWN[local.backend_of(folder)]
 
 
 def _show(
@@ -347,11 +347,20 @@ def _show(
             name = f"{row.task} {row.name}".strip()
             print(f"\n{name}: {_sentence(checks[row.name])}")
             print("\n".join(f"  {line}" for line in outcome.text().splitlines()))
+    if device == _KNOWN["emulated"] and any(_is_of_kernels(r, outcomes[r.name]) for r in rows):
+        print(
+            "\nmake check-kernels looks at every access: races, wrong addresses, what nobody wrote"
+        )
     following = next((r.task for r in rows if states.get(r.task) in (FAILING, NOT_BEGUN)), None)
     if following is not None:
         what = f"{following} {plan.tasks[following]}"
         begun = states[following] == FAILING
         print(f"\nnext: mend {what}" if begun else f"\nnext: {what}, {holes[following]}")
+
+
+def _is_of_kernels(row: Row, outcome: Outcome) -> bool:
+    """Whether a check has failed that calls kernels, for another reason than a hole."""
+    return "build" in row.requires and outcome.status == FAIL and not outcome.is_of_a_hole
 
 
 def state_of(

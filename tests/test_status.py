@@ -197,6 +197,7 @@ def test_host_code_that_touches_device_memory_is_told(work):
     said = seen(work, "relu")
     assert "while relu ran: host code touched device memory at" in said
     assert 'File "python/dlsys/gpu_op.py"' in said
+    assert "make check-kernels looks at every access" in said
 
 
 def test_parts_and_quick_go_together(built):
