@@ -129,3 +129,11 @@ def test_a_name_of_nobody_for_only_is_told_with_the_nearest(inbox):
         run(inbox, "canvas.csv", only=("george",))
     with pytest.raises(BatchError, match="is 's501'; hint: the nearest name is 's5010'"):
         run(inbox, only=("s501",))
+
+
+def test_what_cannot_be_read_is_named_at_the_end(inbox, tmp_path, capsys):
+    words = ["batch", str(inbox), "--output", str(tmp_path / "cli"), "--isolation", "process"]
+    main([*words, "--device", "emulated"])
+    said = capsys.readouterr().out
+    assert "\n  unreadable: 5001: lovelaceada_5001_71_work.zip is not an archive" in said
+    assert "\n  unreadable: 5002: " in said

@@ -24,7 +24,7 @@ from grader import engine, gpu
 from grader.batch import Batch, Graded, Plan, Running, cache_folder, summary, trim_cache
 from grader.build import BLAS_THREADS, backend_of, processors
 from grader.checks import speed
-from grader.classbook import ERROR, PENDING, Standing
+from grader.classbook import ERROR, PENDING, UNREADABLE, Standing
 from grader.commands.options import PROFILE_HELP, add_course, chosen_course
 from grader.course import rubric_of
 from grader.engine import Engine
@@ -250,5 +250,9 @@ def _conclude(console: Console, running: Running) -> int:
     words = ", ".join(f"{count} {state}" for state, count in counts.items())
     where = f"{words}; reports in {running.book.path / 'students'}"
     console.print(where, markup=False, highlight=False)
+    for standing in running.book.standings():
+        if standing.state == UNREADABLE:
+            line = f"  unreadable: {standing.entry.student}: {standing.problem}"
+            console.print(printable(line), markup=False, highlight=False)
     asked = {running.book.standing(entry).state for entry in running.wanted()}
     return GRADER_FAILED if asked & {ERROR, PENDING} else OK
