@@ -77,6 +77,7 @@ class _Audited(ChildContext):
     """A check in a child that others share."""
 
     new_process = False
+    audited = True
     child: ChildSession | None = None
 
     @contextlib.contextmanager

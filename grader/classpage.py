@@ -202,7 +202,7 @@ def student_page(book: Classbook, entry: Entry) -> Path:
 
 def standing_text(figures: Figures) -> str:
     """How the class stands, in one sentence: "300 students: 298 graded, 2 missing"."""
-    words = {**_STATES, ERROR: "left open by an error of the grader"}
+    words = {**_STATES, ERROR: "left open"}
     counts = [f"{count} {words[state]}" for state, count in figures.states.items() if count]
     total = sum(figures.states.values())
     return f"{total} {'student' if total == 1 else 'students'}: {', '.join(counts) or 'none yet'}"

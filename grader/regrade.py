@@ -187,17 +187,15 @@ def _change(before: _Side, after: _Side) -> Change:
     entry = after.entry or before.entry
     assert entry is not None  # each pair has one of them
     checks = _check_changes(before, after)
-    names = [name for name in {**before.about, **after.about} if _differs(name, before, after)]
-    differs = {n: (before.about.get(n, ""), after.about.get(n, "")) for n in names}
+    # Where one has no report, there is nothing that it was made with.
+    shared = [name for name in before.about if name in after.about]
+    both = {name: (before.about[name], after.about[name]) for name in shared}
+    differs = {name: (old, new) for name, (old, new) in both.items() if old != new}
     return Change(
         entry.student, entry.name, _kind(before, after, checks, differs),
         before.state, after.state, before.score, after.score, before.points, after.points,
         checks, differs,
     )  # fmt: skip
-
-
-def _differs(name: str, before: _Side, after: _Side) -> bool:
-    return before.about.get(name, "") != after.about.get(name, "")
 
 
 def _kind(before: _Side, after: _Side, checks: list[CheckChange], differs: Collection[str]) -> str:

@@ -25,6 +25,7 @@ from grader.course import Course, kit_course
 from grader.diagnosis import Diagnosis
 from grader.lanes import BESIDE, DEVICE, Lanes, Worker, plan
 from grader.opinion import NoOpinion, SecondOpinion
+from grader.pipe import ChildExcess
 from grader.pristine import check_device, far_library, prebuilt, reference
 from grader.reading import load_submission
 from grader.remote import ChildError, ChildTimeout
@@ -61,6 +62,15 @@ __all__ = ["Options", "grade", "sentence"]
 _CPU_PER_SECOND = 2
 
 _MOST_ON_GPU = 3  # checks at the same time
+#: Of a check that did not end, or would not have: what grows meets another limit first.
+_ENDLESS = (ChildTimeout, ChildExcess)
+_HASTE = 4  # times: one cause, one limit. What never ends once is not waited for as long again
+
+
+def _grows_or_hangs(error: Exception | None) -> bool:
+    """Whether Python did not end, as far as limits tell: not where it printed too much."""
+    is_full = isinstance(error, ChildExcess) and error.kind == "memory"
+    return is_full or isinstance(error, ChildTimeout)
 
 
 @dataclass(frozen=True)
@@ -184,6 +194,7 @@ class _Grading:
         self._rows: Sequence[Row] = ()
         self._alone = threading.Lock()  # held by a check whose child was killed before
         self._endless: set[str] = set()  # kernels that were stopped
+        self._hung = False  # whether Python that needs no device did not end
         self._unimportable: dict[str, str] = {}  # modules, and why
         self._unimportable_unbuilt: dict[str, str] = {}  # those of them that need no library
         self._disputed: set[str] = set()  # checks whose result differs between the GPU's forms
@@ -260,10 +271,10 @@ class _Grading:
             return skip(row, f"needs {', '.join(missing)}")
         if row.name in OFF_DEVICE and any(each.name == "build" for each in self._rows):
             # Without what was built, so that a library that dies takes nothing with it. What fails
-            # is made sure of in the built tree: honest code may call the library. But time that
-            # ran out would run out once more.
+            # is made sure of in the built tree: honest code may call the library. But a limit that
+            # was met would be met once more.
             result, error = self._check(row, self._sources)
-            if result.status in (PASS, SKIPPED) or isinstance(error, ChildTimeout):
+            if result.status in (PASS, SKIPPED) or isinstance(error, _ENDLESS):
                 return result
             lanes.passed(["build"])
         assert self._built is not None
@@ -394,7 +405,7 @@ class _Grading:
             backend=backend,
             seed=self._report.seed,
             check=row.name,
-            seconds=row.seconds,
+            seconds=row.seconds / (_HASTE if self._hung and row.name in OFF_DEVICE else 1),
             data=self._options.data,
             env={**build.child_environment(backend), **endless.environment(self._endless)},
             reaches=snapshot.reaches,
@@ -437,12 +448,13 @@ class _Grading:
             return result_of(row, ERROR, message=str(error), facts=context.facts)
         if not isinstance(error, (Failure, ChildError)):
             return self._unexpected(row, context, error)
-        settled = snapshot is self._built or isinstance(error, ChildTimeout)
+        settled = snapshot is self._built or isinstance(error, _ENDLESS)
         if settled and kills.ends_imports(error):
             why = f"needs {error.importing}, whose import failed in {row.name}: {error}"
             self._unimportable.setdefault(error.importing, why)
             if snapshot is self._sources:
                 self._unimportable_unbuilt.setdefault(error.importing, why)
+        self._hung |= row.name in OFF_DEVICE and _grows_or_hangs(error)
         if kernel := endless.endless_kernel(error):
             self._endless.add(kernel)
             context.env |= endless.environment(self._endless)

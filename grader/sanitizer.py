@@ -112,10 +112,13 @@ def parse(
         sources: the files of the tree, by name, for quotations.
     """
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    by_name = {os.path.basename(name): name for name in sources}  # the tools may leave folders out
     for block in _blocks(text):
         one = _finding(block, tool, root)
         if one is None:
             continue
+        for side in ("file", "other_file"):
+            one[side] = by_name.get(one[side], one[side])
         key = one["kind"], one["kernel"], one["file"], one["line"], one["other_line"]
         if key in found:
             found[key]["count"] += one["count"]

@@ -43,11 +43,12 @@ _START = 60.0  # seconds for Python to start and to import numpy
 _LOOK = 0.3  # seconds from one look at the files to the next
 _LAST_LINES = 8  # of what was printed before a crash
 _FRAMES = 6  # of the student's code, innermost first
-_PATIENCE = 20.0  # seconds for a check that needs no build; each takes about one
+_AGAIN = 8.0  # seconds, at most, once something that needs no build did not end
 _TRACE = re.compile(r"(?:Fatal Python error|Current thread|Thread 0x|Extension modules)")
 _FRAME = re.compile(r'\s*File "([^"]+)", line \d+(,?)')
 _KNOWN = {"cuda": "on the GPU", "emulated": "on the emulated GPU"}
 _TRAINING = ("mnist_numpy", "mnist_gpu")
+_NOT_PYTHON = ("SyntaxError", "IndentationError", "TabError")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -155,7 +156,7 @@ def outcomes_of(
 ) -> Iterator[Outcome]:
     """What comes of the checks, one after the other, in the order of `rows`."""
     broken = local.not_built(folder)
-    passed = set() if broken else {"build"}
+    passed, unimportable = set() if broken else {"build"}, False
     with _Child(folder, seed) as child:
         for number, row in enumerate(rows):
             _progress(f"{row.name} ({number + 1} of {len(rows)})")
@@ -168,8 +169,17 @@ def outcomes_of(
             else:
                 outcome = child.run(row, [r.name for r in rows[number:]])
                 passed |= {row.name} if outcome.status == PASS else set()
+                if _can_not_be_imported(outcome):
+                    if unimportable:
+                        outcome = Outcome(row.name, SKIPPED, "what it needs can't be imported")
+                    unimportable = True
                 yield outcome
     _progress("")
+
+
+def _can_not_be_imported(outcome: Outcome) -> bool:
+    """Whether a check fails before the student's package is there: all fail so, then."""
+    return outcome.message.startswith("import dlsys.") or outcome.raised in _NOT_PYTHON
 
 
 _EMULATED = "emulated GPU: "  # how it begins to say why a process ends
@@ -186,6 +196,7 @@ class _Child:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 closed at the end
         self._replies = -1
         self._read = b""
+        self._hung = False  # whether something did not end
 
     def __enter__(self) -> _Child:
         return self
@@ -205,7 +216,9 @@ class _Child:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(f"{row.name}\n".encode())
             self._process.stdin.flush()
-        limit = row.seconds if "build" in row.requires else min(row.seconds, _PATIENCE)
+        limit = local.patience_for(row)
+        if self._hung and "build" not in row.requires:
+            limit = min(limit, _AGAIN)
         if fresh:
             self._line(_START)  # it is ready
         try:
@@ -258,6 +271,7 @@ class _Child:
             self._process.send_signal(signal.SIGABRT)  # faulthandler says where it was
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(5)
+            self._hung = True
             return Outcome(
                 row.name, FAIL, f"{row.name} did not end within {limit:g} s", hint=_ENDLESS
             )
@@ -351,11 +365,30 @@ def _show(
         print(
             "\nmake check-kernels looks at every access: races, wrong addresses, what nobody wrote"
         )
-    following = next((r.task for r in rows if states.get(r.task) in (FAILING, NOT_BEGUN)), None)
-    if following is not None:
-        what = f"{following} {plan.tasks[following]}"
-        begun = states[following] == FAILING
-        print(f"\nnext: mend {what}" if begun else f"\nnext: {what}, {holes[following]}")
+    shown = _next(plan, rows, outcomes, holes, states)
+    if shown:
+        print(f"\nnext: {shown}")
+
+
+def _next(
+    plan: Plan,
+    rows: Sequence[Row],
+    outcomes: dict[str, Outcome],
+    holes: dict[str, str],
+    states: Mapping[str, str],
+) -> str:
+    """What to do next: what keeps everything from running, then what fails, then what is not
+    begun; "" if nothing is left."""
+    if any("newer than what is built" in outcome.message for outcome in outcomes.values()):
+        return "make, and mend first what the compiler says"
+    if any(_can_not_be_imported(outcome) for outcome in outcomes.values()):
+        return "mend what keeps python/dlsys from being imported, see above"
+    for wanted in (FAILING, NOT_BEGUN):
+        for row in rows:
+            if states.get(row.task) == wanted:
+                what = f"{row.task} {plan.tasks[row.task]}"
+                return f"mend {what}" if wanted == FAILING else f"{what}, {holes[row.task]}"
+    return ""
 
 
 def _is_of_kernels(row: Row, outcome: Outcome) -> bool:

@@ -1,5 +1,6 @@
 """A module whose import hangs or ends the process is found once, not by every check."""
 
+import dataclasses
 import itertools
 import shutil
 
@@ -68,6 +69,18 @@ def test_a_broken_library_is_loaded_for_one_check(monkeypatch, submission, body,
     assert words in found[failed[0]].message
     # Checks of Python may have been made while it was being built.
     assert SKIPPED in {found[name].status for name in ("array_set", "feed_shapes")}
+
+
+def test_what_never_ends_is_waited_for_once(submission):
+    tree = submission()
+    path = tree / "python/dlsys/autodiff.py"
+    path.write_text(f"{path.read_text()}\ndef gradients(*_):\n    while True: pass\n")
+    setup = options(only=("reverse_walk", "mnist_numpy"))
+    rows = [dataclasses.replace(row, seconds=8) for row in setup.rubric.rows]
+    setup = dataclasses.replace(setup, rubric=dataclasses.replace(setup.rubric, rows=tuple(rows)))
+    found = results(grade(tree, setup))
+    assert found["reverse_walk"].message.startswith("not finished within 8 s: gradients(")
+    assert found["mnist_numpy"].message.startswith("not finished within 2 s: autodiff.gradients(")
 
 
 def test_an_import_that_fails_once_costs_nothing(monkeypatch, submission):

@@ -156,6 +156,17 @@ def test_what_a_program_prints_in_its_name_harms_nothing(line):
         assert len(found["sentence"]) < 600
 
 
+@pytest.mark.parametrize("text", [MEMCHECK, MISALIGNED, RACE])
+def test_a_file_without_its_folders_is_the_same_file(text):
+    bare = text.replace("/w/src/gpu_op.cu", "gpu_op.cu")
+    tool = "racecheck" if text == RACE else "memcheck"
+    found, _ = parse(bare, tool, ROOT, SOURCES)
+    assert found and {one["file"] for one in found} == {"src/gpu_op.cu"}
+    assert [one["line"] for one in found] == [
+        one["line"] for one in parse(text, tool, ROOT, SOURCES)[0]
+    ]
+
+
 def test_many_findings_are_cut():
     text = "".join(MEMCHECK.replace(":31\n", f":{n}\n") for n in range(1, 40))
     found, more = parse(text, "memcheck", ROOT, SOURCES)

@@ -159,7 +159,7 @@ def test_a_crash_and_an_endless_loop_cost_one_check(work, monkeypatch):
 
 def test_an_endless_loop_is_told_with_the_students_line(work, monkeypatch):
     edit(work, PY, "    visited = set()\n    topo_order = []", "    while True:\n        pass\n")
-    monkeypatch.setattr(status, "_PATIENCE", 1.0)
+    monkeypatch.setattr(status.local, "PATIENCE", 1.0)
     row = next(r for r in local.plan_of(work).rows if r.name == "topological_order")
     (outcome,) = status.outcomes_of(local.plan_of(work), [row], work, {}, "local")
     assert outcome.message == "topological_order did not end within 1 s"
@@ -314,3 +314,25 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / ".release.json").write_text("{}")
     with pytest.raises(local.PlanError, match=r"KeyError: 'checks'; hint: run this in the folder"):
         local.plan_of(tmp_path)
+
+
+def test_what_can_not_be_imported_is_told_once(work):
+    edit(
+        work, PY, "def gradients(output_node, node_list):", "def gradients(output_node, node_list)"
+    )
+    plan = local.plan_of(work)
+    rows = [r for r in plan.rows if r.task.startswith("1.") and not r.requires]
+    found = list(status.outcomes_of(plan, rows, work, {}, "local"))
+    assert found[0].message.startswith("import dlsys.autodiff raised SyntaxError")
+    assert {o.message for o in found[1:]} == {"what it needs can't be imported"}
+
+
+def test_python_that_never_ends_is_told_by_the_tests_too(work):
+    edit(work, PY, "    visited = set()\n    topo_order = []", "    while True:\n        pass\n")
+    code = (
+        "from grader import local; local.PATIENCE = 1.0\n"
+        "from tests.checks import check; check('topological_order')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=work, capture_output=True, text=True)
+    assert "raised TimeoutError: it did not end within 1 s" in done.stderr
+    assert f"{PY}:" in done.stderr

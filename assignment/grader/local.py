@@ -208,6 +208,21 @@ def _fill_new_arrays() -> None:
     worker.fill_new_arrays()
 
 
+#: Seconds for a check that needs no build; each takes about one.
+PATIENCE = 20.0
+
+
+def seconds_of(name: str, folder: Path) -> float:
+    """How long a check may take here."""
+    row = next((row for row in plan_of(folder).rows if row.name == name), None)
+    return patience_for(row) if row is not None else PATIENCE
+
+
+def patience_for(row: Row) -> float:
+    """How long a check may take here."""
+    return row.seconds if "build" in row.requires else min(row.seconds, PATIENCE)
+
+
 def run(name: str, folder: Path, seed: str = _SEED, watched: bool = False) -> Outcome:
     """Makes one check of the work in a folder, whatever it requires.
 

@@ -7,6 +7,7 @@ see local.py.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -323,11 +324,21 @@ class Proxies(ABC):
         return len(self._arrays) - 1
 
 
+_SHOWN = 9  # elements of a list, for a message of one line
+
+
 def _brief(value: Any) -> str:
     """A few words for a value in the text of an instruction."""
     if isinstance(value, (np.ndarray, np.generic)) and value.shape:
         return f"{value.dtype} {value.shape}"
     if isinstance(value, slice):
         return ":".join("" if n is None else str(n) for n in (value.start, value.stop, value.step))
-    words = repr(value.item() if isinstance(value, np.generic) else value)
+    if isinstance(value, dict):
+        pairs = itertools.islice(value.items(), _SHOWN)
+        words = f"{{{', '.join(f'{_brief(key)}: {_brief(each)}' for key, each in pairs)}}}"
+    elif isinstance(value, (list, tuple)):
+        inner = ", ".join(_brief(each) for each in value[:_SHOWN])
+        words = f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
+    else:
+        words = repr(value.item() if isinstance(value, np.generic) else value)
     return words if len(words) <= 60 else words[:59] + "…"

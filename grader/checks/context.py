@@ -211,6 +211,8 @@ class Context(ABC):
 
     #: Whether every session is a new process, in which nothing has been called yet.
     new_process: ClassVar[bool] = False
+    #: Whether a run that is watched has to look like one that is not, for kernels that ask.
+    audited: ClassVar[bool] = False
 
     @abstractmethod
     def session(self) -> AbstractContextManager[Session]:
@@ -252,12 +254,15 @@ class Context(ABC):
         return tuple(-(-size // self.tile) * self.tile + self.past for size in sizes)
 
     def now_and_then(self) -> bool:
-        """What a watched run does as an unwatched one does, in one case of a few."""
+        """Whether to do what costs much, in one case of a few: nobody can count on its absence."""
         return bool(self.random.random() < _AS_USUAL)
 
     def uniform(self, shape: tuple[int, ...], low: float = -1, high: float = 1) -> Array:
         """Fresh random float32 values."""
-        return self.random.uniform(low, high, shape).astype(np.float32)
+        values = self.random.random(shape, dtype=np.float32)
+        values *= np.float32(high - low)
+        values += np.float32(low)
+        return values
 
     def sizes(self, *largest: int) -> tuple[int, ...]:
         """Fresh random sizes from 2 to the largest of each: nobody can have them in a list."""

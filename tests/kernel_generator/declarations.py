@@ -294,13 +294,14 @@ def macro(g):
     form = g.pick(["DECL", "VAR", "LET", "BOTH"])
     g.note("macro that declares " + form)
     if form == "DECL":
-        word = g.macro("DECL", "(type, name, value)", "type name = value")
+        # A comma of a template's arguments parts the value in two.
+        word = g.macro("DECL", "(type, name, ...)", "type name = __VA_ARGS__")
         node = statement(f"{word}({t}, {name}, ", v.node, ");")
     elif form == "VAR":
         word = g.macro("VAR", "(name)", f"{t} name")
         node = statement(f"{word}({name}) = ", v.node, ";")
     elif form == "LET":
-        word = g.macro("LET", "(n, value)", "auto n##_let = value")
+        word = g.macro("LET", "(n, ...)", "auto n##_let = __VA_ARGS__")
         node = statement(f"{word}({name}, ", cast(g, t, v.node), ");")
         name += "_let"
     else:

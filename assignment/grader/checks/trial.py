@@ -130,7 +130,7 @@ class _Trial:
         self.target = self.letters[over] if over is not None else "out"
         shape = case.out if over is None else self.args[over].shape
         assert shape is not None, f"{case.kernel} has no output"
-        zones = not ctx.watched or ctx.now_and_then()
+        zones = not ctx.watched or (ctx.audited and ctx.now_and_then())
         self.output = Guarded(session.remote, shape, ctx.random, zones)
         self.is_small = max([self.output.size, *[v.size for v in self.values.values()]]) <= _SMALL
         self.arrays: dict[str, Any] = {self.target: self.output.array}
