@@ -1,4 +1,4 @@
-"""Grades the submission that the README shows, and puts its report there."""
+"""Grades the submission that the README shows, and puts its report there and into the handout."""
 
 import io
 import re
@@ -14,9 +14,12 @@ from grader.rubric import load_rubric
 from grader.runner import Options, grade
 
 README = catalogue.KIT / "README.md"
+CHAPTER = catalogue.KIT / "handout/chapters/40-how-to-read-a-report.md.j2"
 SHOWN = ("relu_leaky", "matmul_no_barrier")
 SEED = "5eed"
 BLOCK = re.compile(r"(<!-- report: .*? -->\n```\n).*?(```\n<!-- end of report -->)", re.S)
+#: A part of the report in the chapter: its first line stays, so it says where the part begins.
+PART = re.compile(r"(?<=```text\n)(.*\n)((?:.*\n)*?)(?=```)")
 
 
 def shown() -> Report:
@@ -40,10 +43,18 @@ def report_text() -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().strip().splitlines()) + "\n"
 
 
+def part_of(report: str, first: str, lines: int) -> str:
+    """The line `first` of the report, and the `lines` after it."""
+    return "".join(report[report.index(first) :].splitlines(keepends=True)[: 1 + lines])
+
+
 def main() -> None:
-    """Writes the README."""
-    text = README.read_text()
-    README.write_text(BLOCK.sub(lambda m: m[1] + report_text() + m[2], text))
+    """Writes the README, and the parts of its report that the chapter explains."""
+    made = report_text()
+    README.write_text(BLOCK.sub(lambda m: m[1] + made + m[2], README.read_text()))
+    CHAPTER.write_text(
+        PART.sub(lambda m: part_of(made, m[1], m[2].count("\n")), CHAPTER.read_text())
+    )
 
 
 if __name__ == "__main__":
