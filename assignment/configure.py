@@ -12,31 +12,29 @@ Environment:
 
 import ctypes
 import glob
-import importlib.util
 import os
-import re
-import shlex
 import shutil
-import subprocess
 import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# The emulated GPU: in this folder, as students have it, or beside it.
+PLACES = [os.path.join(folder, "emulator") for folder in (HERE, os.path.dirname(HERE))]
+EMULATOR = next((place for place in PLACES if os.path.isdir(place)), None)
+if EMULATOR is None:
+    sys.exit("configure: emulator/ is missing; hint: unpack the archive of the assignment again")
+sys.path.insert(0, EMULATOR)
+
+from toolchain import (  # noqa: E402 (after the path to it)
+    ToolchainError,
+    emulated_variables,
+    find_cxx,
+    flag,
+    kernel_flags,
+    package_folder,
+)
 
 COMPUTE_CAPABILITY_MAJOR = 75  # names of cuDeviceGetAttribute
 COMPUTE_CAPABILITY_MINOR = 76
-
-
-class ConfigureError(Exception):
-    """Something is missing; the message says what to install."""
-
-
-def package_folder(name):
-    """Folder of an installed Python package, or None."""
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        return None
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return next(iter(spec.submodule_search_locations))
 
 
 def gpu_architecture():
@@ -87,7 +85,7 @@ def find_under(roots, patterns, hint):
             found = sorted(glob.glob(os.path.join(root, pattern)))
             if found:
                 return found[0]
-    raise ConfigureError("%s not found; hint: %s" % (patterns[0], hint))
+    raise ToolchainError("%s not found; hint: %s" % (patterns[0], hint))
 
 
 def shared_library(roots, name):
@@ -110,93 +108,6 @@ def header_folder(roots, name):
     return os.path.dirname(path)
 
 
-def find_cxx():
-    """The C++ compiler as a command line."""
-    named = os.environ.get("CXX")
-    if named:
-        return named
-    for name in ("g++", "clang++", "c++"):
-        if shutil.which(name):
-            return name
-    if package_folder("ziglang"):
-        return "%s -m ziglang c++" % shlex.quote(sys.executable)
-    raise ConfigureError(
-        "no C++ compiler; hint: python3 -m pip install ziglang, or your system's g++"
-    )
-
-
-def check_flags(cxx):
-    """Options that the compiler of the checked build needs beyond -fsanitize=thread."""
-    try:
-        command = shlex.split(cxx) + ["--version"]
-        version = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    except OSError:
-        return ""
-    # Else clang leaves out a read that a write to the same address follows, and ends the process
-    # at an index past the end; and g++ leaves out the copies that it makes of calls.
-    # Accesses of what is volatile call functions of their own (clang 11, GCC 11 and later).
-    if b"clang" in version.stdout:
-        flags = "-mllvm -tsan-instrument-read-before-write=1 -fno-sanitize=local-bounds"
-        return flags + " -mllvm -tsan-distinguish-volatile=1"
-    major = re.search(rb"\) (\d+)\.", version.stdout)
-    knows_volatile = major is not None and int(major.group(1)) >= 11
-    flags = "-fno-builtin-memcpy -fno-builtin-memset"
-    # Fences, of which it warns since then, our functions know.
-    return flags + (" --param=tsan-distinguish-volatile=1 -Wno-tsan" if knows_volatile else "")
-
-
-def kernel_flags(cxx):
-    """What kernels are compiled with, for a compiler and this CPU; results are the same bits.
-
-    `make` asks at every build, so that kernels are built again for another CPU.
-    """
-    try:
-        done = subprocess.run(
-            [*shlex.split(cxx), "-dM", "-E", "-x", "c++", os.devnull],
-            capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return "-O3"
-    macros = {line.split()[1] for line in done.stdout.splitlines() if line.count(" ") >= 1}
-    flags = "-O3 -Wno-pass-failed"  # nvcc does not say which loops it could not unroll, either
-    # GCC takes long for -O3, which has it sum up in memory (-floop-unroll-and-jam), and for -O2;
-    # these passes of theirs are what makes kernels fast (the second: expf over several threads,
-    # the third: tiles in shared memory).
-    if "__GNUC__" in macros and "__clang__" not in macros:
-        flags = "-O1 -ftree-vectorize -fexpensive-optimizations -ftree-vrp"
-        flags += " -fvect-cost-model=dynamic -fpeel-loops"
-    return flags + (" -mavx2" if "__x86_64__" in macros and has_avx2() else "")
-
-
-def flags_of_kernels(cxx, checked=False):
-    """All that CUDA sources are compiled with for the emulated GPU, as a list of words."""
-    # nvcc, too, lets a pointer of another type see the same memory.
-    language = ["-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unknown-pragmas"]
-    if not checked:
-        # With lines for what is told of a kernel that fails; the code stays as it is.
-        return [*kernel_flags(cxx).split(), "-g1", "-fopenmp-simd", *language]
-    # The compiler calls a function at each access. These functions are the emulator's own, in
-    # emulator/src/checked, so nothing is linked with -fsanitize.
-    return [
-        "-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=thread", "-fsanitize=bounds,alignment",
-        "-DEMULATOR_CHECKED", *language, *check_flags(cxx).split(),
-    ]  # fmt: skip
-
-
-def has_avx2():
-    """Whether this CPU can compute 8 floats at once."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            return " avx2 " in file.read()
-    except OSError:
-        return False
-
-
-def flag(prefix, path):
-    """A compiler's option with a path in it, quoted for the shell and for make."""
-    return shlex.quote(prefix + path).replace("$", "$$")
-
-
 def cuda_variables(nvcc, architecture):
     """Make variables of a build for a real GPU."""
     roots = cuda_roots()
@@ -211,29 +122,14 @@ def cuda_variables(nvcc, architecture):
     }
 
 
-def emulated_variables():
-    """Make variables of a build for the emulated GPU."""
-    folder = package_folder("scipy_openblas32")
-    if folder is None:
-        raise ConfigureError(
-            "the BLAS behind the emulated cuBLAS is missing; "
-            "hint: python3 -m pip install scipy-openblas32"
-        )
-    lib = os.path.join(folder, "lib")
-    return {
-        "BLAS_INCLUDE": flag("-I", os.path.join(folder, "include")),
-        "LIBS": "%s -lscipy_openblas %s -lpthread" % (flag("-L", lib), flag("-Wl,-rpath,", lib)),
-    }
-
-
 def configure(device):
     """All make variables, for device auto, cuda or emulated."""
     if device not in ("auto", "cuda", "emulated"):
-        raise ConfigureError("DEVICE=%s; it is auto, cuda or emulated" % device)
+        raise ToolchainError("DEVICE=%s; it is auto, cuda or emulated" % device)
     nvcc = find_nvcc() if device != "emulated" else None
     architecture = os.environ.get("CUDA_ARCH") or (gpu_architecture() if nvcc else None)
     if device == "cuda" and nvcc is None:
-        raise ConfigureError(
+        raise ToolchainError(
             "DEVICE=cuda needs nvcc; hint: install the CUDA toolkit, or python3 -m pip install "
             "nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime "
             "nvidia-cuda-cccl nvidia-cublas"
@@ -268,7 +164,7 @@ def main():
         return 0 if "--help" in sys.argv or "-h" in sys.argv else 2
     try:
         variables = configure(os.environ.get("DEVICE") or "auto")
-    except ConfigureError as error:
+    except ToolchainError as error:
         print("configure: %s" % error, file=sys.stderr)
         return 1
     lines = ["%s := %s\n" % item for item in sorted(variables.items())]

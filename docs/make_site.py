@@ -18,17 +18,18 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
-from grader.chapters import FORMULA, formula_svg, render_markdown
-from grader.course import kit_course, rubric_of
-from grader.drawing import PAPER, rules
-from grader.handout import DARK, chapter_files, guide_document, student_document
-from grader.pictures import PICTURES
+from grader.course.course import kit_course, rubric_of
+from grader.handout.chapters import FORMULA, formula_svg, render_markdown
+from grader.handout.documents import DARK, chapter_files, guide_document, student_document
+from grader.handout.pictures import PICTURES
+from grader.handout.svg import PAPER, rules
 
 KIT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(KIT / "tests/suite"), str(KIT / "solution/emulator")]
+sys.path[:0] = [str(KIT / "tests/suite"), str(KIT / "emulator")]
 
 import manifest  # noqa: E402
-from finding_words import WORDS  # noqa: E402
+
+from findings.kinds import WORDS  # noqa: E402
 
 HAND_WRITTEN = ("conf.py", "index.md", "api.md", "findings/index.md")
 GENERATED_ELSEWHERE = ("suite", "catalogue", "mistakes", "reports", "results")

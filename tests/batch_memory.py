@@ -18,9 +18,9 @@ KIT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(KIT), str(KIT / "tests")]
 
 import catalogue  # noqa: E402
-from grader import batch  # noqa: E402
-from grader.engine import Engine  # noqa: E402
-from grader.rubric import load_rubric  # noqa: E402
+from grader.batch import batch  # noqa: E402
+from grader.batch.engine import Engine  # noqa: E402
+from grader.course.rubric import load_rubric  # noqa: E402
 from simulated import simulate  # noqa: E402
 
 

@@ -9,9 +9,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader import isolation
-from grader.results import FAIL, Report
-from grader.rubric import AuditBudget, FindingsBudget, OpinionBudget, Rubric
+from grader.course.rubric import AuditBudget, FindingsBudget, OpinionBudget, Rubric
+from grader.report.model import FAIL, Report
+from grader.sandbox import isolation
 
 if sys.version_info >= (3, 11):
     import tomllib

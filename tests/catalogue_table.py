@@ -21,9 +21,9 @@ KIT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(KIT), str(KIT / "tests")]
 
 import catalogue  # noqa: E402 (after the path to it)
-from grader.results import PASS  # noqa: E402
-from grader.rubric import load_rubric  # noqa: E402
-from grader.runner import Options, grade  # noqa: E402
+from grader.course.rubric import load_rubric  # noqa: E402
+from grader.grading.runner import Options, grade  # noqa: E402
+from grader.report.model import PASS  # noqa: E402
 
 TABLE = KIT / "handout" / "catalogue.md"
 DEVICES = {"emulated": "emulated GPU", "cuda": "real GPU"}

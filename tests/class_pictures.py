@@ -12,9 +12,9 @@ from pathlib import Path
 import catalogue
 import readme_report
 from browser import chromium
-from grader.audience import student_view
-from grader.classpage import class_page, gather, write_student_pages
-from grader.html import to_html
+from grader.classroom.page import class_page, gather, write_student_pages
+from grader.report.audience import student_view
+from grader.report.html import to_html
 from simulated import simulate
 
 HANDOUT = catalogue.KIT / "handout"

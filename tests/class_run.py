@@ -32,7 +32,7 @@ sys.path[:0] = [str(KIT), str(KIT / "tests")]
 
 from class_of import make_class  # noqa: E402
 from dask_cluster import Cluster  # noqa: E402
-from grader.classbook import GRADED, MISSING, UNREADABLE, Standing, read_classbook  # noqa: E402
+from grader.classroom.store import GRADED, MISSING, UNREADABLE, Standing, read_classbook  # noqa: E402
 
 _GROUPS = 6
 _PAUSE = 300.0  # seconds; with two at a time something ends within them

@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
-from grader.classbook import GRADED
-from grader.files import write_whole
-from grader.gradebook import Lateness, read_gradebook
-from grader.lateness import LatePolicy
+from grader.base.files import write_whole
+from grader.classroom.gradebook import Lateness, read_gradebook
+from grader.classroom.lateness import LatePolicy
+from grader.classroom.store import GRADED
 from simulated import simulate
 
 DUE = datetime(2026, 10, 8, 21, 59, tzinfo=timezone.utc)

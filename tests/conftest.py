@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from class_states import class_in_all_states
-from grader.classbook import read_classbook
-from grader.remote import Remote
-from grader.sandbox import Limits
+from grader.classroom.store import read_classbook
+from grader.sandbox.process import Limits
+from grader.student.remote import Remote
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "emulator"))
 

@@ -6,9 +6,9 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from grader.collection import collect
-from grader.roster import Person
-from grader.submission import load_submission
+from grader.classroom.roster import Person
+from grader.collection.collect import collect
+from grader.submission.reader import load_submission
 
 PY, CU = "python/dlsys/autodiff.py", "src/gpu_op.cu"
 HOLES = (PY, CU)

@@ -13,10 +13,10 @@ from pathlib import Path
 from rich.console import Console
 
 import catalogue
-from grader.report import show_failure
-from grader.results import FAIL, Result
-from grader.rubric import load_rubric
-from grader.runner import Options, grade
+from grader.course.rubric import load_rubric
+from grader.grading.runner import Options, grade
+from grader.report.model import FAIL, Result
+from grader.report.terminal import show_failure
 
 PAGE = catalogue.KIT / "handout" / "reports.md"
 SHOWN = (

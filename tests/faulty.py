@@ -3,11 +3,11 @@ of a grid. So what must happen on a miscompile is tested without one."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-from grader.course import Course, kit_course
-from grader.proof import with_skeleton
+from grader.building.tree import copy_files, whole_tree
+from grader.course.course import Course, kit_course
+from grader.grading.self_check import with_skeleton
 
 _LAUNCH = "emulator/src/launch.cc"
 _BLOCKS = "  int64_t count = static_cast<int64_t>(blocks.x) * blocks.y * blocks.z;\n"
@@ -20,7 +20,7 @@ def write(source: Path, folder: Path) -> Path:
     Raises:
         ValueError: the place of the fault is not as it was.
     """
-    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("build", "__pycache__"))
+    copy_files(whole_tree(source), folder)
     path = folder / _LAUNCH
     text = path.read_text()
     if text.count(_BLOCKS) != 1:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from grader import cli
+from grader.cli import main
 
 KIT = Path(__file__).resolve().parent.parent
 
@@ -151,7 +151,7 @@ def check_program(words, folder):
 def read_by_grader(arguments):
     """The parser ends the program where it understands nothing."""
     try:
-        cli._parser().parse_args(arguments)
+        main._parser().parse_args(arguments)
     except SystemExit as end:
         assert end.code == 0, f"grader {' '.join(arguments)}: not understood"
 

@@ -25,9 +25,9 @@ from rich.progress import Progress
 KIT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(KIT))
 
-from grader.results import ERROR, FAIL  # noqa: E402
-from grader.rubric import load_rubric  # noqa: E402
-from grader.runner import Options, grade  # noqa: E402
+from grader.course.rubric import load_rubric  # noqa: E402
+from grader.grading.runner import Options, grade  # noqa: E402
+from grader.report.model import ERROR, FAIL  # noqa: E402
 
 #: Name -> (profile, folder).
 RIGHT = {

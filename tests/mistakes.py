@@ -24,9 +24,9 @@ KIT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(KIT), str(KIT / "tests")]
 
 import catalogue  # noqa: E402 (after the path to it)
-from grader.course import kit_course, rubric_of  # noqa: E402
-from grader.cover import cover_of  # noqa: E402
-from grader.release import release  # noqa: E402
+from grader.course.course import kit_course, rubric_of  # noqa: E402
+from grader.release.front_matter import cover_of  # noqa: E402
+from grader.release.holes import release  # noqa: E402
 
 TABLE = KIT / "handout" / "mistakes.md"
 GRADED = catalogue.FOLDER / "emulated.json"

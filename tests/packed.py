@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from grader.submission import SubmissionError, load_submission
+from grader.submission.reader import SubmissionError, load_submission
 
 PY, CU = "python/dlsys/autodiff.py", "src/gpu_op.cu"
 HOLES = (PY, CU)

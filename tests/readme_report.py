@@ -8,10 +8,10 @@ from pathlib import Path
 from rich.console import Console
 
 import catalogue
-from grader.report import show_report
-from grader.results import Report
-from grader.rubric import load_rubric
-from grader.runner import Options, grade
+from grader.course.rubric import load_rubric
+from grader.grading.runner import Options, grade
+from grader.report.model import Report
+from grader.report.terminal import show_report
 
 README = catalogue.KIT / "README.md"
 CHAPTER = catalogue.KIT / "handout/chapters/40-how-to-read-a-report.md.j2"

@@ -1,8 +1,8 @@
 """Classes for the tests of what is made of results: of given reports, and a hostile one."""
 
 import sample_report
-from grader.classbook import Classbook, Entry
-from grader.classpage import class_page
+from grader.classroom.page import class_page
+from grader.classroom.store import Classbook, Entry
 from sample_report import HOSTILE, result
 
 #: Names of folders that break links which are put together carelessly.

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from grader import findings
 from grader.checks.compare import mismatch
-from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result
-from grader.rubric import AFTER_DUE_DATE, ALWAYS, NEVER
+from grader.course.rubric import AFTER_DUE_DATE, ALWAYS, NEVER
+from grader.explain import findings
+from grader.report.model import ERROR, FAIL, PASS, SKIPPED, Report, Result
 
 #: What a submission might print to break a page, an XML file, a terminal, or the reader's trust.
 HOSTILE = (

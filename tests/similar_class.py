@@ -2,8 +2,8 @@
 
 python tests/similar_class.py --students 300 --copies 12 --seed 1
 
-Prints what grader.similarity finds, how long it took and what memory, beside copydetect alone.
-A student's work is put together of hand-written ways to write each task, in habits of the
+Prints what grader.similarity.measure finds, how long it took and what memory, beside copydetect
+alone. A student's work is put together of hand-written ways to write each task, in habits of the
 student's own: how elements are indexed, how loops and guards are written. It need not compile.
 """
 
@@ -27,9 +27,9 @@ KIT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(KIT), str(KIT / "tests")]
 
 import similar_work  # noqa: E402
-from grader.rubric import load_rubric  # noqa: E402
-from grader.similarity import Similarity, compare  # noqa: E402
-from grader.similaritypage import to_html  # noqa: E402
+from grader.course.rubric import load_rubric  # noqa: E402
+from grader.similarity.measure import Similarity, compare  # noqa: E402
+from grader.similarity.page import to_html  # noqa: E402
 
 FILES = ("python/dlsys/autodiff.py", "src/gpu_op.cu")
 _HOLE = re.compile(

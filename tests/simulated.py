@@ -16,11 +16,11 @@ from pathlib import Path
 KIT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(KIT))
 
-from grader.classbook import Classbook, Entry, folder_name  # noqa: E402
-from grader.files import write_whole  # noqa: E402
-from grader.results import ERROR, FAIL, PASS, SKIPPED, Report, Result  # noqa: E402
-from grader.rubric import load_rubric  # noqa: E402
-from grader.runner import sentence  # noqa: E402
+from grader.base.files import write_whole  # noqa: E402
+from grader.classroom.store import Classbook, Entry, folder_name  # noqa: E402
+from grader.course.rubric import load_rubric  # noqa: E402
+from grader.grading.runner import sentence  # noqa: E402
+from grader.report.model import ERROR, FAIL, PASS, SKIPPED, Report, Result  # noqa: E402
 
 START = datetime(2026, 10, 1, 23, 0, tzinfo=timezone.utc)
 GIVEN = ("Ada", "Åsa", "Bo", "Chi", "Dana", "Émile", "Femi", "Giulia", "Hồng", "Иван", "José", "明")

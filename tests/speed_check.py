@@ -19,11 +19,11 @@ KIT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(KIT), str(KIT / "tests")]
 
 import catalogue  # noqa: E402 (after the path to it)
-from grader import gpu  # noqa: E402
-from grader.checks import speed  # noqa: E402
-from grader.results import FAIL, PASS  # noqa: E402
-from grader.rubric import load_rubric  # noqa: E402
-from grader.runner import Options, grade  # noqa: E402
+from grader.checks.speed import checks as speed  # noqa: E402
+from grader.checks.speed import gpu  # noqa: E402
+from grader.course.rubric import load_rubric  # noqa: E402
+from grader.grading.runner import Options, grade  # noqa: E402
+from grader.report.model import FAIL, PASS  # noqa: E402
 
 #: The reference against itself: what the two differ by is the error of the measurement.
 SAME = (0.9, 1.1)

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "solution" / "emulator"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "emulator"))
 
-import clang_tree
-import gimple
-from addressed import PROBE, addressed
+from compiler_facts import clang_tree, gimple
+from compiler_facts.addressed import PROBE, addressed
 
 HEAD = """
 namespace emulator { template <int> struct KernelOf {}; }

@@ -7,19 +7,19 @@ import shutil
 import pytest
 
 from class_states import edit_report, in_state, lateness, table
-from grader.adjustments import (
+from grader.base.sheets import SheetError
+from grader.classroom.adjustments import (
     Adjustment,
     adjustments_path,
     by_hand,
     parse_adjustments,
     read_adjustments,
 )
-from grader.classbook import GRADED, MISSING, read_classbook
-from grader.classpage import gather
-from grader.cli import main
-from grader.feedback import all_feedback
-from grader.gradebook import read_gradebook, to_csv, to_long
-from grader.sheets import SheetError
+from grader.classroom.feedback import all_feedback
+from grader.classroom.gradebook import read_gradebook, to_csv, to_long
+from grader.classroom.page import gather
+from grader.classroom.store import GRADED, MISSING, read_classbook
+from grader.cli.main import main
 
 HEAD = "student,on,points,comment,by\n"
 

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 import catalogue
-from grader import runner
-from grader.audience import student_view
-from grader.build import child_environment
+from grader.building.tree import child_environment
 from grader.checks.answers import require_int, require_number, room, shape_of, shown
 from grader.checks.child import ChildContext
 from grader.checks.compare import Failure
 from grader.checks.registry import CHECKS, OFF_DEVICE
-from grader.diagnosis import _smaller
-from grader.pristine import reference
-from grader.remote import ChildError, Opaque, Remote
-from grader.results import ERROR, FAIL, PASS
-from grader.rubric import load_rubric
-from grader.runner import Options, grade
+from grader.course.rubric import load_rubric
+from grader.explain.diagnosis import _smaller
+from grader.grading import runner
+from grader.grading.prebuilt import reference
+from grader.grading.runner import Options, grade
+from grader.report.audience import student_view
+from grader.report.model import ERROR, FAIL, PASS
+from grader.student.remote import ChildError, Opaque, Remote
 
 KIT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DLSYS_DATA") or KIT.parent / "shared" / "data" / "mnist")

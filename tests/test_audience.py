@@ -1,8 +1,8 @@
 """What a student sees of a report: nothing of the machine that graded."""
 
-from grader.audience import student_view
-from grader.build import KIT, cache_folder
-from grader.results import FAIL, PASS, Report, Result
+from grader.building.tree import KIT, cache_folder
+from grader.report.audience import student_view
+from grader.report.model import FAIL, PASS, Report, Result
 
 
 def report_with(tmp_path, *details, **facts):

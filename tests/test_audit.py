@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 
 import catalogue
-from grader import symbols
-from grader.results import ERROR, FAIL, PASS
-from grader.rubric import AuditBudget, load_rubric
-from grader.runner import Options, grade
+from grader.building import symbols
+from grader.course.rubric import AuditBudget, load_rubric
+from grader.grading.runner import Options, grade
+from grader.report.model import ERROR, FAIL, PASS
 
 RUBRIC = load_rubric("default")
 MUTANTS = {mutant.name: mutant for mutant in catalogue.mutants()}

@@ -17,12 +17,14 @@ import pytest
 
 import catalogue
 from dask_cluster import Cluster
-from grader import batch, cli, isolation, site
-from grader.batch import Batch, BatchError, Running
-from grader.classbook import ERROR, GRADED, MISSING, PENDING, UNREADABLE, read_classbook
-from grader.engine import Engine, local
-from grader.pristine import GraderError
-from grader.rubric import load_rubric
+from grader.batch import batch, job
+from grader.batch.batch import Batch, BatchError, Running
+from grader.batch.engine import Engine, local
+from grader.classroom.store import ERROR, GRADED, MISSING, PENDING, UNREADABLE, read_classbook
+from grader.cli import main
+from grader.course.rubric import load_rubric
+from grader.grading.prebuilt import GraderError
+from grader.sandbox import isolation
 
 KIT = Path(__file__).resolve().parent.parent
 
@@ -48,7 +50,7 @@ points = 2
 def rubric_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("rubric") / "first.toml"
     text = RUBRIC.replace('base = "default"', "")
-    default = (KIT / "grader/rubrics/default.toml").read_text()
+    default = (KIT / "grader/course/rubrics/default.toml").read_text()
     tasks = default[default.index("[tasks]") : default.index("# A check without a task")]
     files = 'files = ["python/dlsys/autodiff.py", "src/gpu_op.cu"]\nsizes = "thorough"\n'
     head, parts, rest = text.partition("[parts]")
@@ -342,7 +344,7 @@ def test_two_runs_do_not_write_to_the_same_results(asked):
 
 def test_a_worker_with_another_grader_is_refused(asked, here, monkeypatch):
     digests = iter(["one", "two", "two"])
-    monkeypatch.setattr(site, "_grader_digest", lambda course: next(digests))
+    monkeypatch.setattr(job, "_grader_digest", lambda course: next(digests))
     _, book = grade(asked, here)
     assert "another version of the grader" in next(book.standings()).problem
 
@@ -381,7 +383,7 @@ def command(asked, rubric_file, *words):
 
 def test_the_command_tells_each_result_and_the_end(asked, rubric_file, capsys):
     words = command(asked, rubric_file, "--jobs", "1")[3:]
-    assert cli.main(words) == 0
+    assert main.main(words) == 0
     said = capsys.readouterr().out
     assert (
         "5 students: 3 to grade (2 different submissions), 0 finished, 1 missing, 1 unreadable"
@@ -393,14 +395,14 @@ def test_the_command_tells_each_result_and_the_end(asked, rubric_file, capsys):
 
 def test_who_was_not_asked_for_does_not_fail_the_command(asked, rubric_file, capsys):
     words = command(asked, rubric_file, "--jobs", "1", "--only", "s3")[3:]
-    assert cli.main(words) == 0
+    assert main.main(words) == 0
     assert "1 graded" in capsys.readouterr().out
 
 
 def test_a_wrong_command_line_is_told(asked, rubric_file, capsys):
-    assert cli.main(["batch", "nowhere"]) == 2
+    assert main.main(["batch", "nowhere"]) == 2
     assert "nowhere does not exist" in capsys.readouterr().err
-    assert cli.main(command(asked, rubric_file, "--slurm-option", "x=1")[3:]) == 2
+    assert main.main(command(asked, rubric_file, "--slurm-option", "x=1")[3:]) == 2
 
 
 def test_a_run_that_is_killed_three_times_loses_nothing_and_grades_nothing_twice(
@@ -454,7 +456,7 @@ def processes():
 
 def test_a_cluster_gives_equal_results_with_a_worker_killed(asked, submissions, tmp_path):
     pytest.importorskip("distributed")
-    from grader import engine
+    from grader.batch import engine
 
     for number in range(10, 18):
         write(submissions / f"s{number}", KIT / "assignment", f"# {number}\n")

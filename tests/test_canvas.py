@@ -3,12 +3,9 @@
 import pytest
 
 from class_states import COLUMN, POINTS, POLICY, canvas, cells, change, in_state
-from grader.canvas import TemplateError, fill, find_column, read_lines
-from grader.classbook import GRADED, MISSING
-from grader.gradebook import (
-    figure,
-    read_gradebook,
-)
+from grader.classroom.canvas import TemplateError, fill, find_column, read_lines
+from grader.classroom.gradebook import figure, read_gradebook
+from grader.classroom.store import GRADED, MISSING
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

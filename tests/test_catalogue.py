@@ -11,9 +11,9 @@ import pytest
 
 import catalogue
 import catalogue_table
-from grader.results import ERROR, PASS
-from grader.rubric import load_rubric
-from grader.runner import Options, grade
+from grader.course.rubric import load_rubric
+from grader.grading.runner import Options, grade
+from grader.report.model import ERROR, PASS
 
 KIT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DLSYS_DATA") or KIT.parent / "shared" / "data" / "mnist")

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "solution" / "emulator"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "emulator"))
 
 import rewrite
-from cuda_tokens import Tokens
-from parameter_names import name_parameters
-from places import Place, Places
-from thread_ends import show_ends
-from vector_copies import show_copies
+from cuda_source.tokens import Tokens
+from findings.source_lines import Place, Places
+from instrument.parameter_names import name_parameters
+from instrument.thread_ends import show_ends
+from instrument.vector_copies import show_copies
 
 KERNEL = """\
 __global__ void add(int n, const float *a, float *out) {
@@ -113,7 +113,7 @@ def test_a_program_at_a_fixed_address_has_lines(tmp_path):
 
 
 def test_without_pyelftools_places_are_unknown(monkeypatch):
-    monkeypatch.setattr("places.ELFFile", None)
+    monkeypatch.setattr("findings.source_lines.ELFFile", None)
     monkeypatch.setattr("shutil.which", lambda name: None)
     assert Places().find({"module": sys.executable, "place": 4096}) is None
 
@@ -210,7 +210,7 @@ def test_the_ends_of_a_kernel_are_shown():
 
 
 def test_the_library_is_that_of_the_checked_build(tmp_path):
-    shutil.copytree(Path(rewrite.__file__).parents[1] / "python", tmp_path / "python")
+    shutil.copytree(Path(rewrite.__file__).parents[1] / "solution" / "python", tmp_path / "python")
     code = "import dlsys._base as b; print(b.find_lib_path()); b._LIB.x"
     env = dict(os.environ, DLSYS_CHECKED="1", PYTHONPATH=str(tmp_path / "python"))
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "solution" / "emulator"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "emulator"))
 
 import check_kernels
-
 from test_check_report import finding
 
 

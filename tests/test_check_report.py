@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "suite"))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "solution" / "emulator"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "emulator"))
 
-import candidates
 import manifest
+
 import report
-from finding_words import CANDIDATES, WORDS
-from places import Place
+from findings import candidates
+from findings.kinds import CANDIDATES, WORDS
+from findings.source_lines import Place
 
 SOURCE = """\
 #include <cuda_runtime.h>
@@ -422,7 +423,7 @@ def test_a_trace_is_a_line_each(folder, capsys):
 
 
 def test_lines_that_only_a_package_could_name_bring_a_hint(folder, monkeypatch, capsys):
-    monkeypatch.setattr("places.ELFFile", None)
+    monkeypatch.setattr("findings.source_lines.ELFFile", None)
     monkeypatch.setattr("shutil.which", lambda name: None)
     unknown = written(finding(at={"module": "a.so", "place": 16}))
     report.main([unknown])

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 import sample_report
-from grader.batch import Batch, BatchError, Running
-from grader.classbook import read_classbook
-from grader.cli import main
-from grader.roster import Person
-from grader.rubric import load_rubric
+from grader.batch.batch import Batch, BatchError, Running
+from grader.classroom.roster import Person
+from grader.classroom.store import read_classbook
+from grader.cli.main import main
+from grader.course.rubric import load_rubric
 
 ROSTER = (
     "Student,ID,SIS User ID,SIS Login ID,Section\n"

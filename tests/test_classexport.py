@@ -3,7 +3,7 @@
 import pytest
 
 from downloaded import ROSTER, WORK, Class, lay, metadata, under
-from grader.collection import CollectionError
+from grader.collection.collect import CollectionError
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import pytest
 
-from grader.classfiles import csv_text, write_csv
-from grader.classpage import ClassPageError, gather, student_page
-from grader.cli import main
-from grader.leaderboard import places, pseudonyms, write_leaderboard
+from grader.classroom.leaderboard import places, pseudonyms, write_leaderboard
+from grader.classroom.page import ClassPageError, gather, student_page
+from grader.classroom.tables import csv_text, write_csv
+from grader.cli.main import main
 from sample_class import hostile_book
 from simulated import simulate
 from test_html import Page

@@ -10,9 +10,16 @@ import pytest
 
 import sample_report
 from browser import act, chromium, needs_chromium, visit
-from grader.classbook import Entry
-from grader.classpage import class_page, fixed, gather, percent, student_page, write_student_pages
-from grader.rubric import load_rubric
+from grader.classroom.page import (
+    class_page,
+    fixed,
+    gather,
+    percent,
+    student_page,
+    write_student_pages,
+)
+from grader.classroom.store import Entry
+from grader.course.rubric import load_rubric
 from sample_class import FOLDERS, book_of, hostile_book, text_of
 from simulated import simulate
 from test_html import Page

@@ -25,12 +25,12 @@ from downloaded import (
     under,
     zipped,
 )
-from grader import assembly
-from grader.collection import CollectionError, collect
-from grader.downloads import original_name
-from grader.feedback import moodle_folder
-from grader.roster import Person
-from grader.submission import SubmissionError, load_submission
+from grader.classroom.feedback import moodle_folder
+from grader.classroom.roster import Person
+from grader.collection import one_student
+from grader.collection.collect import CollectionError, collect
+from grader.collection.platforms import original_name
+from grader.submission.reader import SubmissionError, load_submission
 
 
 @pytest.fixture
@@ -353,7 +353,7 @@ def test_a_full_disk_never_makes_a_part_of_the_work_all_of_it(of, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(assembly, "_copy", fail)
+    monkeypatch.setattr(one_student, "_copy", fail)
     with pytest.raises(CollectionError, match=r"smithbob.*No space.*failure of the machine.*hint:"):
         of(FORMS["canvas, loose"])
 

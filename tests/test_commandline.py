@@ -9,16 +9,18 @@ from pathlib import Path
 import pytest
 
 import sample_report
-from grader import bench, cli, pristine
-from grader.batch import Running
-from grader.html import to_html
-from grader.pristine import GraderError
+from grader.batch.batch import Running
+from grader.cli import main
+from grader.grading import prebuilt
+from grader.grading.prebuilt import GraderError
+from grader.handout import bench
+from grader.report.html import to_html
 
 KIT = Path(__file__).resolve().parent.parent
 
 
 def commands():
-    parser = cli._parser()
+    parser = main._parser()
     action = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     return action.choices
 
@@ -30,7 +32,7 @@ def test_the_help_of_every_command_has_examples_of_it(name):
 
 
 def test_grader_alone_lists_the_commands(capsys):
-    assert cli.main([]) == cli.USAGE
+    assert main.main([]) == main.USAGE
     said = capsys.readouterr().out
     assert all(f"\n    {name}" in said for name in commands())
 
@@ -38,19 +40,19 @@ def test_grader_alone_lists_the_commands(capsys):
 @pytest.mark.parametrize("seed", ["zz", "0x5eed", "5e ed"])
 def test_a_seed_that_is_not_hexadecimal_is_refused(seed, capsys):
     with pytest.raises(SystemExit) as caught:
-        cli.main(["grade", str(KIT / "solution"), "--seed", seed])
-    assert caught.value.code == cli.USAGE
+        main.main(["grade", str(KIT / "solution"), "--seed", seed])
+    assert caught.value.code == main.USAGE
     assert f"{seed!r} is not hexadecimal; hint: 0 to 9 and a to f" in capsys.readouterr().err
 
 
 def test_a_fresh_release_is_said_to_be_fresh(capsys):
-    assert cli.main(["release", "--check"]) == cli.OK
+    assert main.main(["release", "--check"]) == main.OK
     assert f"{KIT / 'assignment'} is fresh: it is what " in capsys.readouterr().out
 
 
 def test_nothing_is_measured_without_a_build(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(bench, "SOLUTION", tmp_path)
-    assert cli.main(["bench", "--output", str(tmp_path / "out")]) == cli.USAGE
+    assert main.main(["bench", "--output", str(tmp_path / "out")]) == main.USAGE
     said = capsys.readouterr().err
     assert said.startswith(f"grader: {tmp_path}/build/lib/libc_runtime_api.so does not exist")
     assert said.endswith(f"hint: make -C {tmp_path}\n")
@@ -61,13 +63,13 @@ def test_a_home_that_can_not_be_written_to_is_named(monkeypatch, tmp_path):
     (tmp_path / "home").write_text("a file")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     with pytest.raises(GraderError, match=r"can't be kept in .*/home/.*hint: set XDG_CACHE_HOME"):
-        pristine.prebuilt("emulated")
+        prebuilt.prebuilt("emulated")
 
 
 def test_the_folder_of_built_trees_is_absolute(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", "cache")
-    assert pristine.build.cache_folder() == tmp_path / "cache" / "dlsys-kit" / "pristine"
+    assert prebuilt.build.cache_folder() == tmp_path / "cache" / "dlsys-kit" / "pristine"
 
 
 @pytest.mark.parametrize(
@@ -80,8 +82,8 @@ def test_an_interrupted_grading_says_how_to_go_on(more, said, monkeypatch, tmp_p
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "grade", interrupt)
-    assert cli.main(["grade", str(KIT / "solution"), *more]) == cli.GRADER_FAILED
+    monkeypatch.setattr(main, "grade", interrupt)
+    assert main.main(["grade", str(KIT / "solution"), *more]) == main.GRADER_FAILED
     assert capsys.readouterr().err == f"grader: interrupted; {said}\n"
 
 
@@ -92,7 +94,7 @@ def test_an_interrupted_class_says_how_to_go_on(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(Running, "plan", interrupt)
     (tmp_path / "subs" / "s1").mkdir(parents=True)
     words = ["batch", str(tmp_path / "subs"), "--output", str(tmp_path / "results")]
-    assert cli.main(words) == cli.GRADER_FAILED
+    assert main.main(words) == main.GRADER_FAILED
     assert f"kept in {tmp_path}/results: the same command goes on" in capsys.readouterr().err
 
 
@@ -103,7 +105,7 @@ def test_the_folder_that_one_is_in_can_be_graded_and_has_its_name(tmp_path, monk
         (work / name).write_bytes((KIT / "solution" / name).read_bytes())
     monkeypatch.chdir(work)
     words = ["grade", ".", "--only", "topological_order", "--student"]
-    assert cli.main([*words, "--html", "../page.html"]) == cli.OK
+    assert main.main([*words, "--html", "../page.html"]) == main.OK
     assert "<title>1 / 1: my-work</title>" in (tmp_path / "page.html").read_text()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.compiler import excerpt, first_error, last_step, readable
+from grader.building.compiler_output import excerpt, first_error, last_step, readable
 
 OWN = ("src/gpu_op.cu",)
 

@@ -10,18 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from grader import build, cli, isolation
-from grader.autograder import Autograder, AutograderError, build_zip
+from grader.building import tree as build
 from grader.checks.registry import CHECKS, checks_of
-from grader.classbook import read_classbook
-from grader.course import ALL, CourseError, kit_course, load_course, rubric_of
-from grader.cover import PLACE, cover_of, moment
-from grader.isolation import View
-from grader.lateness import late_policy
-from grader.release import ReleaseError, release
-from grader.rubric import RubricError, load_rubric
-from grader.runner import Options, grade
-from grader.sandbox import Limits, run
+from grader.classroom.lateness import late_policy
+from grader.classroom.store import read_classbook
+from grader.cli import main
+from grader.course.course import ALL, CourseError, kit_course, load_course, rubric_of
+from grader.course.rubric import RubricError, load_rubric
+from grader.grading.runner import Options, grade
+from grader.release.front_matter import PLACE, cover_of, moment
+from grader.release.holes import ReleaseError, release
+from grader.report.gradescope_zip import Autograder, AutograderError, build_zip
+from grader.sandbox import isolation
+from grader.sandbox.isolation import View
+from grader.sandbox.process import Limits, run
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -103,6 +105,7 @@ def fill(course):
     """A solution and its skeleton, on the runtime of the kit."""
     ignore = shutil.ignore_patterns("build", "__pycache__", ".*")
     shutil.copytree(KIT / "solution", course.solution, ignore=ignore)
+    shutil.copytree(KIT / "emulator", course.folder / "emulator", ignore=ignore)
     body = "    # BEGIN SOLUTION 1.1\n    return 40 + 2\n    # END SOLUTION\n"
     (course.solution / "python/dlsys/autodiff.py").write_text(f"def answer():\n{body}")
     (course.solution / "src/gpu_op.cu").write_text('#include "./cuda_check.h"\n')
@@ -170,7 +173,7 @@ def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path, capsys):
     with pytest.raises(CourseError, match=r"can't be read: No such file.*; hint: grader init"):
         load_course(tmp_path / "course.toml")
     (tmp_path / "course.toml").write_bytes(b"\xff\xfe")
-    assert cli.main(["release", "--course", str(tmp_path / "course.toml")]) == cli.USAGE
+    assert main.main(["release", "--course", str(tmp_path / "course.toml")]) == main.USAGE
     assert "grader: " in capsys.readouterr().err
 
 
@@ -224,18 +227,18 @@ def test_another_course_is_graded_by_its_own_checks_and_replayed(path, capsys, t
     rubric = fill(course)
     report, wrong = tmp_path / "r.json", tmp_path / "work" / "autodiff.py"
     words = ["--device", "emulated", "--course", str(path)]
-    assert cli.main(["grade", str(course.solution), *words]) == cli.OK
+    assert main.main(["grade", str(course.solution), *words]) == main.OK
     assert "2.5 / 2.5" in capsys.readouterr().out
     found = grade(course.skeleton, Options(rubric, "emulated", course=course))
     assert [(r.score, r.message) for r in found.results] == [(0, "task 1.1 is not written yet")]
     wrong.parent.mkdir()
     wrong.write_text("def answer():\n    return 41\n")
     argv = ["grade", str(wrong.parent), *words, "--json", str(report)]
-    assert cli.main(argv) == cli.FELL_SHORT
+    assert main.main(argv) == main.FELL_SHORT
     assert "autodiff holds an answer" in capsys.readouterr().out
     assert json.loads(report.read_text())["results"][0]["message"].startswith("answer() is 41")
     argv = ["replay", str(report), "answers", "--output", str(tmp_path / "replay")]
-    assert cli.main([*argv, "--course", str(path)]) == cli.OK
+    assert main.main([*argv, "--course", str(path)]) == main.OK
     assert "the same" in capsys.readouterr().out
 
 
@@ -347,7 +350,7 @@ def test_a_class_of_another_course_is_graded_by_its_checks(path, tmp_path, capsy
         (tmp_path / "work" / student).mkdir(parents=True)
         shutil.copy(source / "python/dlsys/autodiff.py", tmp_path / "work" / student)
     argv = ["batch", str(tmp_path / "work"), "-o", str(tmp_path / "results"), "--no-cache"]
-    cli.main([*argv, "--jobs", "1", "--device", "emulated", "--course", str(path)])
+    main.main([*argv, "--jobs", "1", "--device", "emulated", "--course", str(path)])
     standings = {
         each.entry.student: each for each in read_classbook(tmp_path / "results").standings()
     }

@@ -5,9 +5,9 @@ import os
 import pytest
 
 import catalogue
-from grader.results import FAIL
-from grader.rubric import load_rubric
-from grader.runner import Options, grade
+from grader.course.rubric import load_rubric
+from grader.grading.runner import Options, grade
+from grader.report.model import FAIL
 
 FOLDER = catalogue.FOLDER / "cuda"
 

@@ -9,17 +9,20 @@ import pytest
 from rich.console import Console
 
 import catalogue
-from grader import build, diagnosis, sandbox, verdicts
+from grader.building import tree
 from grader.checks.child import ChildContext
 from grader.checks.compare import Failure
 from grader.checks.registry import CHECKS, ON_GPU
-from grader.diagnosis import Diagnosis, concerns_kernels
-from grader.isolation import View
-from grader.remote import ChildDied, ChildTimeout, StudentError
-from grader.report import show_report
-from grader.results import FAIL, PASS, Result
-from grader.rubric import FindingsBudget, RubricError, load_rubric
-from grader.runner import Options, grade
+from grader.course.rubric import FindingsBudget, RubricError, load_rubric
+from grader.explain import diagnosis
+from grader.explain.diagnosis import Diagnosis, concerns_kernels
+from grader.grading import verdicts
+from grader.grading.runner import Options, grade
+from grader.report.model import FAIL, PASS, Result
+from grader.report.terminal import show_report
+from grader.sandbox import process
+from grader.sandbox.isolation import View
+from grader.student.remote import ChildDied, ChildTimeout, StudentError
 
 RUBRIC = load_rubric("default")
 MUTANTS = {mutant.name: mutant for mutant in catalogue.mutants()}
@@ -101,10 +104,10 @@ def test_no_build_is_made_for_what_passes_or_fails_in_python(monkeypatch, tmp_pa
 
     monkeypatch.setattr(Diagnosis, "_build", refuse)
     only = ("relu", "gradient_add_multiply")
-    report = grade(build.KIT / "assignment", Options(RUBRIC, "emulated", only=only))
+    report = grade(tree.KIT / "assignment", Options(RUBRIC, "emulated", only=only))
     assert {r.status for r in report.results if r.task} == {FAIL}
     assert not any("findings" in r.facts for r in report.results)
-    report = grade(build.KIT / "solution", Options(RUBRIC, "emulated", only=only))
+    report = grade(tree.KIT / "solution", Options(RUBRIC, "emulated", only=only))
     assert {r.status for r in report.results} == {PASS}
 
 
@@ -233,7 +236,7 @@ def test_findings_are_read_by_one_child_at_a_time(monkeypatch, tmp_path):
         most.append(len(inside))
         time.sleep(0.1)
         inside.pop()
-        return sandbox.Completed(0, None, "exit", '{"found": [], "more": 0}', 0.1)
+        return process.Completed(0, None, "exit", '{"found": [], "more": 0}', 0.1)
 
     monkeypatch.setattr(diagnosis.sandbox, "run", run)
     monkeypatch.setattr(Diagnosis, "checked_tree", lambda self: tmp_path)
@@ -260,7 +263,7 @@ def test_sizes_are_smaller_where_every_access_is_watched(tmp_path):
 
 def test_the_budget_stands_in_the_rubric(tmp_path):
     assert load_rubric("classic").findings == RUBRIC.findings
-    text = (build.KIT / "grader/rubrics/default.toml").read_text()
+    text = (tree.KIT / "grader/course/rubrics/default.toml").read_text()
     wrong = tmp_path / "wrong.toml"
     wrong.write_text(text.replace("[findings]", "[findings]\nunknown = 3"))
     with pytest.raises(RubricError, match="unknown"):
@@ -279,7 +282,7 @@ def test_a_link_error_fails_the_build_in_words(tmp_path):
 
 def test_a_build_that_does_not_end_says_what_was_compiled():
     printed = "python3 emulator/emucc.py -Isrc -MMD --keep -c src/gpu_op.cu -o gpu_op.cu.o\n"
-    ended = sandbox.Completed(None, "SIGKILL", "timeout", printed, 300.0)
+    ended = process.Completed(None, "SIGKILL", "timeout", printed, 300.0)
     result = verdicts.build_failure(RUBRIC.rows[0], ended, {})
     assert result.message == "the build did not end within 300 s: compiling gpu_op.cu"
 

@@ -6,14 +6,22 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.chapters import FormulaError, formula_svg, render_markdown
-from grader.course import kit_course
-from grader.drawing import Drawing, layered, with_style
-from grader.graphs import GraphError, read_graph
-from grader.handout import chapter_files
-from grader.layouts import BLOCK, COLUMNS, ROWS, SIDE, SUMMED, THREAD, reduction_steps
-from grader.pictures import PICTURES, read_peak, read_points, reference_graph, size_text
-from grader.rubric import load_rubric
+from grader.course.course import kit_course
+from grader.course.rubric import load_rubric
+from grader.handout.chapters import FormulaError, formula_svg, render_markdown
+from grader.handout.documents import chapter_files
+from grader.handout.kernel_pictures import (
+    BLOCK,
+    COLUMNS,
+    ROWS,
+    SIDE,
+    SUMMED,
+    THREAD,
+    reduction_steps,
+)
+from grader.handout.memory_graph import GraphError, read_graph
+from grader.handout.pictures import PICTURES, read_peak, read_points, reference_graph, size_text
+from grader.handout.svg import Drawing, layered, with_style
 
 RUBRIC = load_rubric("default")
 CHAPTERS = kit_course().handout

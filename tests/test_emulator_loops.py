@@ -11,9 +11,9 @@ import sys
 import kit as emulator_kit
 import pytest
 
-from grader.results import PASS
-from grader.rubric import load_rubric
-from grader.runner import Options, grade
+from grader.course.rubric import load_rubric
+from grader.grading.runner import Options, grade
+from grader.report.model import PASS
 
 
 def kernels():

@@ -9,7 +9,8 @@ import subprocess
 import configure
 import kit as emulator_kit
 import pytest
-import refused_headers
+
+from cuda_source import refused_headers
 
 INCLUDE = emulator_kit.EMULATOR / "include"
 

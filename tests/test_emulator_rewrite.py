@@ -8,8 +8,9 @@ import sys
 
 import kit as emulator_kit
 import pytest
+
 import rewrite
-from cuda_tokens import SourceError
+from cuda_source.tokens import SourceError
 
 BEFORE = """\
 __global__ void k(int *p, int n) { p[0] = n; }

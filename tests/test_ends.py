@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "suite"))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "solution" / "emulator"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "emulator"))
+
+import checked
 
 import check_kernels
-import checked
-from discarded import is_discarded
+from findings.discarded import is_discarded
 
 SOURCE = Path(__file__).resolve().parent / "emulator" / "checked" / "ends.cu"
 

@@ -10,7 +10,7 @@ import pytest
 
 import engine_tasks
 from dask_cluster import Cluster
-from grader import engine
+from grader.batch import engine
 
 TESTS = Path(__file__).parent
 

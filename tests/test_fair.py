@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from grader.results import PASS
-from grader.runner import grade
+from grader.grading.runner import grade
+from grader.report.model import PASS
 from test_grading import KIT, options
 
 PYTHON, KERNELS = "python/dlsys/autodiff.py", "src/gpu_op.cu"

@@ -12,20 +12,20 @@ import pytest
 
 import catalogue
 import many_seeds
-from grader import build
-from grader.build import child_environment
+from grader.building import tree as build
+from grader.building.tree import child_environment
 from grader.checks import far
 from grader.checks.compare import Failure
 from grader.checks.context import Work
 from grader.checks.far import FarContext
 from grader.checks.outcomes import Flag
 from grader.checks.registry import CHECKS
+from grader.course.rubric import load_rubric
 from grader.far.far_device import KERNELS
-from grader.pristine import far_library, prebuilt, reference
-from grader.remote import ChildDied, ChildTimeout, StudentError
-from grader.results import ERROR, FAIL, PASS
-from grader.rubric import load_rubric
-from grader.runner import Options, grade
+from grader.grading.prebuilt import far_library, prebuilt, reference
+from grader.grading.runner import Options, grade
+from grader.report.model import ERROR, FAIL, PASS
+from grader.student.remote import ChildDied, ChildTimeout, StudentError
 
 BOTH = ("memory_plan", "feed_shapes")
 FD = "import os, struct\n_fd = int(os.environ.get('DLSYS_FAR_DEVICE', '-1'))\n"

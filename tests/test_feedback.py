@@ -5,13 +5,10 @@ import zipfile
 import pytest
 
 from class_states import change, edit_report, in_state, late_row, lateness
-from grader.classbook import GRADED, MISSING
-from grader.cli import main
-from grader.feedback import FeedbackError, all_feedback, moodle_folder, write_feedback
-from grader.gradebook import (
-    figure,
-    read_gradebook,
-)
+from grader.classroom.feedback import FeedbackError, all_feedback, moodle_folder, write_feedback
+from grader.classroom.gradebook import figure, read_gradebook
+from grader.classroom.store import GRADED, MISSING
+from grader.cli.main import main
 
 
 def hide(book, entry, check):

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from grader import build, findings, sandbox
-from grader.findings import Malformed, quote, quoted, read_entries, read_file, read_resolved
+from grader.building import tree
+from grader.explain import findings
+from grader.explain.findings import Malformed, quote, quoted, read_entries, read_file, read_resolved
+from grader.sandbox import process
 
 SOURCES = {"src/gpu_op.cu": b"one\ntwo\nthree\nfour\nfive\nsix\n"}
 ENTRY = {
@@ -107,12 +109,12 @@ def test_a_quotation_is_plain():
 
 
 def run_resolver(tmp_path, entries, library):
-    """What resolve.py says in a tree with the emulated GPU's programs."""
-    shutil.copytree(build.PRISTINE / "emulator", tmp_path / "emulator")
+    """What checked_build.py says in a tree with the emulated GPU's programs."""
+    shutil.copytree(tree.KIT / "emulator", tmp_path / "emulator")
     (tmp_path / "f.jsonl").write_text("".join(json.dumps(e) + "\n" for e in entries))
-    resolver = Path(findings.__file__).with_name("resolve.py")
+    resolver = Path(findings.__file__).with_name("checked_build.py")
     argv = [sys.executable, "-I", "-B", str(resolver), "emulator", "f.jsonl", str(library)]
-    return sandbox.run(argv, tmp_path)
+    return process.run(argv, tmp_path)
 
 
 def test_the_resolver_opens_no_file_that_a_child_names(tmp_path):

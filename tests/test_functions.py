@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 import similar_class
-from grader import cli, release
-from grader.fingerprint import TOP, fingerprint, skeleton
-from grader.functions import LITTLE
-from grader.similarity import compare
-from grader.similaritypage import to_csv, to_html, to_json, view
+from grader.cli import main
+from grader.release import holes
+from grader.similarity.fingerprint import TOP, fingerprint, skeleton
+from grader.similarity.functions import LITTLE
+from grader.similarity.measure import compare
+from grader.similarity.page import to_csv, to_html, to_json, view
 
 KIT = Path(__file__).resolve().parent.parent
 HONEST = KIT / "tests/honest"
@@ -156,7 +157,7 @@ def older_skeletons():
 @pytest.mark.parametrize("kind", ["other words", "with more given", "part 1 given"])
 def test_the_skeleton_of_another_year_makes_no_pair(kind, tmp_path):
     if kind == "part 1 given":
-        release.release(KIT / "solution", tmp_path / "old", {2})
+        holes.release(KIT / "solution", tmp_path / "old", {2})
         files = {name: (tmp_path / "old" / name).read_text() for name in FILES}
     else:
         files = older_skeletons()[kind]
@@ -184,7 +185,7 @@ def test_what_is_known_counts_nothing(tmp_path, capsys):
     path.write_text(f"{path.read_text()}\n\n{helper}\n")
     said = []
     for known in ([], ["--known", str(tmp_path / "old")]):
-        assert cli.main(["similarity", str(tmp_path / "class"), *known]) == 0
+        assert main.main(["similarity", str(tmp_path / "class"), *known]) == 0
         said.append(capsys.readouterr().out)
     assert "given_then" in said[0] and "given_then" not in said[1]
 

@@ -6,12 +6,13 @@ import types
 
 import pytest
 
-from grader import build, gpumemory
+from grader.building import tree as build
 from grader.checks.compare import Failure
-from grader.gpumemory import GIB, MOST, Meter, wait_for_room
-from grader.limits import LimitError, OutOfMemory
-from grader.results import ERROR, FAIL, PASS
-from grader.runner import grade
+from grader.grading.runner import grade
+from grader.report.model import ERROR, FAIL, PASS
+from grader.sandbox import gpu_memory
+from grader.sandbox.gpu_memory import GIB, MOST, Meter, wait_for_room
+from grader.sandbox.limits import LimitError, OutOfMemory
 from test_grading import KIT, options
 
 SAID = Failure("cudaMalloc: out of memory")
@@ -48,11 +49,11 @@ def machine(monkeypatch):
     def give(free, **users):
         driver = Driver(free, **users)
         monkeypatch.setitem(sys.modules, "pynvml", driver)
-        gpumemory._nvml.cache_clear()
+        gpu_memory._nvml.cache_clear()
         return driver
 
     yield give
-    gpumemory._nvml.cache_clear()
+    gpu_memory._nvml.cache_clear()
 
 
 def test_only_what_the_child_holds_counts(machine):
@@ -79,13 +80,13 @@ def test_the_driver_may_not_tell_who_holds_what(machine):
 
 def test_without_a_driver_there_is_nothing_to_see(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    gpumemory._nvml.cache_clear()
+    gpu_memory._nvml.cache_clear()
     meter = Meter()
     meter.look([os.getpid()])
     assert (meter.held, meter.free) == (0, None)
     assert meter.was_full(SAID) and not meter.was_full(WRONG)
     wait_for_room(0.01)
-    gpumemory._nvml.cache_clear()
+    gpu_memory._nvml.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ def test_without_a_driver_there_is_nothing_to_see(monkeypatch):
     ],
 )
 def test_whose_fault_it_is(machine, monkeypatch, free, held, error, full):
-    monkeypatch.setattr(gpumemory, "MOST", 80 * GIB)
+    monkeypatch.setattr(gpu_memory, "MOST", 80 * GIB)
     machine([free], p11=held * GIB)
     meter = Meter()
     meter.look([11])
@@ -111,9 +112,9 @@ def test_whose_fault_it_is(machine, monkeypatch, free, held, error, full):
 
 def test_it_is_waited_for_room(machine, monkeypatch):
     driver, slept = machine([1]), []
-    monkeypatch.setattr(gpumemory.time, "sleep", lambda seconds: slept.append(driver.free.pop()))
+    monkeypatch.setattr(gpu_memory.time, "sleep", lambda seconds: slept.append(driver.free.pop()))
     monkeypatch.setattr(driver, "nvmlDeviceGetMemoryInfo", lambda number: _of(driver))
-    gpumemory._nvml()
+    gpu_memory._nvml()
     driver.free = [30 * GIB, GIB, GIB]
     wait_for_room()
     assert len(slept) == 2
@@ -136,7 +137,9 @@ def graded(monkeypatch, *outcomes):
 
     monkeypatch.setattr(build, "backend_of", lambda tree: "cuda")
     monkeypatch.setattr(wait_for_room, "__defaults__", (0.1,))
-    monkeypatch.setattr("grader.runner.checks_of", lambda course: {"topological_order": check})
+    monkeypatch.setattr(
+        "grader.grading.runner.checks_of", lambda course: {"topological_order": check}
+    )
     report = grade(KIT / "solution", options(only=("topological_order",)))
     (result,) = (r for r in report.results if r.check == "topological_order")
     assert len(ran) == len(outcomes)

@@ -17,10 +17,9 @@ from class_states import (
     lateness,
     table,
 )
-from grader.classbook import ERROR, GRADED, MISSING, PENDING, UNREADABLE, read_classbook
-from grader.cli import main
-from grader.files import write_whole
-from grader.gradebook import (
+from grader.base.files import write_whole
+from grader.base.printable import csv_cell
+from grader.classroom.gradebook import (
     GradebookError,
     figure,
     read_gradebook,
@@ -28,8 +27,9 @@ from grader.gradebook import (
     to_csv,
     to_long,
 )
-from grader.printable import csv_cell
-from grader.rubric import load_rubric
+from grader.classroom.store import ERROR, GRADED, MISSING, PENDING, UNREADABLE, read_classbook
+from grader.cli.main import main
+from grader.course.rubric import load_rubric
 
 # --- a row a student ----------------------------------------------------------------------------
 

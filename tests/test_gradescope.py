@@ -13,13 +13,15 @@ from pathlib import Path
 import pytest
 
 import sample_report
-from grader import cli, pristine, release
-from grader.audience import student_view
-from grader.autograder import Autograder, build_zip
-from grader.build import cache_folder
-from grader.gradescope import failed, to_gradescope
-from grader.isolation import UNCONTAINED
-from grader.pristine import GraderError
+from grader.building.tree import cache_folder
+from grader.cli import main
+from grader.grading import prebuilt
+from grader.grading.prebuilt import GraderError
+from grader.release import holes
+from grader.report.audience import student_view
+from grader.report.gradescope import failed, to_gradescope
+from grader.report.gradescope_zip import Autograder, build_zip
+from grader.sandbox.isolation import UNCONTAINED
 from sample_report import result
 
 KIT = Path(__file__).resolve().parent.parent
@@ -125,9 +127,9 @@ def test_the_command_writes_results_json_when_the_grader_fails(tmp_path, monkeyp
         def fail(*_, error=error):
             raise error
 
-        monkeypatch.setattr(cli, "grade", fail)
+        monkeypatch.setattr(main, "grade", fail)
         path = tmp_path / "results.json"
-        assert cli.main(["grade", str(tmp_path), "--gradescope", str(path)]) == 3
+        assert main.main(["grade", str(tmp_path), "--gradescope", str(path)]) == 3
         results = read_results(path.read_text())
         assert str(error) in results["extra_data"]["reason"]
         assert str(error) not in results["output"]
@@ -195,10 +197,10 @@ def test_the_zip_holds_the_kit_and_no_line_of_a_solution(archive, tmp_path):
         names = file.namelist()
         modes = {entry.filename: entry.external_attr >> 16 for entry in file.infolist()}
         file.extractall(tmp_path)
-    assert {"setup.sh", "run_autograder", "pyproject.toml", "grader/cli.py"} <= set(names)
+    assert {"setup.sh", "run_autograder", "pyproject.toml", "grader/cli/main.py"} <= set(names)
     assert not [name for name in names if "solution" in name or "__pycache__" in name]
     assert stat.S_IMODE(modes["run_autograder"]) == stat.S_IMODE(modes["setup.sh"]) == 0o755
-    assert release.leaks(KIT / "solution", tmp_path / "assignment") == []
+    assert holes.leaks(KIT / "solution", tmp_path / "assignment") == []
 
 
 def test_the_same_kit_makes_the_same_zip(tmp_path):
@@ -209,8 +211,8 @@ def test_the_same_kit_makes_the_same_zip(tmp_path):
 
 def test_both_scripts_are_bash_and_know_what_was_asked(tmp_path, monkeypatch):
     own = tmp_path / "own rubric.toml"
-    shutil.copy(KIT / "grader/rubrics/classic.toml", own)
-    shutil.copy(KIT / "grader/rubrics/default.toml", tmp_path)
+    shutil.copy(KIT / "grader/course/rubrics/classic.toml", own)
+    shutil.copy(KIT / "grader/course/rubrics/default.toml", tmp_path)
     build_zip(tmp_path / "a.zip", Autograder(profile=str(own), minutes=20))
     with zipfile.ZipFile(tmp_path / "a.zip") as file:
         file.extractall(tmp_path / "out")
@@ -221,8 +223,8 @@ def test_both_scripts_are_bash_and_know_what_was_asked(tmp_path, monkeypatch):
     assert "--profile 'rubric/own rubric.toml'" in text and "--data" not in text
     command = re.search("python\" -c '(.*)'", (tmp_path / "out" / "setup.sh").read_text())[1]
     built = []
-    monkeypatch.setattr(pristine, "prebuilt", lambda *how, **more: built.append((how, more)))
-    monkeypatch.setattr(pristine, "far_library", lambda tree: None)
+    monkeypatch.setattr(prebuilt, "prebuilt", lambda *how, **more: built.append((how, more)))
+    monkeypatch.setattr(prebuilt, "far_library", lambda tree: None)
     exec(command, {})
     source = {"source": KIT / "assignment"}
     assert built == [(("emulated",), source), (("emulated",), {"checked": True, **source})]
@@ -257,7 +259,9 @@ def test_an_autograder_whose_kit_is_broken_says_so_and_gives_no_score(root):
 
 
 def test_an_autograder_whose_grader_does_not_start_says_so_and_gives_no_score(root):
-    (root / "source" / "grader" / "cli.py").write_text("raise ImportError('half a file')\n")
+    (root / "source" / "grader" / "cli" / "main.py").write_text(
+        "raise ImportError('half a file')\n"
+    )
     results, printed = run(root)
     assert "score" not in results
     assert "exit code 1 and left no results" in results["extra_data"]["reason"]

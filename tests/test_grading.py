@@ -15,11 +15,12 @@ from rich.console import Console
 import catalogue
 import example_reports
 import readme_report
-from grader import cli, origin
-from grader.report import show_report
-from grader.results import FAIL, PASS, SKIPPED
-from grader.rubric import load_rubric
-from grader.runner import Options, grade
+from grader.cli import main
+from grader.course.rubric import load_rubric
+from grader.grading import origin
+from grader.grading.runner import Options, grade
+from grader.report.model import FAIL, PASS, SKIPPED
+from grader.report.terminal import show_report
 
 KIT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DLSYS_DATA") or KIT.parent / "shared" / "data" / "mnist")
@@ -71,7 +72,7 @@ def test_what_is_given_passes_in_the_skeleton(skeleton):
 
 
 def test_part_2_alone_leaves_part_1_solved(tmp_path):
-    from grader.release import release
+    from grader.release.holes import release
 
     release(KIT / "solution", tmp_path / "classic", {2})
     checks = [r.name for r in load_rubric("default").rows if r.task.startswith("1.")]
@@ -178,15 +179,15 @@ def test_the_terminal_report_shows_parts_total_and_seed(reference):
 
 
 def test_exit_codes_tell_how_it_went(capsys):
-    assert cli.main(["grade", "solution", "--profile", "no-such"]) == cli.USAGE
+    assert main.main(["grade", "solution", "--profile", "no-such"]) == main.USAGE
     assert "no rubric 'no-such'; hint:" in capsys.readouterr().err
-    assert cli.main(["grade", "solution", "--only", "no-such"]) == cli.USAGE
-    assert cli.main(["grade", str(KIT / "no-such-folder")]) == cli.USAGE
+    assert main.main(["grade", "solution", "--only", "no-such"]) == main.USAGE
+    assert main.main(["grade", str(KIT / "no-such-folder")]) == main.USAGE
     assert "no-such-folder does not exist" in capsys.readouterr().err
-    assert cli.main(["grade", str(KIT / "LICENSE"), "--device", "emulated"]) == cli.FELL_SHORT
-    assert cli.main(["grade", "solution", "--data", "no-such"]) == cli.USAGE
-    assert cli.main(["grade", "solution", "--json", str(KIT / "LICENSE" / "r.json")]) == cli.USAGE
-    assert cli.main(["release", "--part", "7"]) == cli.USAGE
+    assert main.main(["grade", str(KIT / "LICENSE"), "--device", "emulated"]) == main.FELL_SHORT
+    assert main.main(["grade", "solution", "--data", "no-such"]) == main.USAGE
+    assert main.main(["grade", "solution", "--json", str(KIT / "LICENSE" / "r.json")]) == main.USAGE
+    assert main.main(["release", "--part", "7"]) == main.USAGE
     assert "no part 7; hint: one of 1, 2" in capsys.readouterr().err
 
 

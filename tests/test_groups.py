@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from class_states import change, in_state, table
-from grader.classbook import GRADED, MISSING, Entry, called
-from grader.classpage import gather
-from grader.cli import main
-from grader.gradebook import read_gradebook, to_csv
-from grader.groups import read_groups, shared
-from grader.sheets import SheetError
+from grader.base.sheets import SheetError
+from grader.classroom.gradebook import read_gradebook, to_csv
+from grader.classroom.page import gather
+from grader.classroom.store import GRADED, MISSING, Entry, called
+from grader.cli.main import main
+from grader.collection.groups import read_groups, shared
 
 FIRST = "2026-10-08T20:00:00+00:00"
 LATER = "2026-10-08T23:00:00+02:00"  # an hour after the first

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from grader import build, cli
-from grader.course import kit_course
-from grader.handin import HandinError, hand_in
-from grader.manifest import manifest_notes
-from grader.pristine import prebuilt
-from grader.release import MANIFEST
-from grader.submission import load_submission
+from grader.building import tree
+from grader.cli import main
+from grader.course.course import kit_course
+from grader.grading.prebuilt import prebuilt
+from grader.release.holes import MANIFEST
+from grader.release.submit import HandinError, hand_in
+from grader.submission.manifest import manifest_notes
+from grader.submission.reader import load_submission
 
 KIT = Path(__file__).resolve().parent.parent
 PY, CU = "python/dlsys/autodiff.py", "src/gpu_op.cu"
@@ -116,13 +117,13 @@ def test_a_folder_that_is_no_skeleton_or_has_no_work_is_refused(folder, tmp_path
     with pytest.raises(HandinError, match="none of the files is there"):
         submit(folder, "--anyway")
     (folder / MANIFEST).write_text("[]")
-    assert cli.main(["submit", str(folder), "--no-build"]) == cli.USAGE
+    assert main.main(["submit", str(folder), "--no-build"]) == main.USAGE
     assert "does not say which files to hand in" in capsys.readouterr().err
 
 
 def test_the_command_packs_where_it_is_told(folder, tmp_path, capsys):
     argv = ["submit", str(folder), "--no-build", "--output", str(tmp_path / "mine.tar.gz")]
-    assert cli.main(argv) == cli.OK
+    assert main.main(argv) == main.OK
     assert "not built, not tested" in capsys.readouterr().out
     assert set(members(tmp_path / "mine.tar.gz")) == {PY, CU, "submission.json"}
 
@@ -171,7 +172,7 @@ def test_make_compiles_on_several_cores_unless_it_is_told_how_many(tmp_path):
 
 
 def load(path):
-    return load_submission(path, [PY, CU], build.PRISTINE)
+    return load_submission(path, [PY, CU], tree.PRISTINE)
 
 
 def test_the_grader_reads_the_archive_like_any_other(folder):
@@ -207,7 +208,7 @@ def test_another_release_of_the_skeleton_is_told(folder):
     [b"", b"[]", b"{", b"[" * 100_000, b'{"schema": 1}', b"\xff", b" " * 70_000, b'{"schema": []}'],
 )
 def test_a_manifest_of_somebodys_own_is_passed_over(content):
-    (note,) = manifest_notes(content, {}, build.PRISTINE)
+    (note,) = manifest_notes(content, {}, tree.PRISTINE)
     assert (
         note == "submission.json is none that `make submit` writes, so nothing was taken from it."
     )
@@ -223,12 +224,12 @@ def test_a_manifest_that_is_huge_or_a_link_does_not_cost_the_work(folder):
 
 def test_a_hostile_manifest_does_no_harm():
     raw = {"schema": "dlsys-submission/1", "files": {"\x1b[2J": 3, PY: ["x"]}, "release": {"a": 1}}
-    notes = manifest_notes(json.dumps(raw).encode(), {PY: b"x", CU: b"y"}, build.PRISTINE)
+    notes = manifest_notes(json.dumps(raw).encode(), {PY: b"x", CU: b"y"}, tree.PRISTINE)
     assert not any("\x1b" in note for note in notes)
     assert f"{PY} is not as submission.json says: it was changed after packing." in notes
     assert f"{CU} is not in submission.json: it was added after packing." in notes
     raw["files"] = 3
     assert (
         "does not say what was packed"
-        in manifest_notes(json.dumps(raw).encode(), {}, build.PRISTINE)[0]
+        in manifest_notes(json.dumps(raw).encode(), {}, tree.PRISTINE)[0]
     )

@@ -10,15 +10,15 @@ from datetime import timedelta
 
 import pytest
 
-from grader import release
-from grader.build import tree_files
-from grader.chapters import render_markdown
+from grader.building.tree import copy_files, whole_tree
 from grader.checks.registry import CHECKS
-from grader.course import kit_course
-from grader.handout import GUIDE, chapter_files
-from grader.isolation import LEVELS
-from grader.lateness import apply, late_policy
-from grader.rubric import NEVER, load_rubric
+from grader.classroom.lateness import apply, late_policy
+from grader.course.course import kit_course
+from grader.course.rubric import NEVER, load_rubric
+from grader.handout.chapters import render_markdown
+from grader.handout.documents import GUIDE, chapter_files
+from grader.release import holes
+from grader.sandbox.isolation import LEVELS
 from handout_blocks import KIT, blocks, check, environment, parses, problem_of
 
 if sys.version_info >= (3, 11):
@@ -63,9 +63,7 @@ def shell(text, folder, **more):
 
 def copy(source, target):
     """A source tree, without what was built."""
-    for path in tree_files(source):
-        (target / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source / path, target / path)
+    copy_files(whole_tree(source), target)
     return target
 
 
@@ -211,7 +209,7 @@ def written_so_far(folder, task):
     for done in range(1, task + 1):
         hole = rf"^ *# BEGIN SOLUTION 1\.{done}\n(.*?)^ *# END SOLUTION\n"
         text = re.sub(hole, r"\1", text, flags=re.S | re.M)
-    path.write_text(release.strip(text, path.name))
+    path.write_text(holes.strip(text, path.name))
     return folder
 
 
@@ -248,7 +246,7 @@ def test_the_kernels_of_the_text_compile(block, tmp_path):
     """What belongs into gpu_op.cu stands behind the first lines of that file."""
     if not any(map(shutil.which, ("g++", "clang++"))):
         pytest.skip("no C++ compiler here")
-    emucc = KIT / "solution/emulator/emucc.py"
+    emucc = KIT / "emulator/emucc.py"
     source = tmp_path / block.mark.removeprefix("file=")
     given = (KIT / "solution/src/gpu_op.cu").read_text().partition("\n// ----")[0]
     given = given.replace('"./', f'"{KIT}/solution/src/')
@@ -264,7 +262,7 @@ def test_the_kernels_of_the_text_compile(block, tmp_path):
 
 @pytest.mark.parametrize("folder", [CHAPTERS, GUIDE])
 def test_no_line_of_a_solution_is_in_the_handout(folder):
-    secret = release.solution_lines(KIT / "solution")
+    secret = holes.solution_lines(KIT / "solution")
     assert len(secret) > 150
     for path, _ in chapter_files(folder):
         for line in render_markdown(path, RUBRIC).splitlines():

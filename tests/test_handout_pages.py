@@ -8,21 +8,22 @@ from html.parser import HTMLParser
 import pytest
 
 from browser import act, needs_chromium
-from grader import cli, handout
-from grader.build import KIT
-from grader.chapters import HandoutError, render_markdown, to_chapter
-from grader.course import kit_course, load_course, rubric_of
-from grader.cover import PLACE
-from grader.handout import (
+from grader.building.tree import KIT
+from grader.cli import main
+from grader.course.course import kit_course, load_course, rubric_of
+from grader.course.rubric import load_rubric
+from grader.handout import documents
+from grader.handout.chapters import HandoutError, render_markdown, to_chapter
+from grader.handout.documents import (  # fmt: skip
     Document,
     chapter_files,
     guide_document,
     student_document,
     to_html,
     to_pdf,
-)  # fmt: skip
-from grader.pictures import PICTURES
-from grader.rubric import load_rubric
+)
+from grader.handout.pictures import PICTURES
+from grader.release.front_matter import PLACE
 
 RUBRIC = load_rubric("default")
 KIT_COURSE = kit_course()
@@ -272,14 +273,14 @@ def test_without_weasyprint_or_pango_the_error_says_what_to_install(tmp_path, mo
 
 def test_the_document_never_fetches(tmp_path):
     with pytest.raises(ValueError, match="asks for"):
-        handout._no_request("http://example.org/x.png")
+        documents._no_request("http://example.org/x.png")
 
 
 # --- the command --------------------------------------------------------------------------------
 
 
 def run(*arguments):
-    return cli.main(["handout", *map(str, arguments)])
+    return main.main(["handout", *map(str, arguments)])
 
 
 def test_the_command_writes_the_page_alone(tmp_path, capsys):
@@ -359,14 +360,14 @@ def test_a_release_makes_the_handout_of_its_parts(tmp_path, capsys):
     (tmp_path / "solution/a.cu").write_text(
         "// BEGIN SOLUTION 1.1\nint f() { return 42; }\n// END SOLUTION\n"
     )
-    assert cli.main(["release", "--course", str(path), "--handout", str(out)]) == 0
+    assert main.main(["release", "--course", str(path), "--handout", str(out)]) == 0
     assert sorted(file.name for file in out.iterdir()) == ["handout.html", "handout.pdf"]
     assert "handout.pdf" in capsys.readouterr().out
     words = ["release", "--course", str(path), "--handout"]
-    assert cli.main([*words, str(out), "--check"]) == 2
-    assert cli.main([*words, str(tmp_path / "mine.py")]) == 2
+    assert main.main([*words, str(out), "--check"]) == 2
+    assert main.main([*words, str(tmp_path / "mine.py")]) == 2
     path.write_text(path.read_text().replace('handout = "chapters"', ""))
-    assert cli.main([*words, str(out)]) == 1
+    assert main.main([*words, str(out)]) == 1
     assert "names no handout" in capsys.readouterr().out
 
 
@@ -394,7 +395,7 @@ def test_a_handout_that_can_not_be_made_is_the_machines_fault(tmp_path, monkeypa
     def fail(*arguments):
         raise HandoutError("weasyprint is missing; hint: x")
 
-    monkeypatch.setattr("grader.handout.to_pdf", fail)
+    monkeypatch.setattr("grader.handout.documents.to_pdf", fail)
     assert run("--pdf", "--output", tmp_path / "out") == 3
     assert "hint: x" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -3,9 +3,9 @@
 import pytest
 
 import many_seeds
-from grader.results import PASS
-from grader.rubric import load_rubric
-from grader.runner import Options, grade
+from grader.course.rubric import load_rubric
+from grader.grading.runner import Options, grade
+from grader.report.model import PASS
 
 #: tests/many_seeds.py draws others.
 SEED = "0ddba11"

@@ -14,9 +14,9 @@ import zlib
 
 import pytest
 
-from grader import tars
-from grader.submission import SubmissionError
-from grader.unpacking import CollectionError, unpack
+from grader.collection.unpacking import CollectionError, unpack
+from grader.submission import tars
+from grader.submission.reader import SubmissionError
 from packed import WORK, loader, refused, special, tar, zipped
 
 #: Seconds of processor time and bytes for one small archive.

@@ -10,10 +10,10 @@ import pytest
 
 import sample_report
 from browser import act, chromium, needs_chromium
-from grader.audience import student_view
 from grader.checks.compare import Failure, mismatch, verify
-from grader.html import to_html
-from grader.picture import bar_svg, losses_svg, mismatch_svg, read_mismatch
+from grader.report.audience import student_view
+from grader.report.charts import bar_svg, losses_svg, mismatch_svg, read_mismatch
+from grader.report.html import to_html
 from sample_report import HOSTILE, result
 
 VOID = {"meta", "link", "img", "input", "br", "wbr", "hr"}

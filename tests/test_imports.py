@@ -7,9 +7,9 @@ import shutil
 import pytest
 
 from grader.checks import child
-from grader.kills import Evidence, OutOfMemory, ends_imports
-from grader.results import FAIL, PASS, SKIPPED
-from grader.runner import grade
+from grader.grading.runner import grade
+from grader.report.model import FAIL, PASS, SKIPPED
+from grader.student.kills import Evidence, OutOfMemory, ends_imports
 from test_grading import KIT, options, results
 
 CHECKS = ("topological_order", "gradient_matmul", "reverse_walk", "array_set", "feed_shapes")

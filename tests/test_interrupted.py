@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.results import ERROR, PASS
-from grader.rubric import load_rubric
-from grader.runner import Options, grade
-from grader.stored import read_report
+from grader.course.rubric import load_rubric
+from grader.grading.runner import Options, grade
+from grader.report.model import ERROR, PASS
+from grader.report.stored import read_report
 
 KIT = Path(__file__).resolve().parent.parent
 CHECKS = ("topological_order", "gradient_matmul", "gradient_add_multiply", "reverse_walk", "relu")

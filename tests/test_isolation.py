@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader import isolation, pipe, scratch, usage
-from grader.isolation import IsolationError, View
-from grader.pipe import ChildDied, ChildExcess
-from grader.remote import Remote
-from grader.sandbox import MIB, Limits, run
+from grader.sandbox import isolation, scratch, usage
+from grader.sandbox.isolation import IsolationError, View
+from grader.sandbox.process import MIB, Limits, run
+from grader.student import pipe
+from grader.student.pipe import ChildDied, ChildExcess
+from grader.student.remote import Remote
 
 KIT = Path(__file__).resolve().parent.parent
 LEVELS = [level for level in isolation.LEVELS if not isolation.why_not(level)]
@@ -80,8 +81,8 @@ for path in ("source.txt", "new", "/usr/new", "/tmp/new", "/dev/shm/new"):
 def test_grader_solution_home_and_other_submissions_are_not_there(tree, level, tmp_path_factory):
     other = tmp_path_factory.mktemp("other")
     (other / "work.py").write_text("secret")
-    paths = [KIT / "solution/src", KIT / "grader/runner.py", KIT / "tests", other / "work.py",
-             Path.home() / ".cache", Path.home() / ".bashrc"]  # fmt: skip
+    paths = [KIT / "solution/src", KIT / "grader/grading/runner.py", KIT / "tests",
+             other / "work.py", Path.home() / ".cache", Path.home() / ".bashrc"]  # fmt: skip
     code = f"import os; print([p for p in {list(map(str, paths))} if os.path.exists(p)])"
     done = python(tree, level, code)
     assert done.output == "[]\n"
@@ -247,7 +248,7 @@ def test_two_children_of_root_are_two_users(tree, level):
 
 @pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="needs root, setpriv")
 def test_an_ordinary_user_gets_the_same_levels():
-    code = "from grader import isolation; print([isolation.why_not(l) for l in isolation.LEVELS])"
+    code = "from grader.sandbox.isolation import *; print([why_not(level) for level in LEVELS])"
     folder = os.path.dirname(os.path.realpath(sys.executable))
     if not all(os.stat(path).st_mode & 1 for path in (folder, *Path(folder).parents)):
         pytest.skip("an ordinary user may not run this Python")
@@ -303,8 +304,8 @@ while True:
     code = f"""
 import sys
 from pathlib import Path
-from grader.isolation import View
-from grader.sandbox import run
+from grader.sandbox.isolation import View
+from grader.sandbox.process import run
 tree = Path({str(tree)!r})
 run([sys.executable, "-c", {beat!r}], tree, view=View({level!r}, writable=(tree / "build",)))
 """

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from grader.classbook import ERROR, GRADED, MISSING, PENDING, UNREADABLE, Entry, Outcome, Standing
-from grader.items import (
+from grader.classroom.statistics import (
     EVERYBODY,
     NOBODY,
     WRONG_WAY,
@@ -18,6 +17,16 @@ from grader.items import (
     quantile,
     spread,
     upper_lower,
+)
+from grader.classroom.store import (
+    ERROR,
+    GRADED,
+    MISSING,
+    PENDING,
+    UNREADABLE,
+    Entry,
+    Outcome,
+    Standing,
 )
 
 MARKS = {"p": "pass", "f": "fail", "s": "skipped", "e": "error"}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.results import PASS
-from grader.rubric import load_rubric
-from grader.runner import Options, grade
+from grader.course.rubric import load_rubric
+from grader.grading.runner import Options, grade
+from grader.report.model import PASS
 
 KIT = Path(__file__).resolve().parent.parent
 

@@ -4,12 +4,12 @@ import signal
 
 import pytest
 
-from grader import kills
-from grader.kills import Evidence, OutOfMemory, was_killed
-from grader.pipe import ChildDied, ChildExcess
-from grader.results import ERROR, FAIL, PASS
-from grader.rubric import load_rubric
-from grader.runner import Options, grade
+from grader.course.rubric import load_rubric
+from grader.grading.runner import Options, grade
+from grader.report.model import ERROR, FAIL, PASS
+from grader.student import kills
+from grader.student.kills import Evidence, OutOfMemory, was_killed
+from grader.student.pipe import ChildDied, ChildExcess
 from test_grading import KIT
 
 MIB = 1 << 20
@@ -104,7 +104,9 @@ def graded(monkeypatch, *outcomes):
         if outcomes[len(ran) - 1] is not None:
             raise outcomes[len(ran) - 1]
 
-    monkeypatch.setattr("grader.runner.checks_of", lambda course: {"topological_order": check})
+    monkeypatch.setattr(
+        "grader.grading.runner.checks_of", lambda course: {"topological_order": check}
+    )
     only = ("topological_order",)
     options = Options(rubric=load_rubric("default"), device="emulated", only=only)
     (result,) = (r for r in grade(KIT / "solution", options).results if r.check == only[0])

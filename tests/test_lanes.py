@@ -8,11 +8,11 @@ import pytest
 
 import catalogue
 from grader.checks.registry import OFF_DEVICE
-from grader.lanes import BESIDE, DEVICE, Lanes, Worker, plan
-from grader.remote import Remote
-from grader.results import ERROR, FAIL, PASS, Result
-from grader.rubric import Row, load_rubric
-from grader.runner import Options, grade
+from grader.course.rubric import Row, load_rubric
+from grader.grading.runner import Options, grade
+from grader.grading.schedule import BESIDE, DEVICE, Lanes, Worker, plan
+from grader.report.model import ERROR, FAIL, PASS, Result
+from grader.student.remote import Remote
 
 WAIT = 60.0  # seconds for what comes at once, or never
 
@@ -182,11 +182,11 @@ def graded(source, **more):
 
 
 def test_the_first_result_waits_for_no_build_and_the_report_is_in_order(monkeypatch):
-    from grader import build
+    from grader.building import tree
 
-    make = build.make_command  # it takes longer than a check, whatever else the machine does
+    make = tree.make_command  # it takes longer than a check, whatever else the machine does
     slow = ["sh", "-c", 'sleep 6; exec "$@"', "sh"]
-    monkeypatch.setattr(build, "make_command", lambda *a, **k: [*slow, *make(*a, **k)])
+    monkeypatch.setattr(tree, "make_command", lambda *a, **k: [*slow, *make(*a, **k)])
     report, seen = graded(catalogue.KIT / "solution", only=("infer_shape", "relu"))
     assert seen == ["infer_shape", "build", "relu"]
     assert [r.check for r in report.results] == ["build", "infer_shape", "relu"]
@@ -207,13 +207,13 @@ def test_numpy_code_that_calls_the_library_is_graded_with_it(tmp_path):
 
 
 def test_a_build_that_fails_for_the_pristine_files_too_is_the_grader_s_error(tmp_path, monkeypatch):
-    from grader import build
+    from grader.building import tree
 
     source = edited(tmp_path, "src/gpu_op.cu", '#include "./c_runtime_api.h"', "#include <none.h>")
     fails, _ = graded(source, only=("build",))
     assert [r.status for r in fails.results] == [FAIL]
-    make = build.make_command
-    monkeypatch.setattr(build, "make_command", lambda *how: [*make(*how), "CXX=no-such-compiler"])
+    make = tree.make_command
+    monkeypatch.setattr(tree, "make_command", lambda *how: [*make(*how), "CXX=no-such-compiler"])
     report, _ = graded(source, only=("build", "relu"))
     assert [r.status for r in report.results] == [ERROR, "skipped"]
     assert report.results[0].message.startswith("the pristine files do not compile here either")

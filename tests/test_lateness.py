@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from grader.lateness import DAY, Late, LatenessError, LatePolicy, apply, late_policy
+from grader.classroom.lateness import DAY, Late, LatenessError, LatePolicy, apply, late_policy
 
 if sys.version_info >= (3, 11):
     import tomllib

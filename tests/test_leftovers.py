@@ -10,14 +10,14 @@ import zipfile
 
 import pytest
 
-from grader import cli
-from grader.commands import release as command
-from grader.course import kit_course, load_course, rubric_of
-from grader.cover import PLACE, cover_of
-from grader.leftovers import leftovers
-from grader.proof import prove
-from grader.release import pack, release
-from grader.results import Report, Result
+from grader.cli import main
+from grader.cli import release as command
+from grader.course.course import kit_course, load_course, rubric_of
+from grader.grading.self_check import prove
+from grader.release.front_matter import PLACE, cover_of
+from grader.release.holes import pack, release
+from grader.release.leftovers import leftovers
+from grader.report.model import Report, Result
 
 SECRET = "return very_secret_rule(inputs)"
 
@@ -150,7 +150,7 @@ def test_an_archive_in_an_archive_too_deep_or_too_large_is_said(source, target, 
     (found,) = leftovers(target, source)
     assert found.endswith("can't be looked into: it is packed more than 4 times")
     (target / "deep.zip").write_bytes(gzip.compress(bytes(1 << 20), mtime=0))
-    monkeypatch.setattr("grader.leftovers._LARGEST", 1 << 19)
+    monkeypatch.setattr("grader.release.leftovers._LARGEST", 1 << 19)
     assert "unpacks to more than 0 MB" in leftovers(target, source)[0]
 
 
@@ -187,7 +187,9 @@ def report(scores, status="pass"):
 def proven(monkeypatch, skeleton, solution, parts=(1,)):
     course = kit_course()
     reports = {course.skeleton: skeleton, course.solution: solution}
-    monkeypatch.setattr("grader.proof.grade", lambda path, options, show: reports[path])
+    monkeypatch.setattr(
+        "grader.grading.self_check.grade", lambda path, options, show: reports[path]
+    )
     return prove(course, rubric_of(course), parts)
 
 
@@ -232,11 +234,11 @@ def course(source, tmp_path):
 def test_problems_end_with_1_and_no_archive(course, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "prove", lambda *_: ["the skeleton gets 1 points in the check x"])
     argv = ["release", "--course", str(course), "--archive", str(tmp_path / "a.tar.gz")]
-    assert cli.main(argv) == cli.FELL_SHORT
+    assert main.main(argv) == main.FELL_SHORT
     said = capsys.readouterr().out
     assert "the skeleton gets 1 points" in said and "hint: --no-verify" in said
     assert not (tmp_path / "a.tar.gz").exists()
-    assert cli.main([*argv, "--no-verify"]) == cli.OK
+    assert main.main([*argv, "--no-verify"]) == main.OK
     with tarfile.open(tmp_path / "a.tar.gz") as archive:
         assert archive.getnames()[0].startswith("out/")
 
@@ -246,12 +248,12 @@ def test_without_problems_the_archive_is_written_and_the_check_said(
 ):
     monkeypatch.setattr(command, "prove", lambda *_: [])
     argv = ["release", "--course", str(course), "--archive", str(tmp_path / "a.tgz")]
-    assert cli.main(argv) == cli.OK
+    assert main.main(argv) == main.OK
     assert "the solution has all 1 points" in capsys.readouterr().out
     (tmp_path / "out/.git").mkdir()
     words = ["release", "--course", str(course), "--check"]
-    assert cli.main(words) == cli.OK  # hidden files are no part of a release
-    assert cli.main([*words, "--verify"]) == cli.FELL_SHORT
+    assert main.main(words) == main.OK  # hidden files are no part of a release
+    assert main.main([*words, "--verify"]) == main.FELL_SHORT
     assert ".git lies in it" in capsys.readouterr().out
 
 
@@ -265,7 +267,7 @@ def test_without_problems_the_archive_is_written_and_the_check_said(
     ],
 )
 def test_a_wrong_use_is_told(course, capsys, words, said):
-    assert cli.main(["release", "--course", str(course), *words]) == cli.USAGE
+    assert main.main(["release", "--course", str(course), *words]) == main.USAGE
     assert said in capsys.readouterr().err
     assert not load_course(course).skeleton.exists()
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-EMULATOR = Path(__file__).resolve().parent.parent / "solution" / "emulator"
+EMULATOR = Path(__file__).resolve().parent.parent / "emulator"
 sys.path.insert(0, str(EMULATOR))
 
 import rewrite  # noqa: E402
-from cuda_tokens import Tokens  # noqa: E402
-from lockstep import warn_of_lockstep  # noqa: E402
-from refusals import device_bodies  # noqa: E402
+from cuda_source.lockstep import warn_of_lockstep  # noqa: E402
+from cuda_source.refusals import device_bodies  # noqa: E402
+from cuda_source.tokens import Tokens  # noqa: E402
 
 
 def warned(source):

@@ -9,14 +9,14 @@ import pytest
 
 from class_states import DUE, change, in_state, lateness
 from downloaded import WORK, Class, zipped
-from grader.canvas import TemplateError
-from grader.classbook import GRADED, MISSING, UNREADABLE, Entry
-from grader.cli import main
-from grader.gradebook import figure, read_gradebook
-from grader.moodle import fill_worksheet
-from grader.roster import Person, read_roster
-from grader.sheets import SheetError
-from grader.times import with_times
+from grader.base.sheets import SheetError
+from grader.classroom.canvas import TemplateError
+from grader.classroom.gradebook import figure, read_gradebook
+from grader.classroom.moodle import fill_worksheet
+from grader.classroom.roster import Person, read_roster
+from grader.classroom.store import GRADED, MISSING, UNREADABLE, Entry
+from grader.cli.main import main
+from grader.collection.times import with_times
 
 LOCAL = DUE.astimezone(timezone(timedelta(hours=2)))
 HEAD = (

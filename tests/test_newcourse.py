@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from grader import build, cli
-from grader.course import load_course, rubric_of
-from grader.newcourse import NewCourseError, _before_ops, _with_declaration, start_course
-from grader.pristine import prebuilt
-from grader.proof import prove, with_skeleton
-from grader.runner import Options, grade
+from grader.building import tree
+from grader.cli import main
+from grader.course.course import load_course, rubric_of
+from grader.grading.prebuilt import prebuilt
+from grader.grading.runner import Options, grade
+from grader.grading.self_check import prove, with_skeleton
+from grader.release.new_course import NewCourseError, _before_ops, _with_declaration, start_course
 
 KIT = Path(__file__).resolve().parent.parent
 STEP = re.compile(
@@ -49,9 +50,9 @@ def follow_the_readme(folder):
 def folder(tmp_path_factory):
     """The assignment with its second op, released."""
     made = tmp_path_factory.mktemp("course") / "mine"
-    assert cli.main(["init", str(made), "--name", "Two kernels"]) == cli.OK
+    assert main.main(["init", str(made), "--name", "Two kernels"]) == main.OK
     assert len(follow_the_readme(made)) == 8
-    assert cli.main(["release", "--course", str(made / "course.toml")]) == cli.OK
+    assert main.main(["release", "--course", str(made / "course.toml")]) == main.OK
     return made
 
 
@@ -75,7 +76,7 @@ def wrong(folder, tmp_path, find, replace):
 
 def test_the_solution_gets_all_points_and_the_skeleton_none(folder, course, capsys):
     words = ["--device", "emulated", "--course", str(folder / "course.toml")]
-    assert cli.main(["grade", str(folder / "solution"), *words]) == cli.OK
+    assert main.main(["grade", str(folder / "solution"), *words]) == main.OK
     assert "5 / 5\nTwo kernels, profile rubric" in capsys.readouterr().out
     found = graded(course, folder / "assignment")
     assert (found.score, found.points, found.problem) == (0, 5, "")
@@ -113,7 +114,7 @@ def test_another_wrong_kernel_gets_a_hint(folder, course, tmp_path):
 def test_it_is_packed_after_a_self_check_that_really_grades_both(folder, course, capsys):
     archive = folder.parent / "mine.tar.gz"
     words = ["release", "--course", str(folder / "course.toml"), "--archive", str(archive)]
-    assert cli.main(words) == cli.OK
+    assert main.main(words) == main.OK
     assert "the skeleton scores 0, the solution has all 5 points" in capsys.readouterr().out
     with tarfile.open(archive) as packed:
         assert "assignment/src/gpu_op.cu" in packed.getnames()
@@ -129,7 +130,7 @@ def test_it_is_packed_after_a_self_check_that_really_grades_both(folder, course,
 
 def test_its_handout_has_its_tasks_and_what_is_checked(folder, tmp_path):
     arguments = ["--course", str(folder / "course.toml"), "--html", "--output", str(tmp_path)]
-    assert cli.main(["handout", *arguments]) == cli.OK
+    assert main.main(["handout", *arguments]) == main.OK
     text = (tmp_path / "handout.html").read_text()
     assert "<title>Two kernels</title>" in text and "{{" not in text
     assert "You write 2 kernels" in text and "<td>subtract</td>" in text
@@ -146,7 +147,7 @@ def test_the_tests_that_students_run_pass_on_the_solution(course, tmp_path):
 
 
 def test_nothing_of_the_kits_own_exercise_is_in_it(tmp_path):
-    start_course(tmp_path / "mine", "Mine", build.REFERENCE)
+    start_course(tmp_path / "mine", "Mine", tree.REFERENCE)
     files = [path for path in (tmp_path / "mine").rglob("*") if path.is_file()]
     assert not [path.name for path in files if path.name in ("autodiff.py", "data.py")]
     launchers = {
@@ -161,21 +162,21 @@ def test_nothing_of_the_kits_own_exercise_is_in_it(tmp_path):
 
 
 def test_the_runtime_is_the_kits_as_it_is_now(tmp_path):
-    start_course(tmp_path / "mine", "Mine", build.REFERENCE)
-    for name in ("Makefile", "submit.py", "emulator/src/arena.cc", "src/cuda_check.h"):
-        copied = tmp_path / "mine/solution" / name
-        assert copied.read_bytes() == (build.REFERENCE / name).read_bytes()
+    start_course(tmp_path / "mine", "Mine", tree.REFERENCE)
+    for name in ("solution/Makefile", "solution/submit.py", "emulator/src/arena.cc"):
+        copied = tmp_path / "mine" / name
+        assert copied.read_bytes() == (tree.KIT / name).read_bytes()
 
 
 def test_a_name_in_quotes_stays_a_name(tmp_path):
-    start_course(tmp_path / "mine", ' GPU "1" \\ früh ', build.REFERENCE)
+    start_course(tmp_path / "mine", ' GPU "1" \\ früh ', tree.REFERENCE)
     course = load_course(tmp_path / "mine/course.toml")
     assert course.name == course.title == rubric_of(course).title == 'GPU "1" \\ früh'
 
 
 @pytest.mark.parametrize("name", ["", "  ", "two\nlines", "\x1b[2J"])
 def test_a_name_that_is_no_line_is_refused(tmp_path, name, capsys):
-    assert cli.main(["init", str(tmp_path / "mine"), "--name", name]) == cli.USAGE
+    assert main.main(["init", str(tmp_path / "mine"), "--name", name]) == main.USAGE
     assert "is not a line of text" in capsys.readouterr().err
     assert not (tmp_path / "mine").exists()
 
@@ -184,9 +185,9 @@ def test_a_name_that_is_no_line_is_refused(tmp_path, name, capsys):
 def test_the_working_folder_will_do(tmp_path, folder, monkeypatch, capsys):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    assert cli.main(["init", folder, "--name", "Here"]) == cli.OK
-    start_course(tmp_path / "there", "Here", build.REFERENCE)
-    here, there = (sorted(build.tree_files(tmp_path / each)) for each in ("here", "there"))
+    assert main.main(["init", folder, "--name", "Here"]) == main.OK
+    start_course(tmp_path / "there", "Here", tree.REFERENCE)
+    here, there = (sorted(tree.tree_files(tmp_path / each)) for each in ("here", "there"))
     assert here == there
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "there"]
     assert f"{len(here)} files in" in capsys.readouterr().out
@@ -195,12 +196,12 @@ def test_the_working_folder_will_do(tmp_path, folder, monkeypatch, capsys):
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     (tmp_path / "mine").mkdir()
-    start_course(tmp_path / "mine", "Mine", build.REFERENCE)  # an empty one is fine
+    start_course(tmp_path / "mine", "Mine", tree.REFERENCE)  # an empty one is fine
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(NewCourseError, match="is not empty; hint: name another folder"):
-        start_course(tmp_path / "mine", "Mine", build.REFERENCE)
+        start_course(tmp_path / "mine", "Mine", tree.REFERENCE)
     with pytest.raises(NewCourseError, match="is not a folder"):
-        start_course(tmp_path / "mine/README.md", "Mine", build.REFERENCE)
+        start_course(tmp_path / "mine/README.md", "Mine", tree.REFERENCE)
     with pytest.raises(NewCourseError, match="is not there; hint: use a whole copy"):
         start_course(tmp_path / "other", "Mine", tmp_path)
     assert sorted(tmp_path.rglob("*")) == before

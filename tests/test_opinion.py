@@ -1,29 +1,29 @@
 """Before a fail the emulated GPU is asked twice: where its two forms differ, nobody is blamed."""
 
 import dataclasses
-import shutil
 
 import numpy as np
 import pytest
 
 import catalogue
 import faulty
-from grader import build, verdicts
-from grader.audience import student_view
+from grader.building import tree as build
+from grader.building.snapshot import Snapshot
 from grader.checks.child import ChildContext
 from grader.checks.compare import Failure
 from grader.checks.registry import CHECKS
-from grader.gradescope import to_gradescope
-from grader.isolation import View
-from grader.opinion import Opinion, SecondOpinion, concerns, explains
-from grader.proof import with_skeleton
-from grader.remote import ChildDied, ChildTimeout, ProtocolError, StudentError
-from grader.replay import replay
-from grader.results import ERROR, FAIL, PASS, Result
-from grader.rubric import FindingsBudget, OpinionBudget, load_rubric
-from grader.runner import Options, grade
-from grader.snapshot import Snapshot
-from grader.verdicts import DOES_NOT_BUILD, FORMS_DISAGREE
+from grader.course.rubric import FindingsBudget, OpinionBudget, load_rubric
+from grader.explain.opinion import Opinion, SecondOpinion, concerns, explains
+from grader.grading import verdicts
+from grader.grading.replay import replay
+from grader.grading.runner import Options, grade
+from grader.grading.self_check import with_skeleton
+from grader.grading.verdicts import DOES_NOT_BUILD, FORMS_DISAGREE
+from grader.report.audience import student_view
+from grader.report.gradescope import to_gradescope
+from grader.report.model import ERROR, FAIL, PASS, Result
+from grader.sandbox.isolation import View
+from grader.student.remote import ChildDied, ChildTimeout, ProtocolError, StudentError
 
 RUBRIC = load_rubric("default")
 #: Without the checked build, which takes long; with_opinion is tested with findings.
@@ -112,7 +112,8 @@ def test_a_result_that_another_order_of_threads_changes_is_the_students(course, 
 
 def test_what_compiles_without_the_fast_form_alone_is_graded_so(course, monkeypatch, tmp_path):
     """The passes may make something of a kernel that the compiler refuses."""
-    broken = shutil.copytree(course.skeleton, tmp_path / "skeleton")
+    broken = tmp_path / "skeleton"
+    build.copy_files(build.whole_tree(course.skeleton), broken)
     compiler = broken / "emulator" / "compiler.py"
     text = compiler.read_text()
     assert text.count(_MADE) == 1, f"{compiler} is not as it was; hint: mend the test"

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from grader import gpu
-from grader.checks import pace, speed
 from grader.checks.child import ChildContext
 from grader.checks.outcomes import Flag, NotHere
-from grader.checks.pace import Lap
-from grader.rubric import load_rubric
+from grader.checks.speed import checks, clock, gpu
+from grader.checks.speed.clock import Lap
+from grader.course.rubric import load_rubric
 
 KIT = Path(__file__).resolve().parent.parent
 
@@ -38,12 +37,12 @@ class Fake:
 
 
 def raced(student, reference, most=64, **more):
-    return pace.race(student, reference, pace.reference_alone(reference, most), most, **more)
+    return clock.race(student, reference, clock.reference_alone(reference, most), most, **more)
 
 
 @pytest.mark.parametrize("overhead", [0, 0.001, 1])
 def test_what_a_batch_costs_in_any_case_falls_out(overhead):
-    found = pace.measure(Fake(2e-4, overhead), 10)
+    found = clock.measure(Fake(2e-4, overhead), 10)
     assert (found.call.wall, found.cost) == pytest.approx((2e-4, overhead))
 
 
@@ -56,7 +55,7 @@ class Lingering(Fake):
 
     def batch(self, calls):
         lap = super().batch(calls)
-        return Lap(lap.wall + 0.005, lap.device) if calls == pace.SHORT else lap
+        return Lap(lap.wall + 0.005, lap.device) if calls == clock.SHORT else lap
 
 
 def test_short_batches_that_last_gain_the_submission_nothing():
@@ -65,7 +64,7 @@ def test_short_batches_that_last_gain_the_submission_nothing():
 
 def test_what_the_submission_s_batches_cost_more_is_its_own_time():
     found = raced(Fake(1e-3, overhead=0.015), Fake(1e-3))
-    calls = pace.SHORT + found.more[0]
+    calls = clock.SHORT + found.more[0]
     assert found.student[0].wall == pytest.approx(1e-3 + 0.012 / calls)
 
 
@@ -77,19 +76,19 @@ def test_one_batch_that_was_held_up_decides_nothing():
 
     for student, reference in ((HeldUp(1e-3), Fake(1e-3)), (Fake(1e-3), HeldUp(1e-3))):
         found = raced(student, reference)
-        pace.require_plausible(found, 1e-4, "")
+        clock.require_plausible(found, 1e-4, "")
         assert found.ratio == pytest.approx(1)
 
 
 @pytest.mark.parametrize("seconds, more", [(1e-3, 10), (1, 4), (1e-7, 64), (0.0026, 4)])
 def test_long_batches_fill_the_window_within_limits(seconds, more):
-    assert pace.warm_up(Fake(seconds, overhead=0), 64) == pytest.approx(more, abs=1)
+    assert clock.warm_up(Fake(seconds, overhead=0), 64) == pytest.approx(more, abs=1)
 
 
 def test_no_batch_has_more_calls_than_a_case_allows():
     fake = Fake(1e-7)
     raced(fake, Fake(1e-7), most=3)
-    assert max(fake.batches) == pace.SHORT + 3
+    assert max(fake.batches) == clock.SHORT + 3
 
 
 def test_both_are_timed_in_turn():
@@ -97,14 +96,14 @@ def test_both_are_timed_in_turn():
     student, reference = Fake(1e-3, diary=diary, name="s"), Fake(1e-3, diary=diary, name="r")
     raced(student, reference)
     turns = "".join(diary)
-    assert turns.endswith("srr" * pace.ROUNDS)
-    assert "s" not in turns[: 3 + 2 * pace.ALONE]  # the reference alone comes first
+    assert turns.endswith("srr" * clock.ROUNDS)
+    assert "s" not in turns[: 3 + 2 * clock.ALONE]  # the reference alone comes first
 
 
 def test_a_slow_submission_is_timed_in_fewer_rounds():
     now = iter([0.0, 1e3])
     found = raced(Fake(1.0), Fake(1e-3), clock=lambda: next(now))
-    assert len(found.student) == len(found.reference) == pace.LEAST_ROUNDS
+    assert len(found.student) == len(found.reference) == clock.LEAST_ROUNDS
 
 
 def test_events_that_took_longer_than_the_grader_waited_are_made_up():
@@ -124,27 +123,27 @@ def test_events_that_took_longer_than_the_grader_waited_are_made_up():
 def test_a_time_that_cannot_be_true_is_flagged(student, words):
     found = raced(student, Fake(1e-3))
     with pytest.raises(Flag, match=words):
-        pace.require_plausible(found, 1e-4, "the memory")
-    assert pace.figures(found)["student_us"]["median"] == pytest.approx(student.seconds * 1e6)
+        clock.require_plausible(found, 1e-4, "the memory")
+    assert clock.figures(found)["student_us"]["median"] == pytest.approx(student.seconds * 1e6)
 
 
 def test_a_submission_that_slows_the_reference_down_is_flagged():
     reference = Fake(1e-3)
-    alone = pace.reference_alone(reference, 64)
+    alone = clock.reference_alone(reference, 64)
     reference.seconds = 1.5e-3
-    found = pace.race(Fake(1e-3), reference, alone, 64)
+    found = clock.race(Fake(1e-3), reference, alone, 64)
     with pytest.raises(Flag, match=r"1\.50 times as long beside the submission"):
-        pace.require_plausible(found, 0, "")
+        clock.require_plausible(found, 0, "")
 
 
 def test_plausible_times_pass_and_their_spread_is_told():
     found = raced(Fake(2e-4, events=1.9e-4), Fake(1e-4, events=0.9e-4))
-    pace.require_plausible(found, 1e-4, "the memory")
-    told = pace.figures(found)
+    clock.require_plausible(found, 1e-4, "the memory")
+    told = clock.figures(found)
     assert told["ratio"]["median"] == pytest.approx(0.5)
     assert told["reference_us"] == pytest.approx({"min": 100, "median": 100, "max": 100})
     assert told["student_events_us"]["median"] == pytest.approx(190)
-    assert told["rounds"] == pace.ROUNDS
+    assert told["rounds"] == clock.ROUNDS
 
 
 # The GPU.
@@ -245,7 +244,7 @@ def test_a_driver_that_fails_is_a_note_and_no_failure(monkeypatch):
 HOLD = """
 import sys
 from pathlib import Path
-from grader.gpu import turn
+from grader.checks.speed.gpu import turn
 with turn("GPU-1", 60, folder=Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -302,16 +301,16 @@ def context(backend):
 
 
 def test_the_products_of_a_submission_are_fewer_than_there_are_pairs():
-    case = speed.speed_matrix_multiply.__wrapped__(context("cuda"))
+    case = checks.speed_matrix_multiply.__wrapped__(context("cuda"))
     fake = Fake(1e-7)
     raced(fake, Fake(1e-7), case.most)
-    assert len(fake.batches) == 3 + pace.ROUNDS
+    assert len(fake.batches) == 3 + clock.ROUNDS
     assert sum(fake.batches) <= case.pool**2
 
 
-@pytest.mark.parametrize("name", speed.CHECKS)
+@pytest.mark.parametrize("name", checks.CHECKS)
 def test_timed_arrays_are_larger_than_what_a_cache_holds(name):
-    case = speed.CHECKS[name].__wrapped__(context("cuda"))
+    case = checks.CHECKS[name].__wrapped__(context("cuda"))
     if not case.operations > 100 * case.traffic / 12:
         assert case.traffic > 4 * H200.l2
     assert sum(4 * a * b for a, b in case.inputs) * case.pool < 2 << 30
@@ -321,13 +320,13 @@ def test_a_gpu_with_too_little_memory_measures_no_speed(monkeypatch):
     small = gpu.Gpu(properties=dataclasses.replace(H200, memory=2 << 30))
     monkeypatch.setattr(gpu, "find", lambda: small)
     with pytest.raises(NotHere, match=r"this one has 2\.0"):
-        speed.speed_matrix_elementwise_add(context("cuda"))
+        checks.speed_matrix_elementwise_add(context("cuda"))
 
 
 def test_a_gpu_that_is_never_free_is_nobody_s_failure(monkeypatch, holder, tmp_path):
     turn = functools.partial(gpu.turn, say=lambda words: None, folder=tmp_path)
     monkeypatch.setattr(gpu, "turn", turn)
     monkeypatch.setattr(gpu, "find", lambda: gpu.Gpu("GPU-1", H200))
-    monkeypatch.setattr(speed, "TURN", 0.1)
+    monkeypatch.setattr(checks, "TURN", 0.1)
     with pytest.raises(Flag, match="not free for timing"):
-        speed.speed_softmax(context("cuda"))
+        checks.speed_softmax(context("cuda"))

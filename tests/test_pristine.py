@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from grader import build, pristine
+from grader.building import tree as build
+from grader.grading import prebuilt
 
 
 def test_numpy_gets_one_thread_unless_there_is_a_gpu_or_a_wish(monkeypatch):
@@ -34,7 +35,7 @@ def test_old_builds_go_and_those_in_use_or_being_made_stay(tmp_path):
     (tmp_path / "new-x").mkdir()
     os.utime(tmp_path / "new-x", (0, 0))
     os.utime(tmp_path / "19")  # used last
-    pristine._forget_old_builds(tmp_path)
+    prebuilt._forget_old_builds(tmp_path)
     kept = {path.name for path in tmp_path.iterdir()}
     assert kept == {"new-x", "19", *(f"{number:02}" for number in range(11))}
 
@@ -54,7 +55,7 @@ def test_two_graders_may_forget_old_builds_at_the_same_time(tmp_path, monkeypatc
         return of_path(path, **options)
 
     monkeypatch.setattr(Path, "stat", stat)
-    pristine._forget_old_builds(tmp_path)
+    prebuilt._forget_old_builds(tmp_path)
     kept = {path.name for path in tmp_path.iterdir()}
     monkeypatch.undo()
     assert len(looked_at) == 3
@@ -64,13 +65,13 @@ def test_two_graders_may_forget_old_builds_at_the_same_time(tmp_path, monkeypatc
 
 def test_the_kit_is_not_built_again_for_a_submission_from_a_newer_clone(tmp_path, monkeypatch):
     """The cache goes by content; make goes by time."""
-    kit = pristine.prebuilt("emulated")
+    kit = prebuilt.prebuilt("emulated")
     clone = tmp_path / "clone"
     build.copy_pristine(clone)
     for path in build.tree_files(clone):
         os.utime(clone / path)  # now, and so after the kit was built
     monkeypatch.setattr(build, "PRISTINE", clone)
-    assert pristine.prebuilt("emulated", source=clone) == kit
+    assert prebuilt.prebuilt("emulated", source=clone) == kit
     tree = tmp_path / "tree"
     build.copy_built(tree, kit)
     build.lay_over(tree, {"src/gpu_op.cu": b"// handed in\n"})
@@ -86,7 +87,7 @@ def test_headers_that_were_precompiled_serve_in_a_copy_of_the_tree(tmp_path, cxx
     """The built tree is gone, or lies elsewhere, when a submission is compiled in a copy."""
     if not shutil.which(cxx):
         pytest.skip(f"no {cxx} here")
-    emulator = build.KIT / "solution" / "emulator"
+    emulator = build.KIT / "emulator"
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/a.cu").write_text("__global__ void k(float* p) { p[threadIdx.x] = 1; }\n")
     words = [sys.executable, emulator / "emucc.py", "-ccbin", cxx, "--prelude", "out/prelude.h"]

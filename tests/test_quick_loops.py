@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent / "suite"))
 
 import checked
+
 import rewrite
 
 SOURCE = Path(__file__).resolve().parent / "emulator" / "checked" / "quick_loops.cu"

@@ -5,8 +5,9 @@ import time
 
 import pytest
 
-from grader import reading, submission
-from grader.reading import Reader, load_submission
+from grader.submission import reader as submission
+from grader.submission import reading
+from grader.submission.reading import Reader, load_submission
 from packed import HOLES, PRISTINE, WORK, folder, pack, tar, zipped
 
 
@@ -21,7 +22,7 @@ def limits(monkeypatch):
 
     def change(more="", **values):
         changes = "".join(f"reading._{name.upper()} = {value}; " for name, value in values.items())
-        code = f"from grader import reading, submission; {changes}\n{more}\nreading.serve()"
+        code = f"from grader.submission import reader, reading; {changes}\n{more}\nreading.serve()"
         head = "import sys; sys.path.insert(0, sys.argv[1]); "
         monkeypatch.setattr(reading, "_CODE", head + code)
 
@@ -53,10 +54,10 @@ def test_one_process_reads_many_and_is_gone_afterwards(tmp_path, pristine):
 def test_a_submission_that_takes_too_long_is_refused_and_the_next_is_read(
     tmp_path, pristine, limits
 ):
-    limits("load = submission.load_submission\n"
+    limits("load = reader.load_submission\n"
            "def hang(source, *more):\n while source.name == 'slow': pass\n"
            " return load(source, *more)\n"
-           "submission.load_submission = hang", seconds=0.3)  # fmt: skip
+           "reader.load_submission = hang", seconds=0.3)  # fmt: skip
     with Reader() as reader:
         started = time.monotonic()
         with pytest.raises(submission.SubmissionError, match="slow takes more than 60 s of proc"):
@@ -69,13 +70,13 @@ def test_a_submission_that_takes_too_much_memory_is_refused(tmp_path, pristine, 
     limits("def fill(source, *more):\n"
            " try: return bytearray(4 << 30)\n"
            " except MemoryError as error: archive.let_out(error)\n"
-           "from grader import archive\nsubmission.load_submission = fill")  # fmt: skip
+           "from grader.submission import archive\nreader.load_submission = fill")  # fmt: skip
     with pytest.raises(submission.SubmissionError, match="takes more than 1 GiB of memory to read"):
         load_submission(zipped(tmp_path / "work", WORK), HOLES, pristine)
 
 
 @pytest.mark.parametrize("fault", ["raise OSError(24, 'Too many open files')", "os._exit(3)"])
 def test_a_failure_of_the_machine_is_none_of_the_submission(tmp_path, pristine, limits, fault):
-    limits(f"import os\ndef fail(*_): {fault}\nsubmission.load_submission = fail")
+    limits(f"import os\ndef fail(*_): {fault}\nreader.load_submission = fail")
     with pytest.raises(OSError, match=r"Too many open files|ended by itself"):
         load_submission(zipped(tmp_path / "work", WORK), HOLES, pristine)

@@ -8,12 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from grader import regrade
-from grader.batch import lock
-from grader.classbook import ERROR, GRADED, MISSING, read_classbook
-from grader.cli import main
-from grader.files import write_whole
-from grader.regrade import (
+from grader.base.files import write_whole
+from grader.batch import regrade
+from grader.batch.batch import lock
+from grader.batch.regrade import (
     DOWN,
     EQUAL,
     GAINED,
@@ -27,6 +25,8 @@ from grader.regrade import (
     to_json,
     totals,
 )
+from grader.classroom.store import ERROR, GRADED, MISSING, read_classbook
+from grader.cli.main import main
 from simulated import simulate
 
 
@@ -332,7 +332,7 @@ def test_an_interruption_loses_nothing_and_is_taken_up(old, new, monkeypatch, di
         write_whole(path, content)
 
     monkeypatch.setattr(regrade, "write_whole", dying)
-    monkeypatch.setattr("grader.classbook.write_whole", dying)
+    monkeypatch.setattr("grader.classroom.store.write_whole", dying)
     with pytest.raises(KeyboardInterrupt):
         accept(old, new, changes)
     monkeypatch.undo()

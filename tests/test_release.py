@@ -6,8 +6,8 @@ import stat
 
 import pytest
 
-from grader import release as module
-from grader.release import ReleaseError, leaks, release, solution_lines, stale, strip
+from grader.release import holes as module
+from grader.release.holes import ReleaseError, leaks, release, solution_lines, stale, strip
 
 PYTHON = '''"""Ops."""
 

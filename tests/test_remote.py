@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from grader.remote import StudentError
+from grader.student.remote import StudentError
 
 COUNTER = """
 import weakref

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from grader import pipe
-from grader.remote import (
+from grader.student import pipe
+from grader.student.remote import (
     ChildDied,
     ChildError,
     ChildExcess,

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from grader.remote import ChildDied, ChildExcess, ChildTimeout, ProtocolError, StudentError
+from grader.student.remote import ChildDied, ChildExcess, ChildTimeout, ProtocolError, StudentError
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prctl")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grader import pipe, reply
-from grader.remote import ProtocolError
+from grader.student import pipe, reply
+from grader.student.remote import ProtocolError
 
 
 def header(**changed):

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from grader import pipe, reply, worker
-from grader.remote import BUILTINS, Opaque
+from grader.student import pipe, reply, worker
+from grader.student.remote import BUILTINS, Opaque
 
 SCALARS = [
     None,

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import catalogue
-from grader import cli
-from grader.replay import ReplayError, replay
-from grader.results import FAIL, PASS
-from grader.rubric import load_rubric
-from grader.runner import Options, grade
+from grader.cli import main
+from grader.course.rubric import load_rubric
+from grader.grading.replay import ReplayError, replay
+from grader.grading.runner import Options, grade
+from grader.report.model import FAIL, PASS
 
 KIT = Path(__file__).resolve().parent.parent
 
@@ -76,7 +76,7 @@ def test_the_script_of_a_right_submission_shows_no_difference(tmp_path):
 def test_the_command_line_says_what_was_and_what_is(tmp_path, capsys):
     _, path = recorded("relu_leaky", "relu", tmp_path)
     out = ["--output", str(tmp_path / "out")]
-    assert cli.main(["replay", str(path), "relu", *out]) == cli.OK
+    assert main.main(["replay", str(path), "relu", *out]) == main.OK
     said = capsys.readouterr().out
     assert "recorded: fail gpu_op.relu((1025,); out (1025,)): " in said
     assert "\nthe same\n" in said
@@ -88,13 +88,13 @@ def test_paths_may_be_relative_and_the_working_folder_another(tmp_path, monkeypa
     catalogue.write(mutant, tmp_path / "work")
     monkeypatch.chdir(tmp_path)
     words = ["grade", "work", "--device", "emulated", "--only", "relu"]
-    assert cli.main([*words, "--json", "out/r.json", "--keep", "kept"]) == cli.FELL_SHORT
+    assert main.main([*words, "--json", "out/r.json", "--keep", "kept"]) == main.FELL_SHORT
     report = json.loads(Path("out/r.json").read_text())
     assert [row["status"] for row in report["results"]] == [PASS, FAIL]
     assert Path("kept/build/lib/libc_runtime_api.so").is_file()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert cli.main(["replay", "../out/r.json", "relu"]) == cli.OK
+    assert main.main(["replay", "../out/r.json", "relu"]) == main.OK
     said = capsys.readouterr().out
     assert "\nthe same\n" in said
     assert "python replay/relu.py replay/tree" in said
@@ -107,7 +107,7 @@ def test_paths_may_be_relative_and_the_working_folder_another(tmp_path, monkeypa
 def test_another_submission_is_said_to_be_another(tmp_path, capsys):
     _, path = recorded("relu_leaky", "relu", tmp_path)
     arguments = ["replay", str(path), "relu", "--output", str(tmp_path / "out")]
-    assert cli.main([*arguments, "--submission", str(KIT / "solution")]) == cli.FELL_SHORT
+    assert main.main([*arguments, "--submission", str(KIT / "solution")]) == main.FELL_SHORT
     said = capsys.readouterr().out
     assert "note: the submission is not the one of the report" in said
     assert "now:      pass\nnot the same\n" in said
@@ -127,5 +127,5 @@ def test_what_can_not_be_replayed_is_said_in_words(tmp_path, capsys):
         replay(path, "relu", tmp_path)
     raw = json.loads(path.read_text())
     path.write_text(json.dumps({**raw, "submission": str(tmp_path / "gone")}))
-    assert cli.main(["replay", str(path), "topological_order"]) == cli.USAGE
+    assert main.main(["replay", str(path), "topological_order"]) == main.USAGE
     assert "gone does not exist; hint: --submission PATH" in capsys.readouterr().err

@@ -13,20 +13,20 @@ from rich.console import Console
 
 import catalogue
 import sample_report
-from grader import cli
-from grader.audience import standing, student_view
-from grader.files import write_whole
-from grader.junit import to_junit
-from grader.printable import LINE, printable
-from grader.report import show_report
-from grader.results import ERROR, FAIL, PASS, Report, Result
-from grader.rubric import NEVER, RubricError, load_rubric
-from grader.runner import Options, grade
-from grader.stored import StoredError, read_report
+from grader.base.files import write_whole
+from grader.base.printable import LINE, printable
+from grader.cli import main
+from grader.course.rubric import NEVER, RubricError, load_rubric
+from grader.grading.runner import Options, grade
+from grader.report.audience import standing, student_view
+from grader.report.junit import to_junit
+from grader.report.model import ERROR, FAIL, PASS, Report, Result
+from grader.report.stored import StoredError, read_report
+from grader.report.terminal import show_report
 from sample_report import result
 
 KIT = Path(__file__).resolve().parent.parent
-SCHEMA = json.loads((KIT / "grader" / "report.schema.json").read_text())
+SCHEMA = json.loads((KIT / "grader" / "report" / "report.schema.json").read_text())
 SHOWN = ("build", "topological_order", "relu", "softmax")
 
 
@@ -65,7 +65,7 @@ def write_rubric(folder, checks):
     lines = ['base = "default"', 'title = "t"', 'description = "d"', 'sizes = "published"']
     for check in checks:
         lines += ["[[check]]", *(f"{key} = {json.dumps(value)}" for key, value in check.items())]
-    (folder / "default.toml").write_text((KIT / "grader/rubrics/default.toml").read_text())
+    (folder / "default.toml").write_text((KIT / "grader/course/rubrics/default.toml").read_text())
     (folder / "own.toml").write_text("\n".join(lines))
     return str(folder / "own.toml")
 
@@ -327,7 +327,7 @@ def test_report_converts_a_stored_report_to_all_formats(tmp_path, graded, capsys
     names = ("html", "junit", "gradescope", "json")
     paths = {name: tmp_path / "deep" / name for name in names}
     arguments = [part for name in names for part in (f"--{name}", str(paths[name]))]
-    assert cli.main(["report", str(graded), *arguments]) == 0
+    assert main.main(["report", str(graded), *arguments]) == 0
     assert "of 1,025 elements differ" in capsys.readouterr().out
     read_junit(paths["junit"].read_text())
     assert json.loads(paths["json"].read_text()) == json.loads(graded.read_text())
@@ -339,7 +339,7 @@ def test_report_for_a_student_shows_and_writes_no_hidden_check(tmp_path, graded,
     paths = [tmp_path / name for name in ("r.html", "r.xml", "r.json")]
     files = [part for option, path in zip(("--html", "--junit", "--json"), paths, strict=True)
              for part in (option, str(path))]  # fmt: skip
-    assert cli.main(["report", str(graded), "--student", *files]) == 0
+    assert main.main(["report", str(graded), "--student", *files]) == 0
     texts = [capsys.readouterr().out, *(path.read_text() for path in paths)]
     for text in texts:
         assert "softmax works on each row" not in text and "seed 5eed" not in text
@@ -349,9 +349,9 @@ def test_report_for_a_student_shows_and_writes_no_hidden_check(tmp_path, graded,
 
 
 def test_results_json_is_not_made_of_a_students_report(tmp_path, graded, capsys):
-    assert cli.main(["report", str(graded), "--student", "--json", str(tmp_path / "s.json")]) == 0
+    assert main.main(["report", str(graded), "--student", "--json", str(tmp_path / "s.json")]) == 0
     wanted = ["--gradescope", str(tmp_path / "results.json")]
-    assert cli.main(["report", str(tmp_path / "s.json"), *wanted]) == 2
+    assert main.main(["report", str(tmp_path / "s.json"), *wanted]) == 2
     assert "hidden checks" in capsys.readouterr().err
     assert not (tmp_path / "results.json").exists()
 
@@ -373,7 +373,7 @@ def test_results_json_is_not_made_of_a_students_report(tmp_path, graded, capsys)
 def test_wrong_arguments_are_refused_in_words(tmp_path, capsys, arguments, said):
     (tmp_path / "bad.json").write_text("{")
     sample_report.report().write(tmp_path / "good.json")
-    code = cli.main([part.format(tmp_path) for part in arguments])
+    code = main.main([part.format(tmp_path) for part in arguments])
     assert code == (3 if "none.json" in said else 2)
     assert said in capsys.readouterr().err
 
@@ -386,11 +386,11 @@ def test_the_exit_code_for_a_student_says_nothing_of_hidden_checks(tmp_path, mon
             on_result(row)
         return sample_report.report(rows)
 
-    monkeypatch.setattr(cli, "grade", fake)
-    assert cli.main(["grade", str(tmp_path)]) == 1
+    monkeypatch.setattr(main, "grade", fake)
+    assert main.main(["grade", str(tmp_path)]) == 1
     assert "shown after the due date" in capsys.readouterr().out
-    assert cli.main(["grade", str(tmp_path), "--student"]) == 0
+    assert main.main(["grade", str(tmp_path), "--student"]) == 0
     out = capsys.readouterr().out
     assert "softmax" not in out and "1 hidden one is graded after the due date" in out
-    assert cli.main(["grade", str(tmp_path), "--student", "--after-due-date"]) == 1
+    assert main.main(["grade", str(tmp_path), "--student", "--after-due-date"]) == 1
     assert "hidden!" in capsys.readouterr().out

@@ -2,8 +2,8 @@
 
 import pytest
 
-from grader.roster import Person, read_roster
-from grader.sheets import SheetError
+from grader.base.sheets import SheetError
+from grader.classroom.roster import Person, read_roster
 
 CANVAS = (
     "Student,ID,SIS User ID,SIS Login ID,Section,Assignment 2 (12345)\r\n"

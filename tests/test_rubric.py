@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.rubric import RubricError, load_rubric, rubric_files
+from grader.course.rubric import RubricError, load_rubric, rubric_files
 
 BASE = """title = "t"
 description = "of the base"

@@ -10,15 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.sandbox import (
-    LimitError,
-    Limits,
-    Output,
-    plain,
-    run,
-    signal_name,
-    start,
-)
+from grader.sandbox.process import LimitError, Limits, Output, plain, run, signal_name, start
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prctl")
 

@@ -6,12 +6,13 @@ import os
 import pytest
 
 import catalogue
-from grader import build, sanitizer
-from grader.diagnosis import Diagnosis, NoFindings
-from grader.results import FAIL, PASS
-from grader.rubric import FindingsBudget, load_rubric
-from grader.runner import Options, grade
-from grader.sanitizer import parse
+from grader.building import tree as build
+from grader.course.rubric import FindingsBudget, load_rubric
+from grader.explain import compute_sanitizer
+from grader.explain.compute_sanitizer import parse
+from grader.explain.diagnosis import Diagnosis, NoFindings
+from grader.grading.runner import Options, grade
+from grader.report.model import FAIL, PASS
 
 ROOT = "/w"
 SOURCES = {"src/gpu_op.cu": b"".join(b"line %d\n" % n for n in range(1, 60))}
@@ -226,7 +227,7 @@ def put_on_path(monkeypatch, folder, script):
 
 
 def test_on_a_real_gpu_the_checked_build_looks_first(monkeypatch, tmp_path, as_cuda):
-    monkeypatch.setattr(sanitizer, "find", lambda: pytest.fail("it takes far longer"))
+    monkeypatch.setattr(compute_sanitizer, "find", lambda: pytest.fail("it takes far longer"))
     result = graded("add_no_guard", tmp_path / "work")
     assert result.status == FAIL
     assert result.findings[0]["tool"] == result.facts["findings"]["tool"] == "checked build"
@@ -245,7 +246,7 @@ def test_its_findings_become_those_of_the_result(monkeypatch, tmp_path, for_cuda
 
 
 def test_a_tool_that_is_not_there_is_noted(monkeypatch, tmp_path, for_cuda_alone):
-    monkeypatch.setattr(sanitizer, "find", lambda: "")
+    monkeypatch.setattr(compute_sanitizer, "find", lambda: "")
     result = graded("add_no_guard", tmp_path)
     assert (result.status, result.findings) == (FAIL, [])
     assert result.facts["findings"]["note"].endswith("compute-sanitizer is not on this machine")
@@ -266,7 +267,7 @@ def test_without_time_nothing_is_run(monkeypatch, tmp_path, as_cuda):
 
 
 def test_what_passes_is_never_explained(monkeypatch, as_cuda):
-    monkeypatch.setattr(sanitizer, "find", lambda: pytest.fail("the checked build sees it"))
+    monkeypatch.setattr(compute_sanitizer, "find", lambda: pytest.fail("the checked build sees it"))
     report = grade(build.KIT / "solution", audited("relu"))
     assert {result.status for result in report.results} == {PASS}
     assert not any(r.findings or "findings" in r.facts for r in report.results)
@@ -286,7 +287,7 @@ def test_what_passes_is_audited_by_it_where_the_emulated_gpu_cannot(
     put_on_path(monkeypatch, tmp_path / "loud", FAKE)
     for which, status in (("silent", PASS), ("loud", FAIL)):
         path = str(tmp_path / which / "compute-sanitizer")
-        monkeypatch.setattr(sanitizer, "find", lambda path=path: path)
+        monkeypatch.setattr(compute_sanitizer, "find", lambda path=path: path)
         report = grade(build.KIT / "solution", audited("relu", "softmax"))
         found = {result.check: result for result in report.results}
         assert {found[check].status for check in ("relu", "softmax")} == {status}

@@ -19,13 +19,13 @@ import pytest
 
 import catalogue
 import similar_class
-from grader import cli
-from grader.classbook import Classbook, Entry
-from grader.fingerprint import MOST_TOKENS, TOP, K, fingerprint, pieces, skeleton, tokens
-from grader.functions import LITTLE
-from grader.passages import copied_shares, passages
-from grader.similarity import _weights, compare
-from grader.similaritypage import MOST_BLOCKS, MOST_LINES, to_csv, to_html, to_json, view
+from grader.classroom.store import Classbook, Entry
+from grader.cli import main
+from grader.similarity.fingerprint import MOST_TOKENS, TOP, K, fingerprint, pieces, skeleton, tokens
+from grader.similarity.functions import LITTLE
+from grader.similarity.measure import _weights, compare
+from grader.similarity.page import MOST_BLOCKS, MOST_LINES, to_csv, to_html, to_json, view
+from grader.similarity.passages import copied_shares, passages
 from sample_report import HOSTILE
 
 KIT = Path(__file__).resolve().parent.parent
@@ -428,7 +428,7 @@ def test_the_command_writes_page_json_and_csv(tmp_path, capsys):
     similar_class.write(copy, tmp_path / "in/s4")
     out = [tmp_path / f"out/p.{kind}" for kind in ("html", "json", "csv")]
     arguments = [str(tmp_path / "in"), "--html", str(out[0]), "--json", str(out[1])]
-    assert cli.main(["similarity", *arguments, "--csv", str(out[2]), "--at-least", "90"]) == 0
+    assert main.main(["similarity", *arguments, "--csv", str(out[2]), "--at-least", "90"]) == 0
     said = capsys.readouterr().out
     assert "never a verdict" in said and "4 submissions, 6 pairs" in said and "100%" in said
     values = json.loads(out[1].read_text())
@@ -452,18 +452,18 @@ def test_the_command_refuses_what_it_cannot_use(tmp_path, capsys):
         "no rubric": [str(tmp_path / "one"), "--profile", "other"],
     }
     for words, arguments in cases.items():
-        assert cli.main(["similarity", *arguments]) == 2
+        assert main.main(["similarity", *arguments]) == 2
         assert words in capsys.readouterr().err
     for wrong in (["--top", "0"], ["--top", "x"], ["--at-least", "101"], ["--at-least", "nan"]):
         with pytest.raises(SystemExit) as caught:
-            cli.main(["similarity", str(tmp_path), *wrong])
+            main.main(["similarity", str(tmp_path), *wrong])
         assert caught.value.code == 2
 
 
 def test_without_copydetect_the_command_says_what_to_install(tmp_path, capsys, monkeypatch):
     similar_class.write(similar_class.student(1), tmp_path / "s1")
     monkeypatch.setitem(sys.modules, "copydetect", None)
-    assert cli.main(["similarity", str(tmp_path)]) == 2
+    assert main.main(["similarity", str(tmp_path)]) == 2
     assert (
         "hint: .venv/bin/python -m pip install 'dlsys-kit[similarity]'" in capsys.readouterr().err
     )

@@ -12,16 +12,16 @@ import pytest
 
 import catalogue
 import speed_check
-from grader.checks import speed
 from grader.checks.child import ChildContext
-from grader.checks.lane import Lane, Sheet, pairs
 from grader.checks.outcomes import Flag, NotHere
-from grader.checks.pace import Lap
 from grader.checks.registry import CHECKS
-from grader.remote import ChildDied
-from grader.results import ERROR, FAIL, PASS, SKIPPED
-from grader.rubric import RubricError, load_rubric
-from grader.runner import Options, grade
+from grader.checks.speed import checks
+from grader.checks.speed.batches import Lane, Sheet, pairs
+from grader.checks.speed.clock import Lap
+from grader.course.rubric import RubricError, load_rubric
+from grader.grading.runner import Options, grade
+from grader.report.model import ERROR, FAIL, PASS, SKIPPED
+from grader.student.remote import ChildDied
 
 KIT = Path(__file__).resolve().parent.parent
 
@@ -113,7 +113,7 @@ def context(backend):
     return ChildContext(Path(), load_rubric("default"), backend, "5eed", "speed_softmax", 60)
 
 
-@pytest.mark.parametrize("name", speed.CHECKS)
+@pytest.mark.parametrize("name", checks.CHECKS)
 def test_on_the_emulated_gpu_speed_is_not_measured(name):
     with pytest.raises(NotHere, match=r"^speed is measured on a real GPU only$"):
         CHECKS[name](context("emulated"))
@@ -127,12 +127,12 @@ class Dying:
 
 
 def test_a_reference_that_fails_is_not_the_submission_s_failure(monkeypatch):
-    monkeypatch.setattr(speed, "Lane", Dying)
+    monkeypatch.setattr(checks, "Lane", Dying)
     ctx = context("emulated")
     ctx.reference = lambda: contextlib.nullcontext(KIT / "solution")
-    monkeypatch.setattr(speed, "BACKENDS", ("emulated",))
+    monkeypatch.setattr(checks, "BACKENDS", ("emulated",))
     with pytest.raises(Flag, match="the reference failed: the process was killed"):
-        speed.speed_softmax(ctx)
+        checks.speed_softmax(ctx)
 
 
 # From end to end, with times that are made up.
@@ -151,18 +151,18 @@ class Made(Lane):
 def emulated():
     """The checks of speed run on the emulated GPU, where kernels need not have been right."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(speed, "BACKENDS", ("emulated",))
-        patch.setattr(speed, "Lane", Made)
+        patch.setattr(checks, "BACKENDS", ("emulated",))
+        patch.setattr(checks, "Lane", Made)
         yield
 
 
 def scored():
     rubric = speed_check.scored()
     rows = [
-        dataclasses.replace(row, requires=("build",)) if row.name in speed.CHECKS else row
+        dataclasses.replace(row, requires=("build",)) if row.name in checks.CHECKS else row
         for row in rubric.rows
     ]
-    return Options(dataclasses.replace(rubric, rows=tuple(rows)), "emulated", only=speed.CHECKS)
+    return Options(dataclasses.replace(rubric, rows=tuple(rows)), "emulated", only=checks.CHECKS)
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +213,7 @@ def test_the_outputs_of_timed_calls_are_verified(emulated, tmp_path):
         (1e-3, None),
     )
     # What needs streams that overlap is seen on a real GPU alone.
-    cheats = [m for m in catalogue.mutants() if m.check in speed.CHECKS and "stream" not in m.name]
+    cheats = [m for m in catalogue.mutants() if m.check in checks.CHECKS and "stream" not in m.name]
     edits = tuple(
         (file, find, text.replace("10000000", "3000").replace("3000000", "3000"))
         for cheat in cheats
@@ -228,7 +228,7 @@ def test_the_outputs_of_timed_calls_are_verified(emulated, tmp_path):
 
 
 def test_points_for_speed_count_for_nobody_where_there_is_no_gpu(monkeypatch):
-    monkeypatch.setattr(speed, "BACKENDS", ("cuda",))
+    monkeypatch.setattr(checks, "BACKENDS", ("cuda",))
     options = dataclasses.replace(scored(), only=("speed_softmax",))
     found = grade(KIT / "solution", options)
     result = outcome(found, "speed_softmax")

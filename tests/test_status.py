@@ -7,16 +7,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from grader import local, status
-from grader.build import KIT
-from grader.course import kit_course, rubric_of
-from grader.cover import FOR_STUDENTS, cover_of
-from grader.local import FAIL, PASS, SKIPPED, Outcome
-from grader.release import release
+from grader.building.tree import KIT, copy_files, whole_tree
+from grader.course.course import kit_course, rubric_of
+from grader.release.front_matter import FOR_STUDENTS, cover_of
+from grader.release.holes import release
+from grader.status import child, here, table
+from grader.status.here import FAIL, PASS, SKIPPED, Outcome
 
 PY = "python/dlsys/autodiff.py"
 CU = "src/gpu_op.cu"
@@ -68,7 +69,7 @@ def edit(folder, name, find, replace):
 def test_the_checks_of_a_skeleton_need_numpy_alone(built):
     script = (
         "import sys; before = set(sys.modules)\n"
-        "import grader.status, grader; print(grader.__file__)\n"
+        "import grader.status.table, grader; print(grader.__file__)\n"
         "mine = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
         "print(sorted(mine - set(sys.stdlib_module_names)))"
     )
@@ -78,8 +79,10 @@ def test_the_checks_of_a_skeleton_need_numpy_alone(built):
     file, modules = done.stdout.splitlines()
     assert Path(file) == built / "grader" / "__init__.py"
     assert modules == "['grader', 'numpy']"
-    assert {p.relative_to(built / "grader").as_posix() for p in (built / "grader").rglob("*.py")} \
-        == set(FOR_STUDENTS)  # fmt: skip
+    rooms = {f"{room}/{name}.py" for room, names in FOR_STUDENTS.items() for name in names}
+    assert {
+        path.relative_to(built / "grader").as_posix() for path in (built / "grader").rglob("*.py")
+    } == {"__init__.py", *rooms}
 
 
 def test_right_work_is_done(work):
@@ -121,8 +124,8 @@ def test_a_check_that_fails_leaves_nothing_behind_for_the_next(work):
     broken = "        if ndarray.NDArray.asnumpy is None:\n            raise KeyError(3)\n"
     edit(work, PY, fed, broken + fed)
     script = (
-        "from pathlib import Path; from grader import local\n"
-        "print(*(local.run(name, Path()).status for name in ('memory_plan', 'relu')))"
+        "from pathlib import Path; from grader.status import here\n"
+        "print(*(here.run(name, Path()).status for name in ('memory_plan', 'relu')))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=work, capture_output=True, text=True, check=True,
@@ -150,18 +153,18 @@ def test_a_crash_and_an_endless_loop_cost_one_check(work, monkeypatch):
     for row in plan["checks"]:
         row["seconds"] = 2
     (work / ".release.json").write_text(json.dumps(plan))
-    monkeypatch.setattr(status, "_START", 30.0)
-    row = next(r for r in local.plan_of(work).rows if r.name == "infer_shape")
-    (outcome,) = status.outcomes_of(local.plan_of(work), [row], work, {}, "local")
+    monkeypatch.setattr(child, "_START", 30.0)
+    row = next(r for r in here.plan_of(work).rows if r.name == "infer_shape")
+    (outcome,) = table.outcomes_of(here.plan_of(work), [row], work, {}, "local")
     assert outcome.message == "infer_shape did not end within 2 s"
     assert any("in infer_shape" in line for line in outcome.details)
 
 
 def test_an_endless_loop_is_told_with_the_students_line(work, monkeypatch):
     edit(work, PY, "    visited = set()\n    topo_order = []", "    while True:\n        pass\n")
-    monkeypatch.setattr(status.local, "PATIENCE", 1.0)
-    row = next(r for r in local.plan_of(work).rows if r.name == "topological_order")
-    (outcome,) = status.outcomes_of(local.plan_of(work), [row], work, {}, "local")
+    monkeypatch.setattr(here, "PATIENCE", 1.0)
+    row = next(r for r in here.plan_of(work).rows if r.name == "topological_order")
+    (outcome,) = table.outcomes_of(here.plan_of(work), [row], work, {}, "local")
     assert outcome.message == "topological_order did not end within 1 s"
     assert f'File "{PY}", line ' in outcome.details[0] and "find_topo_sort" in outcome.details[0]
     assert "grader/" not in outcome.text()
@@ -171,15 +174,15 @@ def test_ctrl_c_says_where_it_was(work):
     edit(work, PY, "    visited = set()\n    topo_order = []",
          "    print(flush=True)\n    while True:\n        pass\n")  # fmt: skip
     script = (
-        "import os, signal, threading\n"
-        "from grader import status\n"
-        "look = status._Child._line\n"
+        "import os, signal, sys, threading\n"
+        "from grader.status import child, table\n"
+        "look = child.Child._line\n"
         "def line(self, seconds):\n"
         "    stop = threading.Timer(2, os.killpg, (0, signal.SIGINT))\n"
-        "    if seconds != status._START: stop.start()\n"
+        "    if seconds != child._START: stop.start()\n"
         "    return look(self, seconds)\n"
-        "status._Child._line = line\n"
-        "status.main(['1.1'])"
+        "child.Child._line = line\n"
+        "sys.exit(table.main(['1.1']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=work, capture_output=True, text=True, timeout=120,
@@ -207,8 +210,8 @@ def test_parts_and_quick_go_together(built):
 
 
 def test_an_untouched_skeleton_is_not_begun(tmp_path):
-    work = shutil.copytree(KIT / "assignment", tmp_path / "work",
-                           ignore=shutil.ignore_patterns("build"))  # fmt: skip
+    work = tmp_path / "work"
+    copy_files(whole_tree(KIT / "assignment"), work)
     said = seen(work, "--quick")
     assert said.count("not begun") == 19
     assert "next: 1.1 topological order, python/dlsys/autodiff.py:" in said
@@ -226,7 +229,7 @@ def test_a_source_that_is_newer_than_the_library_is_told(work):
         "src/gpu_op.cu is newer than what is built; hint: make, and mend first what the compiler "
         "says"
     )
-    assert local.not_built(work) == words
+    assert here.not_built(work) == words
     said = seen(work, "relu")
     assert said.splitlines()[0].endswith(words)
     assert " waiting" in said
@@ -285,17 +288,17 @@ def test_what_is_saved_is_looked_at_again(work):
 @pytest.mark.parametrize(
     ("statuses", "is_hole", "expected"),
     [
-        ((PASS, PASS), False, status.DONE),
-        ((PASS, FAIL), False, status.FAILING),
-        ((PASS, FAIL), True, status.NOT_BEGUN),
-        ((PASS, SKIPPED), False, status.WAITING),
+        ((PASS, PASS), False, table.DONE),
+        ((PASS, FAIL), False, table.FAILING),
+        ((PASS, FAIL), True, table.NOT_BEGUN),
+        ((PASS, SKIPPED), False, table.WAITING),
     ],
 )
 def test_the_state_of_a_task_follows_from_its_checks(statuses, is_hole, expected):
-    rows = [local.Row(f"check_{i}", "2.2", 1, (), 60) for i in range(len(statuses))]
+    rows = [here.Row(f"check_{i}", "2.2", 1, (), 60) for i in range(len(statuses))]
     outcomes = {r.name: Outcome(r.name, s) for r, s in zip(rows, statuses, strict=True)}
     holes = {"2.2": "x.py:3"} if is_hole else {}
-    assert status.state_of("2.2", rows, outcomes, holes) == expected
+    assert table.state_of("2.2", rows, outcomes, holes) == expected
 
 
 def test_a_name_that_is_no_check_is_refused(built):
@@ -304,35 +307,98 @@ def test_a_name_that_is_no_check_is_refused(built):
     )
     assert done.returncode == 2
     assert "there is no check, task or part 'relo'; hint: relu\n" in done.stderr
-    assert status._unknown("matmul", ["relu", "matrix_multiply", "gradient_matmul"]).endswith(
+    assert table._unknown("matmul", ["relu", "matrix_multiply", "gradient_matmul"]).endswith(
         "hint: gradient_matmul, matrix_multiply"
     )
-    assert status._unknown("?", ["relu", "softmax"]).endswith("hint: relu, softmax")
+    assert table._unknown("?", ["relu", "softmax"]).endswith("hint: relu, softmax")
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / ".release.json").write_text("{}")
-    with pytest.raises(local.PlanError, match=r"KeyError: 'checks'; hint: run this in the folder"):
-        local.plan_of(tmp_path)
+    with pytest.raises(here.PlanError, match=r"KeyError: 'checks'; hint: run this in the folder"):
+        here.plan_of(tmp_path)
 
 
 def test_what_can_not_be_imported_is_told_once(work):
     edit(
         work, PY, "def gradients(output_node, node_list):", "def gradients(output_node, node_list)"
     )
-    plan = local.plan_of(work)
+    plan = here.plan_of(work)
     rows = [r for r in plan.rows if r.task.startswith("1.") and not r.requires]
-    found = list(status.outcomes_of(plan, rows, work, {}, "local"))
+    found = list(table.outcomes_of(plan, rows, work, {}, "local"))
     assert found[0].message.startswith("import dlsys.autodiff raised SyntaxError")
     assert {o.message for o in found[1:]} == {"what it needs can't be imported"}
 
 
-def test_python_that_never_ends_is_told_by_the_tests_too(work):
-    edit(work, PY, "    visited = set()\n    topo_order = []", "    while True:\n        pass\n")
+def told_by_tests(work, *names, more=""):
+    """What the tests of students say of checks, one after the other."""
     code = (
-        "from grader import local; local.PATIENCE = 1.0\n"
-        "from tests.checks import check; check('topological_order')"
+        "import unittest\n"
+        f"from grader.status import here\n{more}\n"
+        "from tests.checks import check\n"
+        f"for name in {names}:\n"
+        "    try:\n        check(name)\n        print(name, 'passes')\n"
+        "    except (AssertionError, unittest.SkipTest) as error:\n"
+        "        print(name, type(error).__name__, error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=work, capture_output=True, text=True)
-    assert "raised TimeoutError: it did not end within 1 s" in done.stderr
-    assert f"{PY}:" in done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=work, capture_output=True, text=True, timeout=300,
+        env={**os.environ, "PYTHONPATH": str(work / "python")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "option", ["-x", "-s"]
+)  # in a process of its own, and in that of the tests
+def test_python_that_never_ends_is_told_by_the_tests_too(work, option):
+    edit(work, PY, "    visited = set()\n    topo_order = []", "    while True:\n        pass\n")
+    more = f"here.PATIENCE = 1.0; import sys; sys.argv.append({option!r})"
+    said = told_by_tests(work, "topological_order", more=more)
+    assert "did not end within 1 s" in said
+    assert f"{PY}:" in said if option == "-s" else f'File "{PY}"' in said
+
+
+def test_a_launcher_that_never_ends_or_crashes_takes_no_other_test_with_it(work):
+    text = (work / CU).read_text()
+    launch = "relu_kernel<<<blocks_for(n, kThreads), kThreads>>>(n, data_of(input)"
+    assert text.count(launch) == 1
+    text = text.replace(launch, f"volatile int64_t z = n;\n  while (z > 0) z = n;\n  {launch}")
+    body = text.index("{", text.index("int DLGpuMatrixElementwiseAdd(")) + 1
+    (work / CU).write_text(text[:body] + "\n  *static_cast<volatile int*>(0) = 1;" + text[body:])
+    assert make(work).returncode == 0
+    release = work / ".release.json"
+    facts = json.loads(release.read_text())
+    for row in facts["checks"]:
+        row["seconds"] = 2 if row["name"] == "relu" else row["seconds"]
+    release.write_text(json.dumps(facts))
+    said = told_by_tests(work, "relu", "matrix_elementwise_add", "softmax")
+    assert "relu AssertionError relu did not end within 2 s" in said
+    assert "matrix_elementwise_add AssertionError the process ended with signal 11" in said
+    assert "softmax passes" in said
+
+
+def test_what_needs_a_check_that_does_not_pass_is_skipped(work):
+    edit(work, CU, "relu_kernel<<<blocks_for(n, kThreads)", "relu_kernel<<<n / kThreads")
+    assert make(work).returncode == 0
+    said = told_by_tests(work, "memory_plan", "relu", "infer_shape")
+    assert "memory_plan SkipTest needs relu\n" in said
+    assert "relu AssertionError" in said and "infer_shape passes" in said
+
+
+def test_a_machine_on_which_others_work_is_no_endless_loop():
+    """Seconds are those of the process's own processors; who computes nothing does not end."""
+    code = "import time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass\n"
+    busy = subprocess.Popen([sys.executable, "-c", code + "input()"], stdin=subprocess.PIPE)
+    idle = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        for one, seconds in ((busy, 0.5), (idle, 1.0)):
+            clock, started = child._Clock(one.pid), time.monotonic()
+            while not clock.passed(seconds):
+                assert time.monotonic() - started < 60
+                time.sleep(0.01)
+    finally:
+        for one in (busy, idle):
+            one.kill()
+            one.communicate()

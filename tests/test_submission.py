@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from grader import archive
-from grader.manifest import NAME as MANIFEST
+from grader.submission import archive
+from grader.submission.manifest import NAME as MANIFEST
 from packed import CU, KINDS, PRISTINE, PY, WORK, folder, loader, pack, refused, tar, zipped
 
 

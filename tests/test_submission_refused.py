@@ -12,7 +12,7 @@ import zipfile
 
 import pytest
 
-from grader import archive
+from grader.submission import archive
 from packed import CU, KINDS, PY, WORK, folder, loader, pack, refused, special, tar, zipped
 
 

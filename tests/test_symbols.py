@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader import symbols
-from grader.harmless import declared
-from grader.symbols import defined, reaching
+from grader.building import symbols
+from grader.building.harmless import declared
+from grader.building.symbols import defined, reaching
 
 KIT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(KIT / "solution"))
+sys.path.insert(0, str(KIT / "emulator"))
 
-import configure  # noqa: E402 (after the path to it)
+import toolchain  # noqa: E402 (after the path to it)
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads ELF files")
 
@@ -26,7 +26,7 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads ELF files
 def compiled(tmp_path, code):
     source, obj = tmp_path / "code.cc", tmp_path / "code.cu.o"
     source.write_text(code)
-    command = [*shlex.split(configure.find_cxx()), "-O1", "-c", str(source), "-o", str(obj)]
+    command = [*shlex.split(toolchain.find_cxx()), "-O1", "-c", str(source), "-o", str(obj)]
     subprocess.run(command, check=True)
     return obj
 
@@ -123,7 +123,7 @@ int main() { return 0; }
 def test_what_this_process_has_loaded_takes_no_names(tmp_path):
     obj = compiled(tmp_path, 'extern "C" int of_another_submission(int a) { return a; }')
     library = tmp_path / "loaded.so"
-    command = [*shlex.split(configure.find_cxx()), "-shared", "-fPIC", "-x", "c++", "-"]
+    command = [*shlex.split(toolchain.find_cxx()), "-shared", "-fPIC", "-x", "c++", "-"]
     code = b'extern "C" int of_another_submission(int a) { return -a; }'
     subprocess.run([*command, "-o", str(library)], input=code, check=True)
     ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)

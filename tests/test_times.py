@@ -6,14 +6,14 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from class_states import DUE, change, in_state, late_row, lateness, table
-from grader.classbook import GRADED, Entry
-from grader.cli import main
-from grader.feedback import all_feedback
-from grader.gradebook import figure, read_gradebook, to_csv
-from grader.groups import shared
-from grader.lateness import LatenessError, late_policy
-from grader.sheets import SheetError
-from grader.times import with_times
+from grader.base.sheets import SheetError
+from grader.classroom.feedback import all_feedback
+from grader.classroom.gradebook import figure, read_gradebook, to_csv
+from grader.classroom.lateness import LatenessError, late_policy
+from grader.classroom.store import GRADED, Entry
+from grader.cli.main import main
+from grader.collection.groups import shared
+from grader.collection.times import with_times
 
 ZONE = timezone(timedelta(hours=2))
 LOCAL = DUE.astimezone(ZONE)

@@ -10,9 +10,9 @@ from grader.checks import kernels
 from grader.checks.child import ChildContext
 from grader.checks.compare import Failure, verify
 from grader.checks.device import Device, Guarded
+from grader.checks.kernel_case import _Trial
 from grader.checks.registry import CHECKS
-from grader.checks.trial import _Trial
-from grader.rubric import load_rubric
+from grader.course.rubric import load_rubric
 
 PUBLISHED = {
     "array_set": (500, 200),

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from downloaded import CU, LOOSE, OTHER, PY, WORK, Class, canvas, lay, tar, zipped
-from grader import unpacking
-from grader.collection import CollectionError
-from grader.roster import Person
-from grader.submission import SubmissionError
+from grader.classroom.roster import Person
+from grader.collection import unpacking
+from grader.collection.collect import CollectionError
+from grader.submission.reader import SubmissionError
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from grader import isolation, syscalls, usage
-from grader.isolation import View
-from grader.sandbox import MIB, Limits, run, start
-from grader.scratch import scratch_folder
+from grader.sandbox import isolation, syscalls, usage
+from grader.sandbox.isolation import View
+from grader.sandbox.process import MIB, Limits, run, start
+from grader.sandbox.scratch import scratch_folder
 
 KIT = Path(__file__).resolve().parent.parent
 LEVELS = [level for level in isolation.LEVELS if not isolation.why_not(level)]
@@ -293,8 +293,8 @@ def test_no_child_may_take_more_than_half_of_what_is_free():
 HELD = """
 import ctypes, sys
 from pathlib import Path
-from grader.isolation import View
-from grader.sandbox import run
+from grader.sandbox.isolation import View
+from grader.sandbox.process import run
 libc = ctypes.CDLL(None, use_errno=True)
 assert libc.syscall({keyctl}, 1, None) > 0
 key = libc.syscall({add_key}, b"user", b"of-the-login", b"secret", 6, -3)

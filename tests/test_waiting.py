@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from grader import usage, waiting
-from grader.isolation import View
-from grader.sandbox import Limits, run
-from grader.waiting import Interval
+from grader.sandbox import usage, waiting
+from grader.sandbox.isolation import View
+from grader.sandbox.process import Limits, run
+from grader.sandbox.waiting import Interval
 
 needs_schedstat = pytest.mark.skipif(
     not Path("/proc/self/schedstat").exists(), reason="the kernel does not tell"

@@ -1,9 +1,14 @@
 """The grader's checks as tests: one mistake, one failure, its cause first.
 
 A check draws its numbers at random, here from a fixed seed, so that it fails in the same way until
-the mistake is mended; `DLSYS_SEED=7 nosetests` draws others. What is not written yet is skipped.
+the mistake is mended; `DLSYS_SEED=7 nosetests` draws others. What is not written yet is skipped,
+and so is what needs a check that does not pass.
+
+Checks run in a process of their own: one that crashes or never ends fails, and the next ones run
+all the same. With -s, in a debugger and in the checked build they run in the process of the tests.
 """
 
+import atexit
 import contextlib
 import faulthandler
 import os
@@ -14,12 +19,15 @@ import unittest
 from pathlib import Path
 
 from dlsys._base import DeviceError
-from grader import local
+from grader.status import here
+from grader.status.child import Child
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED = os.environ.get("DLSYS_SEED", "local")
 #: In the checked build, which looks at every access, sizes are small.
 CHECKED = os.environ.get("DLSYS_CHECKED", "") not in ("", "0")
+#: Whether a test runs alone, for a second opinion; then what it needs is not asked again.
+ALONE = bool(os.environ.get("DLSYS_SECOND_OPINION"))
 if not faulthandler.is_enabled():  # a crash names the test; nose does not see to it itself
     with contextlib.suppress(Exception):  # stderr may be no file
         faulthandler.enable(sys.__stderr__)
@@ -30,17 +38,58 @@ def check(name):
 
     Raises:
         AssertionError: it fails; the message says what is wrong.
-        unittest.SkipTest: it needs a task that is not written yet.
+        unittest.SkipTest: it needs a task that is not written yet, or a check that does not pass.
     """
     __tracebackhide__ = True
-    with patience(local.seconds_of(name, ROOT)):
-        outcome = local.run(name, ROOT, SEED, CHECKED)
+    row = here.row_of(name, ROOT)
+    if not (ALONE or CHECKED):
+        missing = [other for other in row.requires if other != "build" and not passes(other)]
+        if missing:
+            raise unittest.SkipTest("needs %s" % ", ".join(missing))
+    outcome = outcome_of(row)
     if outcome.is_of_a_hole:
         raise unittest.SkipTest(outcome.message)
-    if outcome.raised == DeviceError.__name__:
-        raise DeviceError(outcome.text())
-    if outcome.status != local.PASS:
-        raise AssertionError(outcome.text())
+    if outcome.status != here.PASS:
+        error = DeviceError if outcome.raised == DeviceError.__name__ else AssertionError
+        told = error(outcome.text())
+        told.used_gpu = "build" in row.requires
+        raise told
+
+
+def passes(name):
+    """Whether a check passes, and all that it needs."""
+    row = here.row_of(name, ROOT)
+    needed = [other for other in row.requires if other != "build"]
+    return all(map(passes, needed)) and outcome_of(row).status == here.PASS
+
+
+def outcome_of(row):
+    """What comes of a check; each is made once."""
+    if row.name not in _OUTCOMES:
+        if CHECKED or is_watched():
+            with patience(here.patience_for(row)):
+                _OUTCOMES[row.name] = here.run(row.name, ROOT, SEED, CHECKED)
+        else:
+            _OUTCOMES[row.name] = the_child().run(row, [])
+    return _OUTCOMES[row.name]
+
+
+_OUTCOMES = {}
+_CHILDREN = []
+
+
+def the_child():
+    """The process that makes the checks."""
+    if not _CHILDREN:
+        _CHILDREN.append(Child(ROOT, SEED))
+        atexit.register(_CHILDREN[0].__exit__)
+    return _CHILDREN[0]
+
+
+def is_watched():
+    """Whether somebody wants to see, or to stop, the code while it runs."""
+    options = {"-s", "--capture=no", "--pdb", "--trace", "--nocapture"}
+    return bool(options & set(sys.argv) or sys.gettrace() or "debugpy" in sys.modules)
 
 
 @contextlib.contextmanager

@@ -80,7 +80,7 @@ def is_wanted(error):
     names = (AGAIN, "DLSYS_CHECKED", "EMULATOR_LOOPS", "EMULATOR_SHUFFLE")
     if any(os.environ.get(name) for name in names):
         return False
-    return is_emulated() and used_gpu()
+    return is_emulated() and (getattr(error, "used_gpu", False) or used_gpu())
 
 
 def passes(command, **variables):

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.checks.calls import Call
+from grader.checks.call_script import Call
 from grader.checks.compare import Failure
 from grader.checks.context import Context, Session
-from grader.isolation import View
-from grader.proxy import Proxy
-from grader.remote import ChildDied, ChildExcess, ChildTimeout, Remote
-from grader.rubric import Rubric
-from grader.sandbox import Limits
+from grader.course.rubric import Rubric
+from grader.sandbox.isolation import View
+from grader.sandbox.process import Limits
+from grader.student.proxy import Proxy
+from grader.student.remote import ChildDied, ChildExcess, ChildTimeout, Remote
 
 _IMPORT = 20.0  # seconds that the import of a module may take; those of numpy take none of them
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from grader.checks.compare import Array, Failure
-from grader.proxy import Proxies, Proxy
+from grader.student.proxy import Proxies, Proxy
 
 #: Zones are a multiple of this, in floats: the output stays aligned as cudaMalloc aligns it.
 _UNIT = 64

@@ -38,15 +38,15 @@ from typing import Any
 
 import numpy as np
 
-from grader.build import FAR
+from grader.base.printable import plain
+from grader.building.tree import FAR
 from grader.checks.child import ChildContext, ChildSession
 from grader.checks.compare import Array, Failure
 from grader.checks.context import Session, Work
 from grader.checks.outcomes import Flag
-from grader.printable import plain
-from grader.remote import ChildError, Remote, StudentError
-from grader.sandbox import Limits
-from grader.scratch import scratch_folder
+from grader.sandbox.process import Limits
+from grader.sandbox.scratch import scratch_folder
+from grader.student.remote import ChildError, Remote, StudentError
 
 _LIBRARY = "build/lib/libc_runtime_api.so"
 #: How many steps of a result's history may bring a number from the host, for each node of the

@@ -10,7 +10,7 @@ import numpy as np
 
 from grader.checks.compare import ROUND, Array, differing, sum_bound
 from grader.checks.context import Context
-from grader.checks.trial import Case, KernelCheck
+from grader.checks.kernel_case import Case, KernelCheck
 
 Shape = tuple[int, ...]
 

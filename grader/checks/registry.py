@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from grader.checks import gradients, kernels, speed, walks
+from grader.checks import gradients, kernels, walks
 from grader.checks.child import ChildContext
 from grader.checks.core import CORE
-from grader.checks.own import load_checks
-from grader.checks.trial import KernelCheck
-from grader.course import Course
+from grader.checks.course_checks import load_checks
+from grader.checks.kernel_case import KernelCheck
+from grader.checks.speed import checks
+from grader.course.course import Course
 
 Check = Callable[[ChildContext], None]
 
 #: Name in the rubric -> function. `build` is not here: the runner does it.
-CHECKS: dict[str, Check] = {**CORE, **speed.CHECKS}
+CHECKS: dict[str, Check] = {**CORE, **checks.CHECKS}
 
 #: Checks of the kit whose failure may be explained by what kernels do.
 ON_GPU = frozenset(kernels.CHECKS) | {"feed_shapes", "memory_plan", "mnist_gpu"}
@@ -27,7 +28,7 @@ OFF_DEVICE = frozenset({**gradients.CHECKS, **walks.CHECKS}) | {"infer_shape", "
 
 def is_timed(check: str, backend: str) -> bool:
     """Whether a check looks at the clock, so that nothing else may run beside it."""
-    return check in speed.CHECKS or (check == "mnist_gpu" and backend == "cuda")
+    return check in checks.CHECKS or (check == "mnist_gpu" and backend == "cuda")
 
 
 def checks_of(course: Course) -> Mapping[str, Check]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from grader.checks.compare import Array, Failure, left_over
 from grader.checks.context import Session
-from grader.proxy import Opaque, StudentError
+from grader.student.proxy import Opaque, StudentError
 
 _MOST_NODES = 1000
 _HINT = (

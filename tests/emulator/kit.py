@@ -1,7 +1,7 @@
 """Builds the emulated GPU and the programs of this folder, once, outside of the source tree.
 
 Environment, for another CPU than this one (arm64_check.py):
-  CXX           the compiler, as configure.py reads it
+  CXX           the compiler, as toolchain.py reads it
   EMULATOR_RUN  what starts a program, as "qemu-aarch64 -L /usr/aarch64-linux-gnu"
 """
 
@@ -16,11 +16,11 @@ from pathlib import Path
 
 PROGRAMS = Path(__file__).resolve().parent
 ROOT = PROGRAMS.parent.parent
-EMULATOR = ROOT / "solution" / "emulator"
+EMULATOR = ROOT / "emulator"
 sys.path[:0] = [str(ROOT / "solution"), str(EMULATOR)]
 
 import compiler  # noqa: E402
-import configure  # noqa: E402
+import toolchain  # noqa: E402
 from rewrite import CHECKED, LOOPS  # noqa: E402
 
 # What check.h includes.
@@ -42,9 +42,9 @@ class Kit:
         self.checked = checked
         folder.mkdir(exist_ok=True)
         self.library = folder / "libemulator.so"
-        variables = configure.emulated_variables()
-        self.cxx = cxx or shlex.split(configure.find_cxx())
-        self.kernel_flags = configure.flags_of_kernels(shlex.join(self.cxx), checked)
+        variables = toolchain.emulated_variables()
+        self.cxx = cxx or shlex.split(toolchain.find_cxx())
+        self.kernel_flags = toolchain.flags_of_kernels(shlex.join(self.cxx), checked)
         self.prelude = compiler.PRELUDE
         self.runner = RUNNER if runner is None else runner
         self.flags = ["-std=c++17", "-fPIC", "-O2", "-Wall", "-Wfatal-errors"]

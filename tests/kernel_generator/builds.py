@@ -121,7 +121,7 @@ class Oracle:
     def __init__(self, folder, cxx=None, flags=("-O0",)):
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.cxx = cxx or shlex.split(emulator_kit.configure.find_cxx())
+        self.cxx = cxx or shlex.split(emulator_kit.toolchain.find_cxx())
         self.flags = ["-std=c++17", *flags, "-w", "-ffp-contract=off", f"-I{HERE}"]
 
     def program_of(self, text, stem):

@@ -26,7 +26,7 @@ import kit as emulator_kit
 
 sys.path.insert(0, str(emulator_kit.EMULATOR))
 
-import findings as checked_findings
+from findings import reading as checked_findings
 
 PROGRAMS = program_manifest.PROGRAMS
 EXPECTED = PROGRAMS / "expected.json"

@@ -15,8 +15,8 @@ import manifest
 
 sys.path.insert(0, str(emulated.emulator_kit.EMULATOR))
 
-import findings as checked_findings
 import report
+from findings import reading as checked_findings
 
 
 class CheckedKit(emulated.SuiteKit):

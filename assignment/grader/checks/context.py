@@ -13,10 +13,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from grader.checks.answers import SMALL, require_int
-from grader.checks.calls import Call
+from grader.checks.call_script import Call
 from grader.checks.compare import Array, Failure
 from grader.checks.device import Device
-from grader.proxy import MOST_FETCHED, Opaque, Proxies, Proxy, StudentError
+from grader.student.proxy import MOST_FETCHED, Opaque, Proxies, Proxy, StudentError
 
 #: Elements, or multiplications of a product, above which what is watched is made smaller; and the
 #: most that are left then, which take seconds.

@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.checks import unwritten
 from grader.checks.answers import SMALL
-from grader.checks.calls import Call
+from grader.checks.call_script import Call
 from grader.checks.compare import ROUND, Array, Failure, sum_bound, verify
 from grader.checks.context import Context, Session, Work
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from grader.checks.answers import SMALL, shown
-from grader.checks.calls import Call, comma
+from grader.checks.call_script import Call, comma
 from grader.checks.compare import ROUND64, Array, Failure, differing, sum_bound, verify
 from grader.checks.context import Context, Session
 

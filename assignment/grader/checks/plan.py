@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from grader.checks.answers import SMALL, room
-from grader.checks.calls import Call
+from grader.checks.call_script import Call
 from grader.checks.compare import ROUND, Array, Failure, verify
 from grader.checks.context import Context, Session, Work
-from grader.proxy import ChildError
+from grader.student.proxy import ChildError
 
 Shape = tuple[int, ...]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.checks import training
+from grader.checks import mnist_reference
 from grader.checks.answers import SMALL
 from grader.checks.compare import ROUND, Array, Failure, verify
 from grader.checks.context import Session, Work
@@ -206,7 +206,7 @@ class Trainer:
     ) -> None:
         """Raises Failure unless a step's results are what the step made here gives."""
         how, rows = self.how, slice(start, start + self.how.batch)
-        right = training.step(before, how.train_x[rows], one_hot(how.train_y[rows]))
+        right = mnist_reference.step(before, how.train_x[rows], one_hot(how.train_y[rows]))
         loss, predictions, after = got
         verify(np.asarray(loss), right.loss, right.loss_bound, f"{words}: the loss")
         verify(predictions, right.predictions, right.predictions_bound, f"{words}: predictions")
@@ -219,7 +219,7 @@ class Trainer:
             text = f"{words}: the change of {name} by a batch of {how.batch}"
             verify(change, rate * gradient, near, text)
 
-    def _scale_of(self, changes: list[Array], right: training.Step) -> float:
+    def _scale_of(self, changes: list[Array], right: mnist_reference.Step) -> float:
         """Whether the submission's gradients are those of a mean or of a sum over the images: what
         its first step is nearer to."""
         if self._scale is None:
@@ -249,8 +249,10 @@ class Trainer:
             with self.remote.doing(words):
                 results = self.executor.run(feeds, convert_to_numpy_ret_vals=True)
                 predicted = self.remote.fetch(results[1 + len(self.params)], most=SMALL)
-            right = training.forward(weights, images)
-            verify(predicted, right, training.rounding(weights, images), f"{words}: predictions")
+            right = mnist_reference.forward(weights, images)
+            verify(
+                predicted, right, mnist_reference.rounding(weights, images), f"{words}: predictions"
+            )
             labels = how.valid_y[start : start + how.batch]
             correct.append(np.argmax(right, axis=1) == labels)
         return float(np.mean(correct))

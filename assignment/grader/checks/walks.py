@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from grader.checks.answers import SMALL, shown
-from grader.checks.calls import comma
+from grader.checks.call_script import comma
 from grader.checks.compare import ROUND64, Array, Failure, sum_bound, verify
 from grader.checks.context import Context, Session, expect_error
 from grader.checks.randomgraph import RandomGraph

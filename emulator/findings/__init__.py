@@ -1,0 +1,1 @@
+"""What the checked build found: kinds, source lines, sentences."""

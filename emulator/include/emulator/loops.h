@@ -1,0 +1,211 @@
+/*!
+ * \file loops.h
+ * \brief What block_loops/loops.py builds a second version of a kernel from, one that runs a whole block.
+ *
+ *   __global__ void add(int n, const float* a, float* out) {
+ *     int i = blockIdx.x * blockDim.x + threadIdx.x;
+ *     if (i < n) out[i] += a[i];
+ *   }
+ *
+ * gets an overload whose first parameters are a KernelOf and a BlockIndex; launch.h finds it. There
+ * the threads of the block are the turns of loops, which a C++ compiler vectorises, and threadIdx
+ * is a local variable that hides the one of language.h.
+ */
+#ifndef EMULATOR_LOOPS_H_
+#define EMULATOR_LOOPS_H_
+
+// Its macros become parts of kernels, about which a compiler should not warn twice.
+#pragma GCC system_header
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <type_traits>
+
+#include "emulator/language.h"
+#include "emulator/proofs.h"
+#include "emulator/shared.h"
+
+extern "C" {
+/*! \brief Memory for variables of all threads of a block, until the block's end. */
+void* emulator_take_locals(size_t size);
+/*! \brief Whether all of some memory may be read; false if that is not known. */
+bool emulator_is_readable(const void* begin, size_t size);
+}
+
+namespace emulator {
+
+/*! \brief Which block runs. */
+struct BlockIndex {
+  uint3 block;
+  dim3 size, grid;
+};
+
+/*!
+ * \brief Blocks that follow one another in x. A call for each takes longer than a small block.
+ *
+ * What the rest of the emulated GPU knows of the running block is kept true at each step.
+ */
+struct BlockRun {
+  BlockIndex index;  // of the running block
+  uint3* shown;      // blockIdx
+  int64_t* next;     // the number of the running block
+  int64_t end;       // the number after the last one
+
+  /*! \brief Steps to the next block; false behind the last one. */
+  bool go_on() {
+    if (++*next == end) return false;
+    shown->x = ++index.block.x;
+    ++emulator_block_number;
+    return true;
+  }
+};
+
+/*! \brief Tells the second version of a kernel from those of others of its name. */
+template <int kernel>
+struct KernelOf {};
+
+/*! \brief Which thread runs: the first argument of device functions that ask. */
+struct Index {
+  uint3 thread, block;
+  dim3 size, grid;
+};
+
+/*! \brief The index for a device function; `asked` calls it, which must be ambiguous. */
+template <typename Asked>
+__forceinline__ const Index& handed(const Asked& asked, const Index& index) {
+  static_assert(!std::is_invocable_v<Asked>, "another function of that name is called");
+  return (void)asked, index;
+}
+
+/*! \brief Says that variables of a type do not stay where they are. */
+template <typename T>
+struct Moved {};
+
+template <typename T, typename... Types>
+constexpr bool is_one_of = (... || std::is_same<T, Types>::value);
+
+/*! \brief Whether variables of a type may lie in an array, and with Moved be copied to and fro. */
+template <typename T>
+struct is_storable : std::is_trivially_copyable<T> {};
+// No place for an address, to which nothing may lie any more.
+template <typename T>
+struct is_storable<Moved<T>>
+    : std::bool_constant<
+          std::is_trivially_copyable<T>::value &&
+          (is_number<T> || sizeof(T) < sizeof(void*) || alignof(T) < alignof(void*) ||
+           is_one_of<T, float2, float4, double2, double4, int2, int4, uint2, uint4>)> {};
+
+// Of a variable: nothing is lost if it ends before what its address would lead to, and it does
+// nothing when it ends.
+#define EMULATOR_KEEPS_NO_ADDRESS(name)                                                     \
+  static_assert(                                                                            \
+      ::emulator::is_storable<::emulator::Moved<::std::remove_cv_t<                         \
+          ::std::remove_all_extents_t<::std::remove_reference_t<decltype(name)>>>>>::value, \
+      "`" #name "` may keep an address");
+
+/*! \brief Returned by a function that runs a block; in vain if a type cannot be kept as bytes. */
+template <typename... Types>
+struct Looped {
+  static constexpr bool value = (... && is_storable<Types>::value);
+};
+
+/*! \brief A variable of which each thread of the block has its own. */
+template <typename T>
+T* take_locals(const BlockIndex& index) {
+  const size_t threads = static_cast<size_t>(index.size.x) * index.size.y * index.size.z;
+  return static_cast<T*>(emulator_take_locals(threads * sizeof(T)));
+}
+
+template <typename T>
+bool is_readable(const T* begin, unsigned count) {
+  return emulator_is_readable(begin, count * sizeof(T));
+}
+
+/*! \brief A number of threads side by side that the compiler knows. */
+template <int n>
+using Threads = std::integral_constant<int, n>;
+
+const unsigned kChunk = 16;
+
+/*!
+ * \brief Runs `body(x, n)`, threads x .. x + n - 1, for all threads of a row that are active.
+ *
+ * Several at a time where the integers that `alike(x, n)` compares grow as they should; all, or
+ * with `chunks` kChunk. If those of `ordered(x, n)` do, and `falling`, the active come first.
+ */
+template <bool chunks, bool falling, typename Active, typename Alike, typename Body>
+__forceinline__ void run_row(unsigned width, const Active& active, bool ordered, const Alike& alike,
+                             const Body& body) {
+  unsigned x = 0;
+  const bool first = falling && ordered;
+  if constexpr (falling) {
+    if (ordered) {
+      unsigned above = width, middle = width - 1;  // the first that is not lies in x .. above
+      for (unsigned low = 0; low < above; middle = (low + above) / 2) {
+        if (active(middle))
+          low = middle + 1;
+        else
+          above = middle;
+      }
+      width = above;
+    }
+  }
+  if constexpr (chunks) {
+    for (unsigned n; x < width; x += n) {
+      n = width - x < kChunk ? width - x : kChunk;
+      bool all = n == kChunk && alike(x, kChunk);
+      if (!first)
+        for (unsigned i = 0; i < n; ++i) all = all && active(x + i);
+      if (all)
+        body(x, Threads<kChunk>());
+      else
+        for (unsigned i = x; i < x + n; ++i)
+          if (first || active(i)) body(i, Threads<1>());
+    }
+  } else {
+    bool all = width > 0 && (first || !falling) && alike(0, width);
+    if constexpr (!falling)
+      for (unsigned i = 0; i < width; ++i) all = all && active(i);
+    if (all) return body(0, static_cast<int>(width));
+    for (; x < width; ++x)
+      if (first || active(x)) body(x, Threads<1>());
+  }
+}
+
+}  // namespace emulator
+
+#define EMULATOR_INLINE __attribute__((always_inline))
+#define EMULATOR_UNREACHABLE_IF(condition) \
+  if (condition) __builtin_unreachable()
+
+// A compiler that knows CUDA's limits knows that indices do not overflow.
+#define EMULATOR_BLOCK                                                                            \
+  const uint3 blockIdx = emulator_block.block;                                                    \
+  const dim3 blockDim = emulator_block.size, gridDim = emulator_block.grid;                       \
+  EMULATOR_UNREACHABLE_IF(blockDim.x - 1 > 1023 || blockDim.y - 1 > 1023 || blockDim.z - 1 > 63); \
+  EMULATOR_UNREACHABLE_IF(blockIdx.x > 0x7fffffff || blockIdx.y > 65535 || blockIdx.z > 65535)
+
+#define EMULATOR_ROWS                                                  \
+  for (unsigned emulator_z = 0; emulator_z < blockDim.z; ++emulator_z) \
+    for (unsigned emulator_y = 0; emulator_y < blockDim.y; ++emulator_y)
+
+// The thread's number is emulator_row + threadIdx.x.
+#define EMULATOR_ROW          \
+  const size_t emulator_row = \
+      (static_cast<size_t>(emulator_z) * blockDim.y + emulator_y) * blockDim.x
+
+#define EMULATOR_THREAD(X)                                                           \
+  const uint3 threadIdx = {X, emulator_y, emulator_z};                               \
+  EMULATOR_UNREACHABLE_IF(threadIdx.x > 1023);                                       \
+  const ::emulator::Index emulator_index = {threadIdx, blockIdx, blockDim, gridDim}; \
+  (void)emulator_index
+
+// In a device function.
+#define EMULATOR_INDEX                                                            \
+  const uint3 threadIdx = emulator_index.thread, blockIdx = emulator_index.block; \
+  const dim3 blockDim = emulator_index.size, gridDim = emulator_index.grid
+
+#define EMULATOR_LANES for (int emulator_l = 0; emulator_l < emulator_n; ++emulator_l)
+
+#endif  // EMULATOR_LOOPS_H_

@@ -1,0 +1,1 @@
+"""What the checked build adds to a source."""

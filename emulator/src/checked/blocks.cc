@@ -1,0 +1,332 @@
+/*!
+ * \file blocks.cc
+ * \brief What the runtime tells of blocks, threads and barriers.
+ */
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "../arena.h"
+#include "../checked.h"
+#include "../device.h"
+#include "../shared.h"
+#include "advice.h"
+#include "emulator/shared.h"
+#include "fences.h"
+#include "program.h"
+#include "state.h"
+
+namespace emulator {
+namespace checked {
+namespace {
+
+struct Variable {
+  size_t size;
+  std::string name;
+};
+std::mutex mutex;
+std::map<size_t, Variable> variables;  // static shared ones, by their offset
+
+// Those at file scope that this CPU thread's blocks use: nobody asks for them in each block.
+thread_local std::vector<std::pair<char*, size_t>> used_by_all;
+thread_local size_t dynamic_size = 0;
+
+State* my_state(char* shared) {
+  static thread_local State* mine = new State;
+  uintptr_t begin = reinterpret_cast<uintptr_t>(shared);
+  if (mine->shared.begin != begin) mine->shared = make_region(begin, shared_total());
+  return mine;
+}
+
+// The block and the thread to follow: EMULATOR_THREAD=3,0,0,17,0,0, or 3,17.
+struct Followed {
+  bool any = false;
+  uint3 block = {0, 0, 0}, thread = {0, 0, 0};
+
+  Followed() {
+    const char* wanted = std::getenv("EMULATOR_THREAD");
+    unsigned v[6];
+    int read = wanted == nullptr
+                   ? 0
+                   : std::sscanf(wanted, "%u,%u,%u,%u,%u,%u", v, v + 1, v + 2, v + 3, v + 4, v + 5);
+    any = read == 2 || read == 6;
+    if (read == 2) block.x = v[0], thread.x = v[1];
+    if (read == 6) block = {v[0], v[1], v[2]}, thread = {v[3], v[4], v[5]};
+  }
+};
+
+const Followed& followed() {
+  static const Followed it;
+  return it;
+}
+
+bool is_same(const uint3& a, const uint3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
+
+bool is_followed(const uint3& block) { return followed().any && is_same(block, followed().block); }
+
+Finding barrier_finding(const char* kind, const void* place) {
+  return finding_here(kind, place, 0, false);
+}
+
+uint3 index_of(int thread, const dim3& size) {
+  unsigned i = static_cast<unsigned>(thread);
+  return {i % size.x, i / size.x % size.y, i / size.x / size.y};
+}
+
+// A thread waits, and another of its block is or was last somewhere else.
+Finding waiting_finding(const char* kind, int waiting, const void* place, int other,
+                        const void* other_place) {
+  Finding finding = finding_here(kind, place, 0, false);
+  finding.calls = state->calls[waiting];
+  finding.who.thread = index_of(waiting, blockDim);
+  finding.has_other = true;
+  finding.other_at.address = other_place;
+  finding.other_calls = state->calls[other];
+  finding.other.known = true;
+  finding.other.block = blockIdx;
+  finding.other.thread = index_of(other, blockDim);
+  return finding;
+}
+
+Finding barrier_finding(const char* kind, int waiting, int other, const void* other_place) {
+  return waiting_finding(kind, waiting, state->barriers[waiting], other, other_place);
+}
+
+// The bit of a barrier of this block; those that come after 63 others share one.
+uint64_t bit_of(State* s, const void* place) {
+  size_t i = 0;
+  while (i < s->places_met.size() && s->places_met[i] != place) ++i;
+  if (i == s->places_met.size() && i < 63) s->places_met.push_back(place);
+  return uint64_t(1) << i;
+}
+
+// Who ended went round a barrier if it came to the kernel's last brace. If it returned before, it
+// did so if it never was at this barrier and its line is behind it, as findings/reading.py can tell.
+void check_ended(State* s, int waiting, const Block& block) {
+  const uint64_t barrier = bit_of(s, s->barriers[waiting]);
+  const End* last = nullptr;
+  Finding finding;
+  for (int i = 0; i < block.count(); ++i) {
+    const End& end = s->ends[i];
+    if (end.place == nullptr || !block.has_finished(i)) continue;
+    if (!end.at_end && (s->barriers_met[i] & barrier) != 0) continue;
+    if (last != nullptr && last->place == end.place && last->at_end == end.at_end) {
+      ++finding.count;
+      continue;
+    }
+    if (last != nullptr) add_finding(finding);
+    finding = barrier_finding(end.at_end ? "barrier passed by" : "barrier not reached", waiting, i,
+                              end.place);
+    last = &end;
+  }
+  if (last != nullptr) add_finding(finding);
+}
+
+}  // namespace
+
+bool find_shared(size_t offset, std::string* name, size_t* start, size_t* size) {
+  std::lock_guard<std::mutex> lock(mutex);
+  size_t dynamic = dynamic_shared_offset();
+  if (offset + 4096 >= dynamic && dynamic_size > 0) {
+    *name = "";
+    *start = dynamic;
+    *size = dynamic_size;
+    return true;
+  }
+  auto after = variables.upper_bound(offset);
+  if (after == variables.begin()) return false;
+  auto before = std::prev(after);
+  *name = before->second.name;
+  *start = before->first;
+  *size = before->second.size;
+  return true;
+}
+
+void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic_shared) {
+  State* s = my_state(shared);
+  s->grid = &grid;
+  s->call = reinterpret_cast<uintptr_t>(grid.call);
+  s->call_size = grid.call_size;
+  s->indices = reinterpret_cast<uintptr_t>(&threadIdx) - kNear / 2;
+  s->follows = is_followed(blockIdx);
+  s->block = static_cast<uint32_t>(number);
+  begin_interval(s);
+  std::fill(s->met, s->met + kMaxThreads, 0);
+  begin_fences(s);
+  std::fill(s->ends, s->ends + kMaxThreads, End());
+  s->places_met.clear();
+  std::fill(s->barriers_met, s->barriers_met + kMaxThreads, 0);
+  for (Calls& calls : s->calls) calls.depth = 0;
+  std::fill(s->barriers, s->barriers + kMaxThreads, nullptr);
+  std::fill(s->last_places, s->last_places + kMaxThreads, nullptr);
+  s->last_place = nullptr;
+  s->stray = s->misaligned = 0;
+  s->static_shared = 0;
+  s->plain_reads.clear();
+  s->pending = s->same_value.pending = s->overrun.pending = false;
+  uintptr_t dynamic = s->shared.begin + dynamic_shared_offset();
+  if (dynamic_size > dynamic_shared) set_unallocated(s->shared, dynamic, dynamic_size);
+  if (dynamic_shared > 0) set_allocated(s->shared, dynamic, dynamic_shared, false);
+  for (const auto& [memory, size] : used_by_all) {
+    std::memset(memory, 0xff, size);
+    set_allocated(s->shared, reinterpret_cast<uintptr_t>(memory), size, false);
+  }
+  dynamic_size = dynamic_shared;
+  state = s;
+}
+
+void block_ends() {
+  advise(state);
+  state = nullptr;
+}
+
+void thread_runs(int thread, const void* stack, size_t stack_size) {
+  State* s = state;
+  if (s->pending) settle(s, 0);
+  s->last_places[s->thread()] = s->last_place;
+  s->last_place = s->last_places[thread];
+  s->my_calls = &s->calls[thread];
+  s->stack = reinterpret_cast<uintptr_t>(stack);
+  s->stack_size = stack_size;
+  s->traced = s->follows && is_same(threadIdx, followed().thread);
+  s->sampled = is_sampled(s, thread);
+  s->watched = s->traced || s->sampled;
+  set_thread(s, thread);
+}
+
+void thread_ends(int thread) {
+  State* s = state;
+  settle_interval(s, thread);
+  s->last_places[thread] = s->last_place;
+}
+
+void thread_leaves(const void* place, bool at_end) {
+  if (State* s = state) s->ends[s->thread()] = {place, at_end};
+}
+
+void barrier_met(int thread, const void* place) {
+  State* s = state;
+  settle_interval(s, thread);
+  s->barriers[thread] = place;
+  s->barriers_met[thread] |= bit_of(s, place);
+}
+
+// All that have not ended wait, or have just come: are they at the same barrier?
+void barrier_released(const Block& block) {
+  State* s = state;
+  int first = -1;
+  for (int i = 0; i < block.count(); ++i) {
+    if (s->barriers[i] == nullptr) continue;
+    if (first < 0) first = i;
+    if (s->barriers[i] == s->barriers[first]) continue;
+    add_finding(barrier_finding("different barriers", first, i, s->barriers[i]));
+    break;
+  }
+  if (first >= 0) check_ended(s, first, block);
+  std::fill(s->barriers, s->barriers + kMaxThreads, nullptr);
+  share_acquired(s);
+  begin_interval(s);
+  set_thread(s, s->thread());
+}
+
+void deadlocked(const Block& block) {
+  State* s = state;
+  int waiting = -1, lane = -1;
+  for (int i = 0; i < block.count(); ++i) {
+    if (block.has_finished(i)) continue;
+    (s->barriers[i] == nullptr ? lane : waiting) = i;
+  }
+  if (lane < 0 && waiting < 0) return;
+  const int who = lane >= 0 ? lane : waiting;
+  Finding finding = barrier_finding(lane >= 0 ? "lanes missing" : "barrier not reached",
+                                    lane >= 0 ? block.warp_place(lane) : s->barriers[waiting]);
+  finding.calls = s->calls[who];
+  finding.who.thread = index_of(who, blockDim);
+  finding.detail = "no thread can go on";
+  add_finding(finding);
+}
+
+void unnamed(unsigned mask, const void* place) {
+  Finding finding = barrier_finding("lanes missing", place);
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", mask);
+  finding.detail = std::string("the mask ") + text + " does not name it";
+  add_finding(finding);
+}
+
+namespace {
+
+// Lanes that name each other have to be at one and the same call. Where only the calls that led
+// there differ, findings/reading.py tells whether the program made them.
+void check_together(const Thread* first, int number, unsigned lanes) {
+  const int one = __builtin_ctz(lanes);
+  const Calls& calls = state->calls[number + one];
+  for (int lane = one + 1; lane < kWarp; ++lane) {
+    const bool together =
+        first[lane].place == first[one].place && state->calls[number + lane].are(calls);
+    if (!(lanes >> lane & 1) || together) continue;
+    return add_finding(waiting_finding("lanes missing", number + one, first[one].place,
+                                       number + lane, first[lane].place));
+  }
+}
+
+std::string why_absent(int thread, int lane, bool named, int threads) {
+  const std::string name = "lane " + std::to_string(lane);
+  if (!named) return "the mask does not name " + name;
+  if (thread / kWarp * kWarp + lane < threads) return name + " has returned";
+  return name + ", in a block of " + std::to_string(threads) + " threads";
+}
+
+void shuffled_from_absent(int thread, const std::string& why, const void* place) {
+  Finding finding = barrier_finding("shuffle from an absent lane", place);
+  finding.calls = state->calls[thread];
+  finding.who.thread = index_of(thread, blockDim);
+  finding.detail = why;
+  add_finding(finding);
+}
+
+}  // namespace
+
+// Who takes from a lane that the mask leaves out may know that, as at the end of a sum of few
+// lanes: it is told only where no lane gets a value.
+void shuffled(const Thread* first, int number, unsigned lanes, int threads) {
+  check_together(first, number, lanes);
+  unsigned absent = 0;  // those whose source is not there
+  for (int lane = 0; lane < kWarp; ++lane)
+    if (!(lanes >> (first[lane].source & (kWarp - 1)) & 1)) absent |= (lanes & 1u << lane);
+  for (int lane = 0; lane < kWarp; ++lane) {
+    const int source = first[lane].source & (kWarp - 1);
+    const bool named = first[lane].mask >> source & 1;
+    if ((absent >> lane & 1) && (named || absent == lanes))
+      shuffled_from_absent(number + lane, why_absent(number + lane, source, named, threads),
+                           first[lane].place);
+  }
+}
+
+}  // namespace checked
+
+void* checked_shared_variable(size_t* place, size_t size, size_t alignment, const char* name,
+                              bool by_all) {
+  size_t start = __atomic_load_n(place, __ATOMIC_RELAXED);
+  if (start == 0) {
+    start = reserve_shared(place, size, alignment);
+    std::lock_guard<std::mutex> lock(checked::mutex);
+    checked::variables[start] = {size, name};
+  }
+  char* memory = emulator_static_shared + start;
+  uint64_t* block = reinterpret_cast<uint64_t*>(memory) - 1;
+  if (*block != emulator_block_number) {
+    *block = emulator_block_number;
+    std::memset(memory, 0xff, size);
+    checked::state->static_shared += size;
+    if (by_all) checked::used_by_all.emplace_back(memory, size);
+    checked::set_allocated(checked::state->shared, reinterpret_cast<uintptr_t>(memory), size,
+                           false);
+  }
+  return memory;
+}
+
+}  // namespace emulator

@@ -1,0 +1,498 @@
+"""Grades a class: every submission once, each result written when it is there.
+
+A run that ends early, however it ends, is taken up by the next one: what has a whole report of the
+same work by the same rubric is finished. Equal work is graded once, also across runs and classes:
+a cache holds reports by everything that they depend on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from grader.base.files import write_whole
+from grader.batch import engine
+from grader.batch.engine import Engine
+from grader.batch.job import Site, Work, grade_work, look_around, skeleton
+from grader.building import tree
+from grader.classroom.roster import read_roster
+from grader.classroom.store import (
+    GRADED,
+    MISSING,
+    Classbook,
+    Entry,
+    Standing,
+    called,
+    folder_name,
+    keep_former,
+    nobody,
+    read_classbook,
+)
+from grader.collection.collect import collect
+from grader.collection.groups import read_groups, shared
+from grader.course.course import Course, kit_course
+from grader.course.rubric import Rubric
+from grader.grading.prebuilt import GraderError
+from grader.grading.runner import Options, grade
+from grader.report.model import Report
+from grader.report.stored import StoredError, read_report
+from grader.sandbox import isolation
+from grader.submission.reader import Submission, SubmissionError
+from grader.submission.reading import Reader, load_submission
+
+
+class BatchError(Exception):
+    """The batch can't be graded as asked; the message says why."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What to grade, and how.
+
+    Attributes:
+        source: folder or archive with all submissions.
+        results: folder for the results, see grader.classroom.store.
+        rubric: the rubric.
+        roster: a CSV file with who is in the class; None for nobody, or as it was before.
+        groups: a CSV file with who hands in together; None for nobody, or as it was before.
+        device: "auto", "cuda" or "emulated".
+        isolation: "auto" for the strongest level that works, or a level.
+        data: folder of MNIST, or None to search.
+        only: students to grade, by id, login, e-mail or group; all if empty.
+        regrade: whether to grade what is finished, too.
+        cache: folder of reports by what they depend on, or None for no cache.
+        course: whose submissions they are; the kit's own assignment if None.
+    """
+
+    source: Path
+    results: Path
+    rubric: Rubric
+    roster: Path | None = None
+    device: str = "auto"
+    isolation: str = "auto"
+    data: Path | None = None
+    only: tuple[str, ...] = ()
+    regrade: bool = False
+    cache: Path | None = None
+    course: Course | None = None
+    groups: Path | None = None
+
+
+@dataclass
+class Group:
+    """Students who handed in the same; it is graded once.
+
+    Attributes:
+        sha256: of the files with holes.
+        members: each with the notes on what else was handed in.
+    """
+
+    sha256: str
+    members: list[tuple[Entry, list[str]]] = field(default_factory=list)
+
+    @property
+    def students(self) -> list[Entry]:
+        """Who they are."""
+        return [entry for entry, _ in self.members]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done, and what is not.
+
+    Attributes:
+        todo: what is to be graded.
+        finished, missing: how many students have a report already, or handed in nothing.
+        unreadable: how many handed in what can't be graded; their reports are written.
+        failed: on how many the grader has failed already, by reading what they handed in.
+    """
+
+    todo: list[Group]
+    finished: int
+    missing: int
+    unreadable: int
+    failed: int
+
+    @property
+    def students(self) -> int:
+        """How many students wait for grading."""
+        return sum(len(group.members) for group in self.todo)
+
+
+@dataclass(frozen=True)
+class Graded:
+    """How the grading of one group ended.
+
+    Attributes:
+        standings: of its members.
+        where: host and process that graded it; "cache" if nobody had to.
+    """
+
+    standings: list[Standing]
+    where: str
+
+
+class Running:
+    """A batch under way. Used in a `with`: it keeps others from the same results.
+
+    Raises:
+        BatchError: another run is at it, or the results are by another rubric.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self._resources = contextlib.ExitStack()
+
+    def __enter__(self) -> Running:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(lock(self.batch.results))
+            self._reader = stack.enter_context(Reader())
+            self.book = _open_book(self.batch)
+            self.book.write()
+            self._resources = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._resources.close()
+
+    def plan(self) -> Plan:
+        """Reads every submission; writes the reports on those that can't be read."""
+        groups: dict[str, Group] = {}
+        finished = missing = unreadable = failed = 0
+        for entry in self.wanted():
+            if not entry.source:
+                missing += 1
+            elif self._is_kept(entry):
+                finished += 1
+            else:
+                try:
+                    submission = self._load(entry)
+                except SubmissionError as error:
+                    self._write_unreadable(entry, str(error))
+                    unreadable += 1
+                except (OSError, MemoryError) as error:  # the machine's fault
+                    self._fail([entry], f"{type(error).__name__}: {error}")
+                    failed += 1
+                else:
+                    finished += not self._add(groups, entry, submission)
+        return Plan(list(groups.values()), finished, missing, unreadable, failed)
+
+    def _add(self, groups: dict[str, Group], entry: Entry, submission: Submission) -> bool:
+        """Puts a student into the group of those who handed in the same, unless there is a report
+        on it. One on another submission is put aside: it says nothing about this one."""
+        stored = self._stored(entry)
+        is_same = stored is not None and stored.sha256 == submission.sha256
+        if is_same and not self.batch.regrade and self._is_final(entry, stored):
+            return False
+        if stored is not None and not is_same:
+            keep_former(self.book.report_path(entry))
+            self.book.report_path(entry).unlink()
+        group = groups.setdefault(submission.sha256, Group(submission.sha256))
+        group.members.append((entry, submission.notes))
+        return True
+
+    def run(self, plan: Plan, using: Engine) -> Iterator[Graded]:
+        """Grades what the plan has to do; each result is written before it is told.
+
+        Raises:
+            BatchError: the submissions can't be graded on these workers.
+        """
+        if not plan.todo:
+            return
+        site = self._site(using)
+        waiting: dict[str, Group] = {}
+        for group in plan.todo:
+            cached = self._cached(group, site)
+            if cached is None:
+                waiting[group.sha256] = group
+            else:
+                yield self._finish(group, cached, "cache", site)
+        for done in engine.run(using, grade_work, self._works(list(waiting.values()), site)):
+            group = waiting.pop(done.task.submission.sha256)
+            if done.value is None:
+                yield self._fail(group.students, f"{type(done.error).__name__}: {done.error}")
+            else:
+                yield self._finish(group, *done.value, site)
+        for group in waiting.values():
+            yield self._fail(group.students, "what was handed in has changed while it was graded")
+
+    def wanted(self) -> list[Entry]:
+        """The students that are asked for.
+
+        Raises:
+            BatchError: one of them is not in the class.
+        """
+        names, asked = called(self.book.entries), set[str]()
+        for name in self.batch.only:
+            if name.casefold() not in names:
+                raise BatchError(nobody(name, names))
+            asked.update(names[name.casefold()])
+        return [e for e in self.book.entries if e.student in asked or not self.batch.only]
+
+    def _load(self, entry: Entry) -> Submission:
+        source, pristine = Path(entry.source), skeleton(self.batch.course)
+        if not source.exists():  # it was there when it was collected
+            raise FileNotFoundError(f"{source} is gone")
+        return load_submission(source, self.batch.rubric.files, pristine, self._reader)
+
+    def _stored(self, entry: Entry) -> Report | None:
+        """The report that lies there; None for none, or a damaged one."""
+        try:
+            return self.book.report(entry)
+        except (StoredError, OSError):
+            return None
+
+    def _is_final(self, entry: Entry, report: Report | None) -> bool:
+        if report is None or self.book.error_path(entry).exists():
+            return False
+        same = report.rubric == self.batch.rubric.digest
+        return same and report.complete and not report.has_errors
+
+    def _is_kept(self, entry: Entry) -> bool:
+        """Whether a result stands whose submission is no longer there."""
+        return not Path(entry.source).exists() and self._is_final(entry, self._stored(entry))
+
+    def _write_unreadable(self, entry: Entry, problem: str) -> None:
+        """No student code runs for it, so it needs no worker."""
+        stored = self._stored(entry)
+        if stored and stored.problem == problem and self._is_final(entry, stored):
+            return
+        options = Options(
+            self.batch.rubric, self.batch.device, course=self.batch.course or kit_course()
+        )
+        self.book.store(entry, grade(Path(entry.source), options))
+
+    def _site(self, using: Engine) -> Site:
+        batch = self.batch
+        asked = (batch.device, batch.isolation, str(batch.data or ""), batch.course)
+        done = next(engine.run(using, look_around, [asked]))
+        if done.value is None:
+            if isinstance(done.error, GraderError):
+                raise BatchError(str(done.error)) from done.error
+            raise BatchError(f"no worker begins: {done.error!r}") from done.error
+        return done.value
+
+    def _works(self, groups: list[Group], site: Site) -> Iterator[Work]:
+        """One after the other, so that few submissions are in memory. What is not as it was when
+        it was planned is left out."""
+        hidden = [isolation.outermost(self.batch.results.resolve())]
+        hidden.append(isolation.outermost(self.batch.source.resolve()))
+        for group in groups:
+            try:
+                submission = self._load(group.students[0])
+            except (SubmissionError, OSError, MemoryError):
+                continue
+            if submission.sha256 != group.sha256:
+                continue
+            yield Work(
+                submission,
+                self.batch.rubric,
+                site,
+                self.batch.device,
+                self.batch.isolation,
+                self.batch.data.resolve() if self.batch.data else None,
+                tuple(hidden),
+                self.batch.course,
+            )
+
+    def _finish(self, group: Group, report: Report, where: str, site: Site) -> Graded:
+        """Writes the report of each member, and the cache's. What was told apart by the roster
+        stays out: it is about others too."""
+        shared = set(group.members[0][1])
+        common = report.notes if where == "cache" else [n for n in report.notes if n not in shared]
+        if where != "cache":
+            self._store(group, replace(report, notes=common), site)
+        standings = []
+        for entry, notes in group.members:
+            own = replace(report, submission=entry.source, notes=[*notes, *common])
+            self.book.store(entry, own)
+            standings.append(self._journal(self.book.standing(entry), where))
+        return Graded(standings, where)
+
+    def _fail(self, students: list[Entry], why: str) -> Graded:
+        """The grader has failed on a submission: that is told, and costs the students nothing."""
+        standings = []
+        for entry in students:
+            write_whole(self.book.error_path(entry), why + "\n")
+            standings.append(self._journal(self.book.standing(entry), ""))
+        return Graded(standings, "")
+
+    def _journal(self, standing: Standing, where: str) -> Standing:
+        line = {
+            "student": standing.entry.student,
+            "state": standing.state,
+            "score": standing.score,
+            "seconds": standing.seconds,
+            "sha256": standing.sha256,
+            "where": where,
+            "ended": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+        }
+        with open(self.book.path / "journal.jsonl", "a") as file:
+            file.write(json.dumps(line) + "\n")
+        return standing
+
+    def _cache_file(self, group: Group, site: Site) -> Path | None:
+        if self.batch.cache is None:
+            return None
+        known = (group.sha256, self.batch.rubric.digest, site.grader, site.chain)
+        return self.batch.cache / f"{hashlib.sha256(repr(known).encode()).hexdigest()}.json"
+
+    def _cached(self, group: Group, site: Site) -> Report | None:
+        path = self._cache_file(group, site)
+        if path is None or self.batch.regrade:
+            return None
+        try:
+            report = read_report(path)
+        except (StoredError, OSError):
+            return None
+        os.utime(path)
+        return report if report.complete and report.sha256 == group.sha256 else None
+
+    def _store(self, group: Group, report: Report, site: Site) -> None:
+        path = self._cache_file(group, site)
+        if path and not report.has_errors:
+            report.write(path)
+
+
+def cache_folder() -> Path:
+    """Where reports are kept for later runs."""
+    return tree.cache_folder().parent / "graded"
+
+
+def trim_cache(folder: Path, most: int = 20_000) -> None:
+    """Forgets the reports that were used longest ago."""
+    with contextlib.suppress(OSError):
+        files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        for path in files[: max(0, len(files) - most)]:
+            path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def lock(results: Path) -> Iterator[None]:
+    """One run at a time writes to a folder of results.
+
+    Raises:
+        BatchError: another one is at it.
+    """
+    results.mkdir(parents=True, exist_ok=True)
+    with open(results / ".lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BatchError(f"another run is writing to {results}") from error
+        yield
+
+
+def _open_book(batch: Batch) -> Classbook:
+    """The class as it stands in the source now; results of an earlier run stay."""
+    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    rubric = batch.rubric
+    former = read_classbook(batch.results) if (batch.results / "class.json").exists() else None
+    if former:
+        _check_same(former, batch)
+        started = former.started
+    roster = read_roster(batch.roster) if batch.roster else former.roster if former else []
+    people = roster or (read_roster(batch.groups) if batch.groups else None)
+    source, into = batch.source.absolute(), batch.results.absolute() / "collected"
+    entries, notes = collect(source, people, into, rubric.files)
+    absent = _absent(former, entries) if former else []
+    if former and roster != former.roster:
+        notes += _left_out(absent)
+        absent = []
+    groups = {e.student: e.group for e in former.entries if e.group} if former else {}
+    groups = read_groups(batch.groups, [*entries, *absent]) if batch.groups else groups
+    entries, told = shared(entries, groups)
+    notes += told
+    absent = [replace(entry, group=groups.get(entry.student, "")) for entry in absent]
+    if former:
+        entries, gone = _merged(former, entries, absent)
+        notes += gone
+    return Classbook(
+        path=batch.results,
+        title=rubric.title,
+        profile=rubric.profile,
+        rubric=rubric.digest,
+        points=rubric.points,
+        device=batch.device,
+        isolation=batch.isolation,
+        source=str(batch.source),
+        started=started,
+        entries=entries,
+        notes=notes,
+        roster=roster,
+    )
+
+
+def _absent(former: Classbook, entries: list[Entry]) -> list[Entry]:
+    """Who has a result, and is neither in the roster nor in what was handed in now."""
+    present = {entry.student for entry in entries}
+    others = [entry for entry in former.entries if entry.student not in present]
+    return [entry for entry in others if former.report_path(entry).exists()]
+
+
+def _left_out(absent: list[Entry]) -> list[str]:
+    """Another roster says anew who is in the class: what was graded for others before, such as
+    under an id that a run without a roster made up, may be the work of somebody in it."""
+    names = ", ".join(entry.student for entry in absent)
+    note = (f"the roster is new, and these are not in it, so they leave the class (their reports "
+            f"stay in students/): {names}.")  # fmt: skip
+    return [note] if absent else []
+
+
+def _merged(
+    former: Classbook, entries: list[Entry], absent: list[Entry]
+) -> tuple[list[Entry], list[str]]:
+    """(the class, notes): students keep their folders, and nobody loses a result because a
+    download lacks what an earlier one had."""
+    known = {entry.student: entry for entry in former.entries}
+    taken = [entry.folder for entry in former.entries]
+    found, kept = [], []
+    for entry in entries:
+        before = known.pop(entry.student, None)
+        if before is None:
+            entry = replace(entry, folder=folder_name(entry.folder, taken))
+            taken.append(entry.folder)
+        elif not entry.source and former.report_path(before).exists():
+            kept.append(before.student)
+            entry = before
+        else:
+            entry = replace(entry, folder=before.folder)
+        found.append(entry)
+    kept += [entry.student for entry in absent]
+    note = f"not handed in now, so the former result stands: {', '.join(kept)}."
+    return [*found, *absent], [note] if kept else []
+
+
+def _check_same(former: Classbook, batch: Batch) -> None:
+    """Nothing is overwritten by another rubric's results, unless that is asked for."""
+    if batch.regrade:
+        return
+    for what, was, now in (
+        ("rubric", (former.profile, former.rubric), (batch.rubric.profile, batch.rubric.digest)),
+        ("device", former.device, batch.device),
+    ):
+        if was != now:
+            raise BatchError(
+                f"{batch.results} holds results by another {what}, {_brief(was)}; hint: say so "
+                "again, or name a new folder and compare the two with grader regrade, or --regrade"
+            )
+
+
+def _brief(was: str | tuple[str, str]) -> str:
+    """What the former results were made by: a device, or the name of a profile."""
+    return was if isinstance(was, str) else f"profile {was[0]}"
+
+
+def summary(book: Classbook) -> dict[str, int]:
+    """State -> how many students are in it."""
+    counts: dict[str, int] = dict.fromkeys((GRADED, MISSING), 0)
+    for standing in book.standings():
+        counts[standing.state] = counts.get(standing.state, 0) + 1
+    return counts

@@ -1,0 +1,156 @@
+"""What grades one submission of a class on a worker, which may be another machine.
+
+A worker first says what it is; what it gives later is believed if it is still the same then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from grader.building import tree
+from grader.checks.recipe import source_of
+from grader.checks.speed import gpu
+from grader.course.course import Course, kit_course
+from grader.course.rubric import Rubric
+from grader.grading.prebuilt import GraderError, prebuilt, prepare
+from grader.grading.runner import Options, grade
+from grader.report.model import Report
+from grader.sandbox import isolation
+from grader.submission.reader import Submission
+
+_REFUSED = (
+    "student code would run here without isolation, with the rights of whoever grades; "
+    "hint: install bubblewrap (apt-get install bubblewrap), or, if you trust every submission, "
+    "--isolation process"
+)
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a worker says of itself before it is given work.
+
+    Attributes:
+        backend: "cuda" or "emulated".
+        isolation: the level that it would use.
+        grader: digest of the grader's own files.
+        data: where its MNIST comes from.
+        chain: digest of compilers, interpreter, device and what else a result depends on.
+    """
+
+    backend: str
+    isolation: str
+    grader: str
+    data: str
+    chain: str
+
+
+@dataclass(frozen=True)
+class Work:
+    """A submission to grade, as it travels to a worker."""
+
+    submission: Submission
+    rubric: Rubric
+    site: Site
+    device: str
+    isolation: str
+    data: Path | None
+    hidden: tuple[Path, ...]
+    course: Course | None
+
+
+def look_around(work: tuple[str, str, str, Course | None]) -> Site:
+    """What this worker is, for (device, isolation, data, course). Builds the skeleton, so that no
+    work waits.
+
+    Raises:
+        GraderError: the kit does not build here, or nothing isolates student code.
+    """
+    device, wanted, data, course = work
+    level = _level(wanted)
+    backend = tree.backend_of(prebuilt(device, source=skeleton(course)))
+    prepare(backend, str(course.path) if course else "")
+    found = _data(data)
+    chain = _chain_digest(backend, level, found)
+    return Site(backend, level, _grader_digest(course), found, chain)
+
+
+@functools.cache
+def _data(folder: str) -> str:
+    """Where MNIST comes from here: it may be downloaded, or have a stand-in."""
+    return source_of(Path(folder) if folder else None)
+
+
+def grade_work(work: Work) -> tuple[Report, str]:
+    """The report on a submission, and which process has made it.
+
+    Raises:
+        GraderError: this worker is not as the first one was.
+    """
+    if _grader_digest(work.course) != work.site.grader:
+        raise GraderError(f"{socket.gethostname()} has another version of the grader")
+    if _level(work.isolation) != work.site.isolation:
+        raise GraderError(f"{socket.gethostname()} isolates by another level")
+    found = _data(str(work.data or ""))
+    if found != work.site.data:
+        raise GraderError(f"{socket.gethostname()} has MNIST from {found}, not {work.site.data}")
+    options = Options(
+        rubric=work.rubric,
+        device=work.site.backend,
+        data=work.data,
+        isolation=work.site.isolation,
+        hidden=work.hidden,
+        course=work.course or kit_course(),
+    )
+    return grade(work.submission, options), f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _level(wanted: str) -> str:
+    level = isolation.choose(wanted)
+    if level == "process" and wanted != "process":
+        raise GraderError(_REFUSED)
+    return level
+
+
+def skeleton(course: Course | None) -> Path:
+    """What submissions are laid over; of the kit's own assignment where this machine has it."""
+    return (course or kit_course()).skeleton
+
+
+def _grader_digest(course: Course | None) -> str:
+    """Of the grader's own files, the skeleton and the solution, beside which speed is measured: two
+    machines must agree on them."""
+    digest = hashlib.sha256()
+    own = Path(__file__).parents[1]
+    roots = [{path: own / path for path in tree.tree_files(own)}]
+    roots += [tree.whole_tree(skeleton(course)), tree.whole_tree((course or kit_course()).solution)]
+    for files in roots:
+        for name, path in files.items():
+            digest.update(str(name).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _chain_digest(backend: str, level: str, data: str) -> str:
+    """Of what a result depends on besides the submission, the rubric and the grader."""
+    known = [backend, level, sys.version, np.__version__, data]
+    known += [_version_of(os.environ.get("CXX", "g++")), *tree.build_environment().values()]
+    if backend == "cuda":
+        known += [_version_of(os.environ.get("NVCC", "nvcc")), gpu.find().properties.name]
+    return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
+
+
+def _version_of(command: str) -> str:
+    """What a compiler says of its version; "" where there is none."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        words = [*command.split(), "--version"]
+        return subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
+    return ""

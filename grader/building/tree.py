@@ -1,0 +1,158 @@
+"""Lays out a tree to be built. It runs nothing itself."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from grader import __version__
+from grader.course import course
+
+#: The kit: the folder that holds solution/, assignment/, emulator/ and grader/.
+KIT = course.KIT
+#: What every submission of the kit's own assignment is laid over. It holds no line of a solution.
+PRISTINE = KIT / "assignment"
+#: Its reference, against which speed is measured.
+REFERENCE = KIT / "solution"
+#: The library without a GPU: its sources, and those of the kit that go with them.
+FAR = KIT / "grader" / "far"
+FAR_RUNTIME = ("c_runtime_api.cc", "cpu_device_api.cc", "cuda_check.cc")
+#: The library of the build that checks every access, in a tree.
+CHECKED_LIBRARY = "build/checked/lib/libc_runtime_api.so"
+#: Folders of a tree that only its build needs.
+FOR_BUILDING = ("emulator", "src", "tests")
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+# Folders that tools leave in a source tree.
+_NO_SOURCE = frozenset({"build", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
+
+
+def make_command(device: str, checked: bool = False, fast: bool = True) -> list[str]:
+    """The command that builds the tree in the current folder; `checked`, or kernels that are not
+    `fast` but run thread by thread, need "emulated"."""
+    command = ["make", f"-j{processors()}", f"DEVICE={device}", f"PYTHON={sys.executable}"]
+    command += [] if fast else ["LOOPS=0"]
+    return [*command, "CHECKED=1"] if checked else command
+
+
+def processors() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def child_environment(backend: str) -> dict[str, str]:
+    """What the driver needs of this machine's environment; the rest stays away.
+
+    The emulated GPU closes device memory to host code every time, also on processors without keys
+    for it, where it would else do so sparingly.
+
+    Without a real GPU, numpy's BLAS gets one thread unless the environment says otherwise: its
+    threads wait for each other by spinning, and on cores that others use an epoch of small
+    products then takes 20 times as long.
+    """
+    names = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "EMULATOR_THREADS", *BLAS_THREADS)
+    found = {name: os.environ[name] for name in names if name in os.environ}
+    if backend == "cuda":
+        return found
+    return {"EMULATOR_PROTECT": "1", **dict.fromkeys(BLAS_THREADS, "1"), **found}
+
+
+def build_environment() -> dict[str, str]:
+    """Variables that choose the tool chain and find its libraries, as they are here."""
+    names = "CXX NVCC CUDA_HOME CUDA_PATH CUDA_ARCH LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES"
+    return {name: os.environ[name] for name in names.split() if name in os.environ}
+
+
+def backend_of(tree: Path) -> str:
+    """What a built tree was built for: "cuda" or "emulated"; "" if nothing was configured."""
+    backend = _configured(tree, "BACKEND")
+    return backend if backend.isidentifier() else ""
+
+
+def compiler_of(tree: Path) -> list[str]:
+    """The C++ compiler of a built tree of the kit, a command."""
+    return shlex.split(_configured(tree, "CXX"))
+
+
+def _configured(tree: Path, name: str) -> str:
+    config = tree / "build" / "config.mk"
+    text = config.read_text() if config.exists() else ""
+    match = re.search(rf"^{name} := (.+)$", text, re.M)
+    return match[1] if match else ""
+
+
+def tree_files(root: Path) -> Iterator[Path]:
+    """Files of a source tree, relative and sorted, without what was built or cached."""
+    for path in sorted(root.rglob("*")):
+        parts = path.relative_to(root).parts
+        if path.is_file() and _NO_SOURCE.isdisjoint(parts):
+            yield path.relative_to(root)
+
+
+def emulator_of(root: Path) -> Path:
+    """The emulated GPU of a source tree: in it, as students have it, or beside it, as the kit."""
+    inside = root / "emulator"
+    return inside if inside.is_dir() else root.parent / "emulator"
+
+
+def whole_tree(root: Path) -> dict[Path, Path]:
+    """A source tree with its emulated GPU, as students get it: relative paths, sorted, and where
+    each file lies."""
+    emulator = emulator_of(root)
+    beside = {Path("emulator", path): emulator / path for path in tree_files(emulator)}
+    return dict(sorted({**{path: root / path for path in tree_files(root)}, **beside}.items()))
+
+
+def _to_build(root: Path) -> dict[Path, Path]:
+    """The same without the checks that students make themselves: no submission is to see these."""
+    return {name: path for name, path in whole_tree(root).items() if name.parts[0] != "grader"}
+
+
+def cache_folder() -> Path:
+    """Where built trees of the kit are kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base).absolute() / "dlsys-kit" / "pristine"
+
+
+def tree_key(device: str, checked: bool = False, source: Path = PRISTINE) -> str:
+    """Names everything that a built tree of the kit depends on."""
+    digest = hashlib.sha256(repr((__version__, device, checked, sys.executable)).encode())
+    digest.update(repr(sorted(build_environment().items())).encode())
+    digest.update(os.environ.get("PATH", "").encode())
+    for name, path in _to_build(source).items():
+        digest.update(str(name).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def copy_pristine(target: Path, source: Path = PRISTINE) -> None:
+    """Copies the pristine sources, or the reference's, to a new folder."""
+    copy_files(_to_build(source), target)
+
+
+def copy_files(files: Mapping[Path, Path], target: Path) -> None:
+    """Copies files to a folder, each under its name there."""
+    for name, path in files.items():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target / name)
+
+
+def copy_built(target: Path, built: Path) -> None:
+    """Copies a built tree of the kit, sources and all, to a folder.
+
+    The sources keep their age beside that of the objects made of them: those of a newer clone
+    would be younger than the objects, and make would build everything again each time.
+    """
+    shutil.copytree(built, target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+
+
+def lay_over(tree: Path, taken: Mapping[str, bytes]) -> None:
+    """Writes a submission's files over the pristine ones, as new to make."""
+    for name, content in taken.items():
+        (tree / name).write_bytes(content)

@@ -1,0 +1,314 @@
+"""Fills one column of a gradebook that Canvas exported.
+
+The course's own export is the template. Nothing is changed in it besides the cells of one column:
+byte order mark, line ends, quotes, odd rows and every other cell come out as they went in. A file
+whose text is not UTF-8 keeps its bytes too.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from grader.base.printable import printable
+from grader.classroom.gradebook import Gradebook, Row, figure
+from grader.classroom.store import Entry
+
+#: Columns that say who a student is; the first has the number that Canvas itself gave.
+KEYS = ID, SIS_USER, SIS_LOGIN = ("ID", "SIS User ID", "SIS Login ID")
+_WHO = ("Student", *KEYS, "Section", "Root Account", "Integration ID")
+_BOM = "\ufeff"
+# A cell, in quotes or not, and what ends it.
+_CELL = re.compile(r'("(?:[^"]|"")*"|[^",\r\n][^,\r\n]*|)(,|\r\n|\n|\r|\Z)')
+_BARE = re.compile(r"[\w.-]*")
+_TITLE = re.compile(r"(.*?)\s*\((\d+)\)\s*\Z", re.DOTALL)
+_SHOWN = 12
+
+
+class TemplateError(Exception):
+    """The template can't be filled as it was asked; the message says why."""
+
+
+@dataclass
+class Line:
+    """One record of a CSV file: the cells as they stand there, quotes included, and its end."""
+
+    cells: list[str]
+    end: str
+    number: int
+
+    def text(self, place: int) -> str:
+        """What a cell says; "" where the record is too short."""
+        return unquoted(self.cells[place]) if place < len(self.cells) else ""
+
+    def put(self, place: int, text: str) -> None:
+        """Writes a cell; in quotes where they were, or have to be."""
+        self.cells += [""] * (place + 1 - len(self.cells))
+        quoted = self.cells[place].startswith('"') or not _BARE.fullmatch(text)
+        self.cells[place] = '"' + text.replace('"', '""') + '"' if quoted else text
+
+
+@dataclass
+class Filled:
+    """A filled template, and what is to be told of it.
+
+    Attributes:
+        content: the file.
+        column: head of the column that was filled.
+        filled: how many cells hold a score of ours now; changed: how many held another before.
+        unscored: students of ours without a score, whose cells stay.
+        absent: students of ours with a score, and no row for it.
+        strangers: rows of students that we don't know, which stay.
+        warnings: sentences on what is odd.
+    """
+
+    content: bytes = b""
+    column: str = ""
+    filled: int = 0
+    changed: int = 0
+    unscored: list[Entry] = field(default_factory=list)
+    absent: list[Entry] = field(default_factory=list)
+    strangers: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def fill(template: bytes, column: str, gradebook: Gradebook, match: str = "") -> Filled:
+    """The template with our scores in one column.
+
+    Args:
+        column: its whole head, its name, or its number at Canvas.
+        match: one of KEYS if rows are matched on it alone; "" for all of them.
+
+    Raises:
+        TemplateError: the file is no gradebook of Canvas, or the column is unknown or ambiguous.
+    """
+    bom, lines = read_lines(template)
+    head = _head(lines)
+    titles = [unquoted(cell).strip() for cell in head.cells]
+    place = find_column(titles, column)
+    filled = Filled(column=titles[place])
+    keys = {key: titles.index(key) for key in KEYS if key in titles}
+    if match and match not in keys:
+        raise TemplateError(f"the template has no column {match!r}; hint: --match {_joined(keys)}")
+    keys = {match: keys[match]} if match else keys
+    sheet = _Sheet([line for line in lines if line is not head], titles, keys, place)
+    _check_points(sheet, gradebook, filled)
+    if not _TITLE.match(titles[place]):
+        filled.warnings.append(
+            f"the head {titles[place]!r} has no number of Canvas: an import makes a new assignment"
+        )
+    _fill_rows(sheet, gradebook, filled)
+    filled.content = joined(bom, lines)
+    return filled
+
+
+def read_lines(template: bytes) -> tuple[str, list[Line]]:
+    """The byte order mark, if there is one, and the records of a CSV file; see `joined`.
+
+    Raises:
+        TemplateError: it is not text, or a quote is not closed.
+    """
+    if b"\0" in template:
+        raise TemplateError("the template is not a CSV file in UTF-8; hint: export it anew")
+    text = template.decode("utf-8", "surrogateescape")
+    bom = _BOM if text.startswith(_BOM) else ""
+    lines, cells, at, number, begins = [], list[str](), len(bom), 1, 1
+    while at < len(text) or cells:
+        found = _CELL.match(text, at)
+        if found is None:
+            raise TemplateError(f"line {number} of the template: a quote stands where none may")
+        cells.append(found[1])
+        number += found[1].count("\n")
+        at = found.end()
+        if found[2] != ",":
+            lines.append(Line(cells, found[2], begins))
+            cells, number = [], number + 1
+            begins = number
+    return bom, lines
+
+
+def joined(bom: str, lines: Iterable[Line]) -> bytes:
+    """The file, to the byte, whose records read_lines gives."""
+    text = bom + "".join(",".join(line.cells) + line.end for line in lines)
+    return text.encode("utf-8", "surrogateescape")
+
+
+def unquoted(cell: str) -> str:
+    """What a cell says, without quotes around it."""
+    return cell[1:-1].replace('""', '"') if cell.startswith('"') else cell
+
+
+def find_column(titles: list[str], wanted: str) -> int:
+    """The place of a column by its whole head, else by its name, else by its number at Canvas.
+
+    Raises:
+        TemplateError: there is none, or more than one; it lists what there is.
+    """
+    open_columns = {at: title for at, title in enumerate(titles) if title and title not in _WHO}
+    for same in (_is_head, _is_name, _is_number):
+        found = [at for at, title in open_columns.items() if same(title, wanted.strip())]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            several = _joined(open_columns[at] for at in found)
+            raise TemplateError(f"column {wanted!r} may be any of {several}; hint: give all of it")
+    there = _joined(open_columns.values()) or "none besides who the students are"
+    raise TemplateError(f"the template has no column {wanted!r}; hint: it has {there}")
+
+
+def _is_head(title: str, wanted: str) -> bool:
+    return title == wanted
+
+
+def _is_name(title: str, wanted: str) -> bool:
+    found = _TITLE.match(title)
+    return found is not None and found[1] == wanted
+
+
+def _is_number(title: str, wanted: str) -> bool:
+    found = _TITLE.match(title)
+    return found is not None and found[2] == wanted.strip("()")
+
+
+def _joined(names: Iterable[str]) -> str:
+    shown = [repr(printable(name)) for name in names]
+    more = len(shown) - _SHOWN
+    return ", ".join(shown[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _head(lines: list[Line]) -> Line:
+    """The record with the names of the columns: Canvas may put others above it."""
+    for line in lines:
+        titles = {unquoted(cell).strip() for cell in line.cells}
+        if "Student" in titles and titles & set(KEYS):
+            return line
+    raise TemplateError(
+        "the template is not a gradebook of Canvas: no line has Student and one of "
+        f"{_joined(KEYS)}; hint: Grades, Export, with commas"
+    )
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """The records besides the head, the heads, where the keys are, and the column to fill."""
+
+    body: list[Line]
+    titles: list[str]
+    keys: dict[str, int]
+    place: int
+
+    def name(self, line: Line) -> str:
+        """The student's name as Canvas has it."""
+        return line.text(self.titles.index("Student")).strip()
+
+    def is_student(self, line: Line) -> bool:
+        """Whether the record has any id; rows of points and of policies have none."""
+        return any(line.text(place).strip() for place in self.keys.values())
+
+
+def _check_points(sheet: _Sheet, gradebook: Gradebook, filled: Filled) -> None:
+    """Warns where the points possible are not ours; refuses a column that Canvas computes."""
+    there = ""
+    for line in sheet.body:
+        if sheet.name(line).casefold() == "points possible":
+            there = line.text(sheet.place).strip()
+    if there.casefold() == "(read only)":
+        raise TemplateError(
+            f"Canvas computes the column {filled.column!r} itself; hint: another one"
+        )
+    if gradebook.points is None:
+        filled.warnings.append("not all students can reach the same points; hint: see the CSV")
+    elif not there:
+        filled.warnings.append("the template does not say the points possible of the column")
+    elif number_in(there) != number_in(figure(gradebook.points)):
+        filled.warnings.append(
+            f"points possible: {printable(there)} at Canvas, {figure(gradebook.points)} here; "
+            "the scores are written as they are"
+        )
+
+
+def _fill_rows(sheet: _Sheet, gradebook: Gradebook, filled: Filled) -> None:
+    found = _matches(sheet, gradebook.rows)
+    times = Counter(at for places in found.values() for at in places)
+    for index, places in found.items():
+        line = sheet.body[index]
+        if not places:
+            if sheet.name(line) != "Student, Test":  # what Canvas gives each teacher
+                filled.strangers.append(sheet.name(line))
+        elif len(places) > 1 or times[places[0]] > 1:
+            filled.warnings.append(
+                f"line {line.number}, {printable(sheet.name(line))}: it fits more than one student"
+                ", or its student fits more than one line; it stays as it is; hint: --match"
+            )
+        else:
+            _fill_row(sheet, line, gradebook.rows[places[0]], filled)
+    for at, row in enumerate(gradebook.rows):
+        if row.score is None:
+            filled.unscored.append(row.entry)
+        elif not times[at]:
+            filled.absent.append(row.entry)
+
+
+def _matches(sheet: _Sheet, rows: list[Row]) -> dict[int, list[int]]:
+    """Place of a student's record -> places of the rows of ours that its keys name."""
+    ids: dict[str, set[int]] = {}
+    logins: dict[str, set[int]] = {}
+    for at, row in enumerate(rows):
+        entry = row.entry
+        ids.setdefault(entry.student, set()).add(at)
+        for name in {entry.student, entry.login, entry.email} - {""}:
+            logins.setdefault(name.casefold(), set()).add(at)
+    found = {}
+    for index, line in enumerate(sheet.body):
+        if sheet.is_student(line):
+            places: set[int] = set()
+            for key, place in sheet.keys.items():
+                text = line.text(place).strip()
+                is_login = key == SIS_LOGIN
+                places |= logins.get(text.casefold(), set()) if is_login else ids.get(text, set())
+            found[index] = sorted(places)
+    return found
+
+
+def _fill_row(sheet: _Sheet, line: Line, row: Row, filled: Filled) -> None:
+    before, now = line.text(sheet.place).strip(), figure(row.score)
+    if not _alike(sheet.name(line), row.entry.name):
+        filled.warnings.append(
+            f"line {line.number}: {printable(sheet.name(line))} at Canvas has the id of "
+            f"{printable(row.entry.name)} here; hint: look at both"
+        )
+    if not now:
+        return
+    if before.casefold() == "ex":
+        filled.warnings.append(
+            f"line {line.number}: {printable(sheet.name(line))} is excused at Canvas, and stays so"
+        )
+        return
+    filled.filled += 1
+    if number_in(before) == float(now):
+        return
+    filled.changed += bool(before)
+    line.put(sheet.place, now)
+
+
+def _alike(theirs: str, ours: str) -> bool:
+    """Whether names may be one person's: a part of the one is in the other, without accents."""
+    whole = "".join(re.findall(r"\w+", _plain(ours)))
+    parts = [p for p in re.findall(r"\w+", _plain(theirs)) if len(p) > 1 or not p.isascii()]
+    return not parts or not whole or any(part in whole for part in parts)
+
+
+def _plain(name: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+
+
+def number_in(text: str) -> float | None:
+    """What a cell says, if it is a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,110 @@
+"""Writes a leaderboard under pseudonyms: a page of its own, and the same as JSON.
+
+A pseudonym is a keyed hash of the student's id. Without the key nobody can tell whose it is, nor
+try all ids of the course; with it, the instructor can. Nothing else of a student gets in but the
+score and the measured speeds. Who knows another's exact score can still find the line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from grader.base.files import write_whole
+from grader.classroom.page import ClassPageError, fixed
+from grader.classroom.store import GRADED, Classbook, Standing
+from grader.report.html import environment
+
+#: Characters of a salt below which it could be found by trial.
+SHORTEST_SALT = 16
+
+_WORDS = (
+    "adder", "badger", "beaver", "bison", "condor", "coot", "crane", "dingo", "dolphin", "eagle",
+    "egret", "falcon", "ferret", "finch", "gecko", "heron", "ibex", "jackal", "kestrel", "lemur",
+    "lynx", "marten", "newt", "ocelot", "otter", "puffin", "quail", "raven", "seal", "tapir",
+    "viper", "wombat",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the board. Equal scores have equal ranks; `speeds` are ratios by check."""
+
+    rank: int
+    pseudonym: str
+    score: float
+    speeds: dict[str, float]
+
+
+def pseudonyms(students: Iterable[str], salt: str) -> dict[str, str]:
+    """Student id -> pseudonym, such as "otter-7f3a91c2"; the same for the same salt.
+
+    Raises:
+        ClassPageError: the salt is too short, or two students would share a pseudonym.
+    """
+    if len(salt) < SHORTEST_SALT:
+        raise ClassPageError(
+            f"the salt has {len(salt)} characters, fewer than {SHORTEST_SALT}; hint: make one with "
+            "python3 -c 'import secrets; print(secrets.token_hex(16))'"
+        )
+    made = {student: _pseudonym(student, salt) for student in students}
+    if len(set(made.values())) < len(made):
+        raise ClassPageError("two students would share a pseudonym; hint: take another salt")
+    return made
+
+
+def _pseudonym(student: str, salt: str) -> str:
+    """Five bits choose the word, 32 more are written behind it."""
+    key, message = (text.encode("utf-8", "surrogatepass") for text in (salt, student))
+    digest = hmac.new(key, b"leaderboard\0" + message, hashlib.sha256).digest()
+    return f"{_WORDS[digest[0] % len(_WORDS)]}-{digest[1:5].hex()}"
+
+
+def places(standings: Iterable[Standing], names: dict[str, str]) -> list[Place]:
+    """The board: who is graded and has a name in `names`, the highest score first.
+
+    Equals stand in the order of their pseudonyms, which tells nothing about them.
+    """
+    chosen = [s for s in standings if s.state == GRADED and s.entry.student in names]
+    chosen.sort(key=lambda s: (-s.score, names[s.entry.student]))
+    made: list[Place] = []
+    for number, standing in enumerate(chosen, 1):
+        tied = bool(made) and made[-1].score == standing.score
+        rank = made[-1].rank if tied else number
+        speeds = {check: o.ratio for check, o in standing.outcomes.items() if o.ratio > 0}
+        made.append(Place(rank, names[standing.entry.student], standing.score, speeds))
+    return made
+
+
+def write_leaderboard(
+    book: Classbook,
+    standings: Iterable[Standing],
+    page: Path,
+    salt: str,
+    joined: Collection[str] | None,
+) -> int:
+    """Writes the page, and the same as JSON beside it; returns the number of places.
+
+    `joined` are ids of the students who agreed to be on it; None says that all did.
+
+    Raises:
+        ClassPageError: the salt is too short, or nobody of the class joined.
+        OSError: a file can't be written.
+    """
+    students = [e.student for e in book.entries if joined is None or e.student in joined]
+    if not students:
+        raise ClassPageError("none of those who joined is a student of this class")
+    board = places(standings, pseudonyms(students, salt))
+    raw = {"title": book.title, "points": book.points, "places": [asdict(each) for each in board]}
+    checks = list(dict.fromkeys(check for place in board for check in place.speeds))
+    template = environment().get_template("leaderboard.html.j2")
+    text = template.render(
+        title=book.title, points=book.points, places=board, checks=checks, fixed=fixed
+    )
+    write_whole(page, text)
+    write_whole(page.with_suffix(".json"), json.dumps(raw, indent=1) + "\n")
+    return len(board)

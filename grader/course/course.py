@@ -1,0 +1,271 @@
+"""Reads what a course is called, when its parts are due and where its files lie: one TOML file.
+
+The kit's own assignment is a course too, described by course.toml beside grader/. Points are not
+here: they stand in the rubric that the file names.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from grader.course.rubric import RUBRICS, Rubric, RubricError, load_rubric
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+#: The kit: the folder that holds grader/, course.toml, and the kit's own solution and skeleton.
+KIT = Path(__file__).resolve().parents[2]
+#: In `due`: the date for all parts that have none of their own.
+ALL = 0
+
+_KEYS = {
+    "course": {"name", "term", "contact"},
+    "assignment": set(
+        ["title", "rubric", "solution", "skeleton", "parts", "checks", "share_checks", "handout"]
+    ),
+}
+
+
+class CourseError(Exception):
+    """The course's file is wrong; the message names the file and the place."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """An assignment of a course.
+
+    Attributes:
+        path: the file that it was read from.
+        name, term, contact: of the course, for people; "" where they are not told.
+        title: of the assignment.
+        rubric: the rubric's file.
+        solution: the reference, with holes marked in it.
+        skeleton: the folder that students receive, and that submissions are laid over.
+        parts: numbers of the parts whose holes are stripped; all of the rubric if empty.
+        checks: Python files with checks beside the kit's. They are the instructor's own, and run
+            in the grader itself.
+        share_checks: whether students get these files, so that `make status` knows the checks.
+        handout: the folder with the chapters of the students' handout; None: there is none.
+        due: number of a part, or ALL -> when it is due, with an offset from UTC.
+        late: the late policy, as it stands in the file.
+    """
+
+    path: Path
+    name: str
+    title: str
+    rubric: Path
+    solution: Path
+    skeleton: Path
+    term: str = ""
+    contact: str = ""
+    parts: tuple[int, ...] = ()
+    checks: tuple[Path, ...] = ()
+    share_checks: bool = False
+    handout: Path | None = None
+    due: Mapping[int, datetime] = field(default_factory=dict)
+    late: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where its file lies."""
+        return self.path.parent
+
+    @property
+    def is_kit(self) -> bool:
+        """Whether this is the kit's own assignment."""
+        return self.path == KIT / "course.toml"
+
+    @property
+    def secrets(self) -> tuple[Path, ...]:
+        """Folders that a submission must not see, beside those of the kit."""
+        if self.is_kit:
+            return ()
+        files = (self.path, self.rubric, *self.checks)
+        return tuple(dict.fromkeys((self.solution, self.skeleton, *(f.parent for f in files))))
+
+    def due_of(self, part: int) -> datetime | None:
+        """When a part is due; None if nobody said."""
+        return self.due.get(part, self.due.get(ALL))
+
+    def released(self, rubric: Rubric) -> tuple[int, ...]:
+        """The parts whose holes are stripped."""
+        return self.parts or tuple(rubric.parts)
+
+
+@functools.cache
+def kit_course() -> Course:
+    """The kit's own assignment."""
+    return load_course(KIT / "course.toml")
+
+
+def load_course(path: Path) -> Course:
+    """The course in a file. Its solution and skeleton need not exist yet.
+
+    Raises:
+        CourseError: it can't be read, or something in it is wrong.
+    """
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CourseError(
+            f"{path} can't be read: {error.strerror or error}; hint: grader init starts a course"
+        ) from error
+    except ValueError as error:  # TOML, and UTF-8
+        raise CourseError(f"{path}: {error}") from error
+    try:
+        return _parse(path.resolve(), raw)
+    except ValueError as error:
+        raise CourseError(f"{path}: {error}") from error
+
+
+def rubric_of(course: Course, profile: str = "") -> Rubric:
+    """The course's rubric; or another one, by a name beside it or by a path that ends in .toml.
+
+    Its digest tells the course's own files of checks apart too.
+
+    Raises:
+        RubricError: there is none, or it is wrong, or it lacks a part that the course releases.
+    """
+    rubric = load_rubric(_rubric_file(course, profile))
+    missing = sorted(set(course.parts) - set(rubric.parts)) if not profile else []
+    if missing:
+        raise RubricError(
+            f"{course.path} releases part {missing[0]}, which {course.rubric} lacks; "
+            f"hint: one of {', '.join(map(str, rubric.parts))}"
+        )
+    return replace(rubric, own_checks=_digest(course.checks)) if course.checks else rubric
+
+
+def _rubric_file(course: Course, profile: str) -> str:
+    if not profile:
+        return str(course.rubric)
+    if profile.endswith(".toml") or course.rubric.parent == RUBRICS:
+        return profile
+    return str(course.rubric.parent / f"{profile}.toml")
+
+
+def _digest(files: Collection[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise RubricError(f"checks of the course: {error}") from error
+        digest.update(f"{path.name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+# --- the file -----------------------------------------------------------------------------------
+
+
+def _parse(path: Path, raw: dict[str, Any]) -> Course:
+    """Raises ValueError for what is wrong."""
+    _refuse_unknown(raw, {*_KEYS, "due", "late"}, "the file")
+    course, assignment = _table(raw, "course"), _table(raw, "assignment")
+    return Course(
+        path=path,
+        name=_text(course, "name"),
+        term=_text(course, "term", ""),
+        contact=_text(course, "contact", ""),
+        title=_text(assignment, "title"),
+        rubric=path.parent / _text(assignment, "rubric"),
+        solution=path.parent / _text(assignment, "solution"),
+        skeleton=path.parent / _text(assignment, "skeleton"),
+        parts=tuple(_part(number) for number in _list(assignment, "parts")),
+        checks=tuple(path.parent / _name(name) for name in _list(assignment, "checks")),
+        share_checks=_flag(assignment, "share_checks"),
+        handout=path.parent / _text(assignment, "handout") if "handout" in assignment else None,
+        due=_due(raw.get("due", {})),
+        late=_table({"late": {}, **raw}, "late"),
+    )
+
+
+def _table(raw: dict[str, Any], name: str) -> dict[str, Any]:
+    table = raw.get(name)
+    if not isinstance(table, dict):
+        raise ValueError(f"[{name}] is missing" if table is None else f"{name} is not a table")
+    _refuse_unknown(table, _KEYS.get(name, set(table)), f"[{name}]")
+    return table
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: set[str], where: str) -> None:
+    unknown = sorted(set(table) - known)
+    if unknown:
+        raise ValueError(
+            f"{where} has the unknown key {unknown[0]!r}; hint: one of {', '.join(sorted(known))}"
+        )
+
+
+def _text(table: dict[str, Any], name: str, default: str | None = None) -> str:
+    value = table.get(name, default)
+    if value is None:
+        raise ValueError(f"{name} is missing")
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is {value!r}; a text was expected")
+    if not value.strip() and default is None:
+        raise ValueError(f"{name} is empty")
+    return value.strip()
+
+
+def _list(table: dict[str, Any], name: str) -> list[Any]:
+    value = table.get(name, [])
+    if not isinstance(value, list):
+        raise ValueError(f"{name} is {value!r}; a list was expected")
+    return value
+
+
+def _flag(table: dict[str, Any], name: str) -> bool:
+    value = table.get(name, False)
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}; true or false was expected")
+    return value
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not value.endswith(".py"):
+        raise ValueError(f"checks holds {value!r}; the name of a Python file was expected")
+    return value
+
+
+def _part(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"parts holds {value!r}; the number of a part was expected")
+    return value
+
+
+def _due(table: Any) -> dict[int, datetime]:
+    if not isinstance(table, dict):
+        raise ValueError("due is not a table; hint: [due] and all = 2026-10-26T23:59:00+01:00")
+    return {_due_key(key): _moment(key, value) for key, value in table.items()}
+
+
+def _due_key(key: str) -> int:
+    if key == "all":
+        return ALL
+    if not re.fullmatch(r"[1-9]\d*", key):
+        raise ValueError(f"[due] has {key!r}; hint: the number of a part, or all")
+    return int(key)
+
+
+def _moment(key: str, value: Any) -> datetime:
+    """A date with an offset: without one nobody knows when it is."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        except ValueError as error:
+            raise ValueError(f"[due] {key}: {error}") from error
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise ValueError(
+            f"[due] {key} is {value}, which has no time and offset; hint: 2026-10-26T23:59:00+01:00"
+        )
+    return value

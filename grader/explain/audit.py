@@ -1,0 +1,300 @@
+"""Looks at every check of kernels once more in the checked build, before it passes.
+
+Right values are no proof of a right kernel: a missing barrier, or an index past the end, may do no
+harm here and now, and much on another GPU. The checked build sees every access, so what it finds
+fails a check although its values are right; of kernels that the emulated GPU can't compile,
+compute-sanitizer sees much of it on the real one. The runs are on shapes of moderate size, with
+nothing behind the arrays, and in another order of blocks and threads. They take place beside the
+checks themselves, and share a child for as long as nothing goes wrong in it: so they cost little.
+
+Only those findings count that mean a wrong program on any GPU. What else there is, as advice, or a
+barrier that finished threads pass by, costs nothing. What can't be had is noted, and costs nothing
+either, but where the usual build gives no reason for it: where only the checked one does not
+compile, or does not end, or writes nothing of what it finds, a person must look.
+
+Kernels can still tell, by a clock or by what a template finds in the emulated GPU's headers, that
+they are in the checked build, and be right there alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from grader.base.printable import plain
+from grader.building.snapshot import reached
+from grader.checks.child import ChildContext, ChildSession
+from grader.checks.compare import Failure
+from grader.explain import compute_sanitizer
+from grader.explain.diagnosis import (
+    Diagnosis,
+    Evasive,
+    Findings,
+    NoFindings,
+    Sanitized,
+    behind,
+    watched,
+)
+from grader.explain.findings import Malformed
+from grader.explain.rerun import fresh_copy, outcome
+from grader.sandbox.cancel import Cancelled, cancelled_by, go_on
+from grader.student.endless import endless_kernel
+from grader.student.kills import was_killed
+from grader.student.remote import ChildDied, ChildError, ChildTimeout, StudentError
+
+#: Kinds of findings, by their start, that fail a check.
+_WRONG = (
+    "out-of-bounds", "misaligned access", "race", "uninitialised read global", "use after free",
+    "host pointer in kernel", "device pointer on host",
+)  # fmt: skip
+#: Kinds that may turn out to be one of those, once the lines in question are known.
+_UNSETTLED = ("plain read",)
+_FAR_LESS = 10  # times
+
+
+def _is_wrong(kind: str) -> bool:
+    return kind.startswith(_WRONG)
+
+
+@dataclass
+class Audit:
+    """What was seen of one check.
+
+    Attributes:
+        findings: those that fail it; as grader.explain.findings describes them.
+        failure: what is wrong in another order of the threads, or None.
+        unsettled: what is wrong in the checked build alone, or why it can't be used; or None.
+        facts: {"seconds", "note"}; empty if nothing was looked at.
+    """
+
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    failure: Failure | None = None
+    unsettled: Failure | ChildError | Evasive | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class _Audited(ChildContext):
+    """A check in a child that others share."""
+
+    new_process = False
+    audited = True
+    child: ChildSession | None = None
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[ChildSession]:
+        assert self.child is not None
+        yield self.child
+
+
+class Auditor:
+    """Audits the checks of one submission, in a thread of its own. Used in a `with`, at whose end
+    that ends."""
+
+    def __init__(self, diagnosis: Diagnosis, seconds: float, total: float) -> None:
+        """`seconds` may be spent on a check, `total` on all."""
+        self._diagnosis, self._seconds, self._left = diagnosis, seconds, total
+        self._hung = ""  # a check that used up its time, in the checked build alone
+        self._waiting: deque[ChildContext] = deque()
+        self._begun: set[str] = set()
+        self._audits: dict[str, Audit] = {}
+        self._changed, self._stop = threading.Condition(), threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def __enter__(self) -> Auditor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def begin(self, contexts: Sequence[ChildContext]) -> None:
+        """Begins with the checks of these contexts, in that order."""
+        self._waiting.extend(contexts)
+        self._begun = {context.check for context in contexts}
+        self._thread.start()
+
+    def result(self, check: str) -> Audit:
+        """Waits for the audit of a check; an empty one if it was never begun."""
+        if check not in self._begun:
+            return Audit()
+        with self._changed:
+            while check not in self._audits:
+                go_on()
+                self._changed.wait(0.1)
+            return self._audits[check]
+
+    def _work(self) -> None:
+        with contextlib.suppress(Cancelled), cancelled_by(self._stop):
+            while self._waiting:
+                first = self._waiting[0]
+                fault = _fault_of(self._in_one_child)
+                unseen = bool(self._waiting) and self._waiting[0] is first
+                if unseen and first.backend == "cuda" and not first.reaches:
+                    why = _note(fault)
+                    fault = _fault_of(lambda: self._under_sanitizer(why))  # noqa: B023 called here
+                if self._waiting and self._waiting[0] is first:
+                    # A real GPU has what the emulated one can't compile.
+                    audit = Audit()
+                    if isinstance(fault, Evasive) and first.backend != "cuda":
+                        audit.unsettled = fault
+                    self._tell(self._waiting.popleft(), audit, 0, _note(fault))
+
+    def _tell(self, context: ChildContext, audit: Audit, seconds: float, note: str = "") -> None:
+        note = plain(note)[:500]
+        audit.facts = {"seconds": round(seconds, 3), "note": note}
+        with self._changed:
+            self._audits[context.check] = audit
+            self._changed.notify_all()
+
+    def _in_one_child(self) -> None:
+        """Audits what waits, until the child can't be used any more."""
+        first = self._waiting[0]
+        if first.reaches:
+            raise NoFindings(f"the kernels call {', '.join(first.reaches)}")
+        self._require_time()
+        tree = self._diagnosis.checked_tree()
+        reaches, fault, _ = reached(tree, self._diagnosis.pristine)
+        if reaches or fault:
+            raise Evasive(fault or f"the kernels call {', '.join(reaches)} there alone")
+        with fresh_copy(tree) as copy, tempfile.TemporaryFile() as file:
+            findings = Findings(file.fileno())
+            env = {"EMULATOR_SHUFFLE": str(_number(first))}
+            values = watched(first, copy, self._left, findings, **env)
+            with ChildContext(**values).session() as session:
+                session.remote.after_fetch = lambda: findings.stop_at(session.remote, _is_wrong)
+                while self._waiting and self._left > 0:
+                    settings = watched(self._waiting[0], copy, self._seconds, findings)
+                    if not self._one(_Audited(**settings, child=session), findings):
+                        return
+        self._require_time()
+
+    def _require_time(self) -> None:
+        if self._left <= 0 and self._hung:
+            raise Evasive(f"{self._hung} did not end, and used up the time for audits")
+        if self._left <= 0:
+            raise NoFindings("the time for audits is used up")
+
+    def _one(self, again: _Audited, findings: Findings) -> bool:
+        """Audits what waits first; whether the child can be used for the next."""
+        started, context = time.monotonic(), self._waiting[0]
+        findings.begin()
+        assert again.child is not None
+        remote, audit, note = again.child.remote, Audit(), ""
+        most = min(self._seconds, self._left)
+        try:
+            with remote.deadline(most):
+                ended = outcome(self._diagnosis.checks[again.check], again)
+                if ended is None:
+                    findings.write(remote)
+        except ChildError as error:
+            ended = error
+        entries = findings.entries()[0]
+        if any(entry["kind"].startswith((*_WRONG, *_UNSETTLED)) for entry in entries):
+            found, _ = self._diagnosis.resolve(entries)
+            audit.findings = [one for one in found if _is_wrong(one["kind"])]
+        other = context.backend == "cuda"  # of which this is no build: a difference says nothing
+        if isinstance(ended, ChildError) and other and not audit.findings:
+            raise NoFindings(f"the checked build: {ended}")
+        if isinstance(ended, (ChildDied, StudentError)) and not audit.findings:
+            # What runs in one build and breaks off in the other: somebody must look.
+            is_of_time = was_killed(ended) or endless_kernel(ended)
+            audit.unsettled = None if is_of_time else ended
+        hung = isinstance(ended, ChildTimeout) and not audit.findings
+        if hung and (most == self._seconds or self._hung) and self._is_quick_elsewhere(context):
+            audit.unsettled, self._hung = ended, context.check
+        if ended is None and not audit.findings and not findings.arrive:
+            audit.unsettled = Evasive("what it finds does not arrive in the file for it")
+        if isinstance(ended, ChildError) or (other and ended is not None and not findings.stopped):
+            note = str(ended)
+        elif ended is not None and not audit.findings and not findings.stopped:
+            self._settle(audit, context, ended)
+        self._left -= time.monotonic() - started
+        self._tell(self._waiting.popleft(), audit, time.monotonic() - started, note)
+        return ended is None
+
+    def _is_quick_elsewhere(self, context: ChildContext) -> bool:
+        """Whether the usual build passes in a small part of the time."""
+        with fresh_copy(context.tree) as copy:
+            values = watched(context, copy, self._seconds / _FAR_LESS)
+            check = self._diagnosis.checks[context.check]
+            return outcome(check, ChildContext(**values)) is None
+
+    def _under_sanitizer(self, why: str) -> None:
+        """Audits what waits by compute-sanitizer, since the emulated GPU can't, and `why`. All in
+        one child a tool; where it finds anything, or is ended by it, each check in its own."""
+        path, contexts, started = compute_sanitizer.find(), list(self._waiting), time.monotonic()
+        if not path:
+            raise NoFindings(f"{why}; compute-sanitizer is not on this machine")
+        found: dict[str, list[dict[str, Any]]] = {context.check: [] for context in contexts}
+        for tool in ("memcheck", "racecheck", "initcheck"):
+            command = compute_sanitizer.command(path, tool)
+            if self._by_tool(command, contexts):
+                for context in contexts:
+                    found[context.check] += self._by_tool(command, [context]) or ()
+        note, spent = f"by compute-sanitizer: {why}", time.monotonic() - started
+        self._left -= spent
+        for context in contexts:
+            audit = Audit(found[context.check])
+            self._tell(self._waiting.popleft(), audit, spent / len(contexts), note)
+
+    def _by_tool(
+        self, command: tuple[str, ...], contexts: Sequence[ChildContext]
+    ) -> list[dict[str, Any]] | None:
+        """What the tool finds in the submission's own kernels; None if nothing of that is wrong,
+        and every check passed."""
+        first, ended = contexts[0], None
+        with fresh_copy(first.tree) as copy:
+            shared = Sanitized(**behind(command, first, copy, self._left))
+            with contextlib.suppress(ChildError), shared.session() as session:
+                for context in contexts:
+                    again = _Audited(**watched(context, copy, self._seconds), child=session)
+                    ended = ended or outcome(self._diagnosis.checks[context.check], again)
+            text = "\n".join(shared.printed).replace(str(copy), str(first.tree))
+        every = compute_sanitizer.parse(text, command[2], str(first.tree), self._diagnosis.files())[
+            0
+        ]
+        own = [one for one in every if one["file"] in self._diagnosis.taken]
+        wrong = [one for one in own if one["kind"] != "barrier"]
+        return wrong if wrong or ended is not None else None
+
+    def _settle(self, audit: Audit, context: ChildContext, failure: Failure) -> None:
+        """Whether the order of threads is to blame for a failure that no finding explains: then
+        the usual build, too, fails in that order."""
+        with fresh_copy(context.tree) as copy:
+            values = watched(context, copy, self._seconds)
+            values["env"] = {**context.env, "EMULATOR_SHUFFLE": str(_number(context))}
+            ordered = outcome(self._diagnosis.checks[context.check], ChildContext(**values))
+        if isinstance(ordered, Failure):
+            audit.failure = ordered
+        else:
+            audit.unsettled = failure
+
+
+def _fault_of(audit: Callable[[], None]) -> Exception | None:
+    """Why an audit broke off: one that fails must not end the grading."""
+    try:
+        audit()
+    except Exception as fault:
+        return fault
+    return None
+
+
+def _note(fault: Exception | None) -> str:
+    if fault is None or isinstance(fault, (NoFindings, Malformed)):
+        return str(fault or "")
+    return f"{type(fault).__name__}: {fault}"
+
+
+def _number(context: ChildContext) -> int:
+    """Names the order of threads, which nobody knows before."""
+    digest = hashlib.sha256(f"{context.seed}/order".encode()).digest()
+    return 1 + int.from_bytes(digest[:3], "big")

@@ -1,0 +1,423 @@
+"""Explains why a check of kernels failed: runs it once more under a tool that sees every access.
+
+The tool is the checked build of the emulated GPU. Where that does not compile what only a real one
+has, it is compute-sanitizer, which takes far longer. What they find explains, and decides nothing:
+whatever goes wrong here is noted, and costs no points.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from grader.base.printable import plain
+from grader.building import compiler_output
+from grader.building import tree as build
+from grader.checks.child import ChildContext, ChildSession
+from grader.checks.compare import Failure
+from grader.checks.registry import CHECKS, ON_GPU, REPEATABLE, Check, is_of_kernels
+from grader.course.rubric import Rubric
+from grader.explain import compute_sanitizer
+from grader.explain.findings import Malformed, read_entries, read_file, read_resolved
+from grader.explain.rerun import fresh_copy, outcome, settings_of
+from grader.sandbox import process
+from grader.sandbox.isolation import View
+from grader.sandbox.process import Limits
+from grader.sandbox.scratch import Scratch, scratch_folder
+from grader.student import endless
+from grader.student.remote import ChildDied, ChildError, Remote, StudentError
+
+_RESOLVER = Path(__file__).with_name("checked_build.py")
+_RESOLVING = Limits(wall=30, cpu=30, memory=2 << 30, file_size=16 << 20)
+_FAREWELL = 10.0  # seconds that compute-sanitizer may take to print what it found
+_LEAST = 2.0  # seconds under which no run is begun
+_WRITTEN = '{"written": '  # begins a line that is no finding, see emulator_write_findings
+_TILE = 32  # most tiles and blocks are multiples of it, or divide it
+
+
+class NoFindings(Exception):
+    """Why no findings can be had."""
+
+
+class Evasive(NoFindings):
+    """The same, where a person must look: the usual build gives no reason for it."""
+
+
+@dataclass
+class Explanation:
+    """What was found about one failure.
+
+    Attributes:
+        findings: as grader.explain.findings describes them.
+        hint: what running it again showed, or "".
+        facts: {"tool", "seconds", "note"}; empty if nothing was looked for.
+    """
+
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    hint: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def concerns_kernels(check: str, error: Exception, checks: Mapping[str, Check] = CHECKS) -> bool:
+    """Whether a failed check can be explained by what kernels access."""
+    if check not in ON_GPU and not is_of_kernels(checks[check]):
+        return False
+    if isinstance(error, StudentError):
+        return "DeviceError" in error.types
+    return isinstance(error, (Failure, ChildDied))
+
+
+class _Found(Failure):
+    """The call just made has findings; those of later calls would only blur them."""
+
+
+class Findings:
+    """What the checked build writes into a file, while a child lives.
+
+    Attributes:
+        env: what the child's environment needs, and fds: the descriptors that it inherits.
+        stopped: whether a check was ended at a finding, since the last `begin`.
+        arrive: whether what the child wrote last is there.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        """The file has no name that the child could replace, and outlives the child."""
+        os.fchmod(descriptor, 0o666)
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_APPEND)  # nothing is written over
+        self._descriptor, self._start, self.stopped = descriptor, 0, False
+        self._number, self.arrive = 0, False
+        self.env = {"DLSYS_CHECKED": "1", "EMULATOR_FINDINGS": f"/dev/fd/{descriptor}"}
+        self.env |= endless.CHECKED
+        self.fds = (descriptor,)
+
+    def begin(self) -> None:
+        """Forgets what was found so far."""
+        self._start, self.stopped = len(read_file(self._descriptor)), False
+
+    def write(self, remote: Remote) -> None:
+        """Lets the child write what it has found."""
+        self._number += 1
+        remote.import_("dlsys._base")._LIB.emulator_write_findings(self._number)
+        remote.flush()
+        self.arrive = f"{_WRITTEN}{self._number}}}" in self._lines()
+
+    def entries(self) -> tuple[list[dict[str, Any]], int]:
+        """What was found, and how many lines are malformed; see `findings.read_entries`."""
+        lines = (line for line in self._lines() if not line.startswith(_WRITTEN))
+        return read_entries("\n".join(lines))
+
+    def _lines(self) -> list[str]:
+        return read_file(self._descriptor)[self._start :].splitlines()
+
+    def stop_at(self, remote: Remote, counts: Callable[[str], bool]) -> None:
+        """Raises a Failure if there is a finding whose kind `counts`."""
+        self.write(remote)
+        if any(counts(entry["kind"]) for entry in self.entries()[0]):
+            self.stopped = True
+            raise _Found("found")
+
+
+def _is_no_advice(kind: str) -> bool:
+    return not kind.startswith("advice")
+
+
+@dataclass
+class _Checked(ChildContext):
+    """Runs a check with the checked build, and stops it at the first call that has findings."""
+
+    findings: Findings | None = None
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[ChildSession]:
+        findings = self.findings
+        assert findings is not None
+        with super().session() as session:
+            session.remote.after_fetch = lambda: findings.stop_at(session.remote, _is_no_advice)
+            try:
+                yield session
+            finally:
+                with contextlib.suppress(ChildError):
+                    findings.write(session.remote)
+
+
+@dataclass
+class Sanitized(ChildContext):
+    """Lets compute-sanitizer end by itself, and keeps what was printed."""
+
+    printed: list[str] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[ChildSession]:
+        with super().session() as session:
+            try:
+                yield session
+            finally:
+                session.remote.dismiss(_FAREWELL)
+                self.printed.append(session.remote.output)
+
+
+class Diagnosis:
+    """Explains the failures of one submission. Used in a `with`, which removes what it built."""
+
+    def __init__(
+        self,
+        taken: Mapping[str, bytes],
+        rubric: Rubric,
+        prebuilt: Callable[[], Path],
+        view: View,
+        pristine: Path = build.PRISTINE,
+        checks: Mapping[str, Check] = CHECKS,
+    ) -> None:
+        """`taken` are the submission's files; `prebuilt` gives the tree at `pristine`, built
+        checked; `view` is what student code sees; `checks` is the table of them."""
+        self.pristine, self.checks = pristine, checks
+        self.taken = taken
+        self._budget = rubric.findings
+        self._left = rubric.findings.total
+        self._prebuilt = prebuilt
+        self._view = view
+        self._scratch: Scratch | None = None
+        self._tree: Path | None = None
+        self._refusal: NoFindings | None = None
+        self._turn, self._building = threading.Lock(), threading.Lock()
+        self._reading = threading.Lock()  # the sandbox gives a tree to one child at a time
+        self._sources: dict[str, bytes] = {}
+
+    def __enter__(self) -> Diagnosis:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._scratch:
+            self._scratch.remove()
+
+    def explain(self, context: ChildContext, error: Exception) -> Explanation:
+        """Findings about the failure of a check. Never raises. Threads take turns."""
+        if not concerns_kernels(context.check, error, self.checks):
+            return Explanation()
+        with self._turn:
+            return self._explain(context, error)
+
+    def _explain(self, context: ChildContext, error: Exception) -> Explanation:
+        told = Explanation(facts={"tool": "checked build"})
+        started, before, note = time.monotonic(), "", ""
+        try:
+            self._seconds()  # with no time at all, nothing is built either
+            told.hint = self._compared(context, error)
+            try:
+                told.findings, note = self._checked(context)
+            except (NoFindings, Malformed) as refusal:
+                if context.backend != "cuda":
+                    raise
+                told.facts["tool"], before = "compute-sanitizer", f"{refusal}; "
+                told.findings, note = self._sanitized(context)
+        except (NoFindings, Malformed) as refusal:
+            note = str(refusal)
+        except Exception as fault:  # an explanation that fails must not end the grading
+            note = f"{type(fault).__name__}: {fault}"
+        told.facts["seconds"] = round(time.monotonic() - started, 3)
+        told.facts["note"] = plain(before + note)[:500]
+        # What was not written is often read because of what stands before it.
+        told.findings.sort(key=lambda found: str(found["kind"]).startswith("uninitialised"))
+        return told
+
+    def _seconds(self) -> float:
+        """The time that the next run may take.
+
+        Raises:
+            NoFindings: there is too little left.
+        """
+        if self._left < _LEAST:
+            raise NoFindings(f"the {self._budget.total:g} s for explanations are used up")
+        return min(self._left, self._budget.seconds)
+
+    def _rerun(self, again: ChildContext) -> Failure | ChildError | None:
+        """Runs a check, and returns what it raised."""
+        started = time.monotonic()
+        try:
+            return outcome(self.checks[again.check], again)
+        finally:
+            self._left -= time.monotonic() - started
+
+    def _compared(self, context: ChildContext, error: Exception) -> str:
+        """A hint from running the check once more with the same inputs, and with whole tiles."""
+        repeatable = context.check in REPEATABLE or is_of_kernels(self.checks[context.check])
+        if not isinstance(error, Failure) or not repeatable:
+            return ""
+        again = self._plainly(context)
+        if again is None or (isinstance(again, Failure) and again.result != error.result):
+            return (
+                "with the same inputs the result differs from run to run: is there a race, or is "
+                "something read that nobody wrote?"
+            )
+        whole = self._plainly(context, tile=_TILE) is None
+        if whole and self._plainly(context, tile=_TILE, past=1) is not None:
+            return (
+                f"all sizes that are multiples of {_TILE} are right, and wrong with one more: are "
+                "the edges guarded, where a tile or a block reaches past the array?"
+            )
+        return ""
+
+    def _plainly(self, context: ChildContext, **changes: Any) -> Failure | ChildError | None:
+        """What the check raises, run again in a fresh tree."""
+        with fresh_copy(context.tree) as copy:
+            values = {**settings_of(context), "tree": copy, "seconds": self._seconds(), **changes}
+            return self._rerun(ChildContext(**values))
+
+    # The checked build.
+
+    def _checked(self, context: ChildContext) -> tuple[list[dict[str, Any]], str]:
+        with fresh_copy(self.checked_tree()) as copy, tempfile.TemporaryFile() as file:
+            findings = Findings(file.fileno())
+            values = watched(context, copy, self._seconds(), findings)
+            ended = self._rerun(_Checked(**values, findings=findings))
+            entries, broken = findings.entries()
+        notes = [str(ended)] if isinstance(ended, ChildError) and not entries else []
+        notes += [f"{broken} lines of findings are malformed"] if broken else []
+        found, more = self.resolve(entries)
+        notes += [f"{more} more findings are left out"] if more else []
+        notes += ["nothing was found"] if not found else []
+        return found, "; ".join(notes)
+
+    def checked_tree(self) -> Path:
+        """The submission in a tree of its own, built checked at the first call.
+
+        Raises:
+            Evasive: it does not compile so.
+        """
+        with self._building:
+            if self._refusal:
+                raise self._refusal
+            if self._tree is None:
+                try:
+                    self._tree = self._build(self._prebuilt())
+                except NoFindings as refusal:
+                    self._refusal = refusal
+                    raise
+            return self._tree
+
+    def _build(self, prebuilt: Path) -> Path:
+        if not self._budget.build:
+            raise NoFindings("explanations are switched off")
+        self._scratch = Scratch()
+        tree = self._scratch.path
+        build.copy_built(tree, prebuilt)
+        build.lay_over(tree, self.taken)
+        limits = Limits(wall=self._budget.build)
+        command = build.make_command("emulated", checked=True)
+        view = dataclasses.replace(self._view, writable=(tree / "build",))
+        done = process.run(command, tree, build.build_environment(), limits, view)
+        if done.rc != 0:
+            error = compiler_output.first_error(done.output, self.taken)
+            raise Evasive(f"the checked build failed: {error or done.reason}")
+        return tree
+
+    def resolve(self, entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+        """What the checked build found, with lines and words, by a process in the sandbox; and
+        how much is left out.
+
+        Raises:
+            NoFindings, Malformed: it can't be read.
+        """
+        if not entries:
+            return [], 0
+        tree = self.checked_tree()
+        with self._reading, scratch_folder() as folder:
+            script, path = folder / "resolve.py", folder / "findings.jsonl"
+            shutil.copyfile(_RESOLVER, script)
+            path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+            library = str(tree / build.CHECKED_LIBRARY)
+            argv = [sys.executable, "-I", "-B", str(script), "emulator", str(path), library]
+            view = dataclasses.replace(self._view, readable=(script, path))
+            done = process.run(argv, tree, limits=_RESOLVING, view=view)
+        if done.rc != 0:
+            said = done.output.strip().rpartition("\n")[2][:200]
+            raise NoFindings(f"the findings can't be read ({done.reason}): {said}")
+        return read_resolved(done.output, self.files())
+
+    def files(self) -> dict[str, bytes]:
+        """The files of the tree, which may be quoted."""
+        if not self._sources:
+            files = build.whole_tree(self.pristine)
+            self._sources = {str(name): path.read_bytes() for name, path in files.items()}
+            self._sources |= self.taken
+        return self._sources
+
+    # compute-sanitizer.
+
+    def _sanitized(self, context: ChildContext) -> tuple[list[dict[str, Any]], str]:
+        path = compute_sanitizer.find()
+        if not path:
+            raise NoFindings("compute-sanitizer is not on this machine")
+        found, notes = [], []
+        end = time.monotonic() + self._seconds()
+        for tool in compute_sanitizer.TOOLS:
+            left = min(self._left, end - time.monotonic())
+            if left < _LEAST:
+                notes.append(f"no time was left for {tool}")
+                continue
+            text = self._under(context, compute_sanitizer.command(path, tool), left)
+            if "COMPUTE-SANITIZER" not in text:
+                notes.append(f"{tool} did not run")
+            some, more = compute_sanitizer.parse(text, tool, str(context.tree), self.files())
+            found += some
+            notes += [f"{more} more findings of {tool} are left out"] if more else []
+        notes += ["nothing was found"] if not found else []
+        return found, "; ".join(notes)
+
+    def _under(self, context: ChildContext, command: tuple[str, ...], seconds: float) -> str:
+        """Everything that is printed when the check runs behind a command."""
+        with fresh_copy(context.tree) as copy:
+            again = Sanitized(**behind(command, context, copy, seconds))
+            self._rerun(again)
+        # Paths in the copy are told as those of the tree.
+        return "\n".join(again.printed).replace(str(copy), str(context.tree))
+
+
+def watched(
+    context: ChildContext, tree: Path, seconds: float, findings: Findings | None = None, **env: str
+) -> dict[str, Any]:
+    """The same settings for a run under a tool: in the checked build, which is one of the emulated
+    GPU, if it writes `findings`."""
+    values = settings_of(context)
+    del values["wrap"]
+    rubric = _smaller(context.rubric)
+    values |= {"tree": tree, "seconds": seconds, "watched": True, "rubric": rubric}
+    if findings is not None:
+        known = endless.known(context.env)
+        own = build.child_environment("emulated")
+        values |= {"env": {**own, **known, **findings.env, **env}}
+        values |= {"fds": findings.fds, "backend": "emulated"}
+    return values
+
+
+def behind(
+    command: tuple[str, ...], context: ChildContext, tree: Path, seconds: float
+) -> dict[str, Any]:
+    """The same settings for a run behind a command, which lies where only it is seen."""
+    folders = {Path(command[0]).parent, Path(command[0]).resolve().parent}
+    seen = (*context.view.readable, *sorted(folders))
+    view = dataclasses.replace(context.view, readable=seen)
+    return {**watched(context, tree, seconds), "view": view, "wrap": command}
+
+
+def _smaller(rubric: Rubric) -> Rubric:
+    """The rubric with trainings of two batches, since every access takes long."""
+    mnist = {
+        name: {**row, "train": 2 * row["batch"], "valid": row["batch"], "epochs": 1}
+        if isinstance(row, dict)
+        else row
+        for name, row in rubric.mnist.items()
+    }
+    return dataclasses.replace(rubric, mnist=mnist)

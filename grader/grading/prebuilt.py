@@ -1,0 +1,172 @@
+"""The pristine tree and the reference, built once for each machine; and does the device work?"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grader.building import tree as build
+from grader.course.course import kit_course, load_course
+from grader.sandbox import gpu_memory, process
+from grader.sandbox.scratch import scratch_folder
+from grader.student.remote import ChildError, Remote, StartError
+
+_KEPT_BUILDS = 12
+_IN_USE = 3600.0  # seconds for which a run may need its tree
+
+
+class GraderError(Exception):
+    """The grader or the machine failed; no submission is to blame."""
+
+
+def prebuilt(device: str, checked: bool = False, source: Path = build.PRISTINE) -> Path:
+    """The pristine tree with its own objects built, so that a submission compiles one file; or
+    another source of the kit's own, built whole."""
+    if not source.is_dir():
+        raise GraderError(f"{source} does not exist; hint: grader release makes a skeleton")
+    if device == "auto":
+        device = _chosen(os.environ.get("PATH", ""), *sorted(build.build_environment().items()))
+    target = build.cache_folder() / build.tree_key(device, checked, source)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(target)  # it is in use
+            return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix="new-", dir=target.parent))
+    except OSError as error:
+        raise GraderError(
+            f"the built kit can't be kept in {target.parent}: {error.strerror or error}; "
+            "hint: set XDG_CACHE_HOME to a folder that you may write to"
+        ) from error
+    try:
+        build.copy_pristine(scratch, source)
+        limits = process.Limits(wall=600, cpu=None)  # its own code
+        command = build.make_command(device, checked)
+        done = process.run(command, scratch, build.build_environment(), limits)
+        if done.rc != 0:
+            raise GraderError(f"the kit does not build here:\n{done.output[-2000:].strip()}")
+        with contextlib.suppress(OSError):  # somebody else was faster
+            scratch.rename(target)
+        _forget_old_builds(target.parent)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return target
+
+
+@functools.cache
+def _chosen(*_environment: Any) -> str:
+    """What "auto" is in this environment, so that the kit is built once under both names."""
+    with scratch_folder() as folder:
+        command = [sys.executable, str(build.PRISTINE / "configure.py"), "build/config.mk"]
+        limits = process.Limits(wall=60, cpu=None)  # the kit's own code
+        process.run(command, folder, build.build_environment(), limits)
+        return build.backend_of(folder) or "auto"
+
+
+@contextlib.contextmanager
+def reference(device: str, source: Path = build.REFERENCE) -> Iterator[Path]:
+    """The reference, built, in a folder for as long as this is entered."""
+    built = prebuilt(device, source=source)
+    with scratch_folder() as folder:
+        for part in ("python", "build/lib"):
+            shutil.copytree(built / part, folder / part)
+        yield folder
+
+
+def far_library(built: Path) -> Path | None:
+    """The library without a GPU (see grader/far/far_device.cc) for a built tree of the kit, beside
+    which it is kept; None if the sources of that tree do not go with it."""
+    own = [build.FAR / name for name in ("far_device.cc", "cuda_runtime.h")]
+    sources = [own[0], *(built / "src" / name for name in build.FAR_RUNTIME)]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in own)).hexdigest()
+    target = built / "build" / "obj" / f"far-{digest[:16]}.so"
+    if target.exists():
+        return target
+    scratch = target.with_name(f"{target.name}.{secrets.token_hex(8)}")
+    command = [*build.compiler_of(built), "-std=c++17", "-O2", "-shared", "-fPIC"]
+    command += ["-Wl,-z,defs"]  # a function that is missing is missed here, not in a child
+    command += [f"-I{build.FAR}", f"-I{built / 'src'}", "-o", str(scratch), *map(str, sources)]
+    limits = process.Limits(wall=600, cpu=None)  # the kit's own code
+    done = process.run(command, target.parent, build.build_environment(), limits)
+    if done.rc != 0:
+        scratch.unlink(missing_ok=True)
+        return None
+    scratch.rename(target)  # at once; somebody else may have been faster
+    return target
+
+
+def prepare(device: str, course_file: str = "") -> None:
+    """Builds now what the first submission would wait for: the skeleton of the course in a file,
+    else of the kit's own, its checked build, and on a real GPU the reference.
+
+    Raises:
+        GraderError: the kit does not build here.
+    """
+    course = load_course(Path(course_file)) if course_file else kit_course()
+    far_library(prebuilt(device, source=course.skeleton))
+    prebuilt("emulated", checked=True, source=course.skeleton)
+    if device == "cuda":  # speed is measured beside it
+        prebuilt(device, source=course.solution)
+
+
+def _forget_old_builds(folder: Path) -> None:
+    """Keeps the few built trees that were used last, and all that may be in use now."""
+    used = {}
+    for path in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # another grader forgets it
+            if not path.name.startswith("new-"):
+                used[path] = path.stat().st_mtime
+    for path in sorted(used, key=lambda path: used[path], reverse=True)[_KEPT_BUILDS:]:
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime < _IN_USE:
+                continue
+            gone = Path(tempfile.mkdtemp(prefix="new-", dir=folder))
+            try:
+                path.rename(gone)  # at once, so that nobody uses what is half removed
+            finally:
+                shutil.rmtree(gone, ignore_errors=True)
+
+
+def check_device(tree: Path) -> None:
+    """Raises GraderError unless an array goes to the device of the pristine tree and back; where
+    others have filled a GPU, after waiting for room."""
+    try:
+        _send_and_fetch(tree)
+    except GraderError as error:
+        if not gpu_memory.Meter().was_full(error):
+            raise
+        gpu_memory.wait_for_room()
+        _send_and_fetch(tree)
+
+
+def _send_and_fetch(tree: Path) -> None:
+    temporary = Path(tempfile.gettempdir())
+    if os.statvfs(temporary).f_flag & getattr(os, "ST_NOEXEC", 0):
+        raise GraderError(f"no library can be loaded from {temporary}: it is mounted noexec; "
+                          "hint: set TMPDIR to another folder")  # fmt: skip
+    limits, paths = process.Limits(wall=60), [str(tree / "python")]
+    sent = np.arange(3, dtype=np.float32)
+    try:
+        with Remote(
+            sys.executable, paths, tree, limits, build.child_environment(build.backend_of(tree))
+        ) as remote:
+            nd = remote.import_("dlsys.ndarray")
+            got = remote.fetch(nd.array(sent, ctx=nd.gpu(0)).asnumpy())
+    except (ChildError, StartError) as error:
+        raise GraderError(
+            f"the {build.backend_of(tree)} GPU does not work here: {error}"
+        ) from error
+    if not np.array_equal(got, sent):
+        raise GraderError(f"the {build.backend_of(tree)} GPU returns {got} for {sent}")

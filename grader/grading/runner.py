@@ -1,0 +1,514 @@
+"""Grades one submission: lays it out, builds it, runs the checks, keeps every result."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from grader.building import tree as build
+from grader.building.snapshot import Snapshot
+from grader.checks.child import Unimportable
+from grader.checks.compare import Failure
+from grader.checks.far import DeviceLost, FarContext
+from grader.checks.outcomes import Flag, NotHere
+from grader.checks.registry import OFF_DEVICE, Check, checks_of, is_of_kernels
+from grader.checks.speed import gpu
+from grader.course.course import Course, kit_course
+from grader.course.rubric import Row, Rubric, selected
+from grader.explain.audit import Auditor
+from grader.explain.diagnosis import Diagnosis
+from grader.explain.opinion import NoOpinion, SecondOpinion
+from grader.explain.rerun import settings_of
+from grader.grading import origin
+from grader.grading.prebuilt import check_device, far_library, prebuilt, reference
+from grader.grading.schedule import BESIDE, DEVICE, Lanes, Worker, plan
+from grader.grading.verdicts import (
+    OF_THE_MACHINE,
+    bounded,
+    build_failure,
+    builds_plainly,
+    is_hole,
+    not_understood,
+    own_fault,
+    result_of,
+    sentence,
+    skip,
+    with_audit,
+    with_changed_headers,
+    with_findings,
+    with_opinion,
+    with_sentence,
+)
+from grader.report.model import ERROR, FAIL, PASS, SKIPPED, Report, Result
+from grader.report.stored import unfinished
+from grader.report.wording import explain, tail
+from grader.sandbox import gpu_memory, isolation, process, usage
+from grader.sandbox.process import Limits
+from grader.sandbox.scratch import scratch_folder, sweep, workspace
+from grader.student import endless, kills
+from grader.student.pipe import ChildExcess
+from grader.student.remote import ChildError, ChildTimeout
+from grader.submission.reader import Submission, SubmissionError
+from grader.submission.reading import load_submission
+
+__all__ = ["Options", "grade", "sentence"]
+
+# Of processor time that a submission may use, for each second that its checks may take together.
+_CPU_PER_SECOND = 2
+
+_MOST_ON_GPU = 3  # checks at the same time
+#: Of a check that did not end, or would not have: what grows meets another limit first.
+_ENDLESS = (ChildTimeout, ChildExcess)
+_HASTE = 4  # times: one cause, one limit. What never ends once is not waited for as long again
+
+
+def _grows_or_hangs(error: Exception | None) -> bool:
+    """Whether Python did not end, as far as limits tell: not where it printed too much."""
+    is_full = isinstance(error, ChildExcess) and error.kind == "memory"
+    return is_full or isinstance(error, ChildTimeout)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to grade.
+
+    Attributes:
+        rubric: the rubric.
+        course: where the skeleton, the reference and the course's own checks lie.
+        device: "auto", "cuda" or "emulated".
+        seed: the run's secret, hex; a new one if empty.
+        data: folder of MNIST, or None to search.
+        only: names of checks, with what they require; all if empty.
+        output: where the JSON is written after every check, or None.
+        keep: folder for the submission's tree, kept afterwards, or None.
+        isolation: "auto" for the strongest level that works here, or a level.
+        hidden: folders that student code must not see, beside those of the submission and output.
+        on_check: is given what every check is given, before the check runs.
+    """
+
+    rubric: Rubric
+    device: str = "auto"
+    seed: str = ""
+    data: Path | None = None
+    only: tuple[str, ...] = ()
+    output: Path | None = None
+    keep: Path | None = None
+    isolation: str = "auto"
+    hidden: tuple[Path, ...] = ()
+    on_check: Callable[[FarContext], None] = lambda context: None
+    course: Course = field(default_factory=kit_course)
+
+
+def grade(
+    source: Path | Submission,
+    options: Options,
+    on_result: Callable[[Result], None] = lambda result: None,
+) -> Report:
+    """Grades a folder, an archive, or what was read of one. Every result is passed to on_result
+    when it is there.
+
+    Where `options.output` holds the report of the same submission and rubric, by a run that was
+    interrupted, its results are kept, and its seed.
+
+    Raises:
+        RubricError: the rubric has no check of a name in `only`, or names one that is nowhere.
+        CourseError: the course's own checks can't be loaded.
+        GraderError: the kit can't be built on this machine, or its device does not work.
+    """
+    started = time.monotonic()
+    sweep()
+    checks = checks_of(options.course)
+    rows = [with_sentence(row, checks) for row in selected(options.rubric, options.only)]
+    report = _empty_report(source, options)
+    try:
+        with report.timed("reading the submission"):
+            submission = _read(source, options)
+    except SubmissionError as error:
+        report.problem = str(error)
+        report.results = [skip(row, "the submission can't be read") for row in rows]
+        return _finish(report, options, started)
+    report.sha256, report.notes = submission.sha256, [*report.notes, *submission.notes]
+    if options.course.is_kit:
+        said = origin.note(submission.taken, options.course.skeleton, options.rubric.profile)
+        report.notes += [said] * bool(said)
+    order = [row.name for row in rows].index
+    with (
+        # BLAS's threads wait for each other by spinning, which takes the cores from the children.
+        threadpool_limits(1, "blas"),
+        _Grading(submission, options, report, checks, rows) as grading,
+        grading.results(rows) as results,
+    ):
+        for result in results:
+            result = bounded(result)
+            report.results.append(result)
+            report.results.sort(key=lambda each: order(each.check))
+            report.seconds = time.monotonic() - started
+            if options.output:
+                report.write(options.output)
+            on_result(result)
+    return _finish(report, options, started)
+
+
+def _read(source: Path | Submission, options: Options) -> Submission:
+    if isinstance(source, Submission):
+        return source
+    return load_submission(source, options.rubric.files, options.course.skeleton)
+
+
+class _Grading:
+    """One submission, laid out and built. Used in a `with`."""
+
+    def __init__(
+        self,
+        submission: Submission,
+        options: Options,
+        report: Report,
+        checks: Mapping[str, Check],
+        rows: Sequence[Row],
+    ) -> None:
+        self._submission, self._options, self._report = submission, options, report
+        self._checks, self._pristine = checks, options.course.skeleton
+        self._built: Snapshot | None = None
+        self._kept: dict[str, Result] = {}
+        self._budget = usage.Budget(_CPU_PER_SECOND * sum(row.seconds for row in rows))
+        self._view = self._seen()
+        self._diagnosis = Diagnosis(
+            submission.taken,
+            options.rubric,
+            lambda: prebuilt("emulated", checked=True, source=self._pristine),
+            self._view,
+            self._pristine,
+            checks,
+        )
+        self._second = SecondOpinion(
+            submission.taken, options.rubric, lambda: self._kit, self._view, checks
+        )
+        budget = options.rubric.audit
+        self._auditor = Auditor(self._diagnosis, budget.seconds, budget.total)
+        self._auditing, self._audits_begun = threading.Lock(), False
+        self._rows: Sequence[Row] = ()
+        self._alone = threading.Lock()  # held by a check whose child was killed before
+        self._endless: set[str] = set()  # kernels that were stopped
+        self._hung = False  # whether Python that needs no device did not end
+        self._unimportable: dict[str, str] = {}  # modules, and why
+        self._unimportable_unbuilt: dict[str, str] = {}  # those of them that need no library
+        self._disputed: set[str] = set()  # checks whose result differs between the GPU's forms
+        self._resources = contextlib.ExitStack()
+
+    def __enter__(self) -> _Grading:
+        with self._report.timed("building the kit"):
+            self._kit = prebuilt(self._options.device, source=self._pristine)
+            self._far = far_library(self._kit)
+        if self._far is None:
+            self._report.notes.append("what executors do is not proved: no far device builds")
+        self._backend = self._report.device = build.backend_of(self._kit)
+        self._kept = self._take_up_unfinished()
+        with self._report.timed("laying out the submission"), contextlib.ExitStack() as stack:
+            stack.enter_context(self._diagnosis)
+            stack.enter_context(self._second)
+            self._tree = stack.enter_context(workspace(self._options.keep))
+            self._lay_out(self._tree, self._submission.taken)
+            self._sources = Snapshot(self._tree, sources_only=True)
+            stack.enter_context(self._auditor)
+            self._resources = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._resources.close()
+
+    def _lay_out(self, tree: Path, taken: Mapping[str, bytes]) -> None:
+        build.copy_built(tree, self._kit)
+        build.lay_over(tree, taken)
+
+    @contextlib.contextmanager
+    def results(self, rows: Sequence[Row]) -> Iterator[Iterator[Result]]:
+        """Decides the rows, and yields the results in the order in which they come."""
+        self._rows, jobs = rows, plan(rows, self._backend)
+        if not any(row.name == "build" for row in rows):
+            self._try_device()
+            self._built = Snapshot(self._tree, self._pristine)
+        with Lanes(jobs, self._result).running(self._workers()) as results:
+            yield results
+
+    def _workers(self) -> list[Worker]:
+        """One beside the device. On a real GPU several use it, where it may be shared and there
+        are processors for them: most of what a check takes is the start of CUDA."""
+        on_device = 1
+        if self._backend == "cuda":
+            on_device = max(1, min(_MOST_ON_GPU, build.processors() // 2))
+        more = [Worker(DEVICE, gpu.is_shared)] * (on_device - 1)
+        return [Worker(BESIDE, self._device_works), Worker(DEVICE), *more]
+
+    def _take_up_unfinished(self) -> dict[str, Result]:
+        """The results that an interrupted run has left. Takes its seed over too."""
+        earlier = unfinished(self._options.output, self._report)
+        if earlier is None or earlier.device != self._backend:
+            return {}
+        if self._options.seed not in ("", earlier.seed):
+            return {}
+        kept = {result.check: result for result in earlier.results if result.status != ERROR}
+        self._report.seed = earlier.seed
+        self._report.notes.append(f"{len(kept)} results are kept of a run that was interrupted")
+        return kept
+
+    def _result(self, row: Row, lanes: Lanes) -> Result:
+        """Decides a row, whatever happens in it; or the result that an earlier run has left."""
+        if row.name == "build":
+            return self._build(row)
+        if row.name in self._kept:
+            return self._kept[row.name]
+        # What the emulated GPU contradicts itself about keeps nothing from being tried.
+        passed = lanes.passed(row.requires) | self._disputed
+        missing = [name for name in row.requires if name not in passed]
+        if missing and is_hole(row.task, self._sources, self._options.rubric):
+            return result_of(row, FAIL, message=f"task {row.task} is not written yet")
+        if missing:
+            return skip(row, f"needs {', '.join(missing)}")
+        if row.name in OFF_DEVICE and any(each.name == "build" for each in self._rows):
+            # Without what was built, so that a library that dies takes nothing with it. What fails
+            # is made sure of in the built tree: honest code may call the library. But a limit that
+            # was met would be met once more.
+            result, error = self._check(row, self._sources)
+            if result.status in (PASS, SKIPPED) or isinstance(error, _ENDLESS):
+                return result
+            lanes.passed(["build"])
+        assert self._built is not None
+        return self._check(row, self._built)[0]
+
+    def _device_works(self) -> bool:
+        if self._built is None:  # while it is being built
+            self._try_device()
+        return True
+
+    def _try_device(self) -> None:
+        with self._report.timed("trying the device"):
+            check_device(self._kit)
+
+    def _build(self, row: Row) -> Result:
+        """Compiles the submission. What fails is the student's if the pristine tree compiles."""
+        started = time.monotonic()
+        done = self._make(self._tree, row)
+        built = Snapshot(self._tree, self._pristine)
+        if done.rc == 0 and built.fault:
+            result = result_of(
+                row, FAIL, message=f"it compiles, but {built.fault}", hint=built.hint
+            )
+        elif done.rc == 0:
+            result = result_of(row, PASS, facts={"backend": build.backend_of(self._tree)})
+        else:
+            failed = build_failure(row, done, self._submission.taken)
+            failed = with_changed_headers(failed, self._submission.changed)
+            result = self._build_error(row) or failed
+            if result.status == FAIL and self._backend == "emulated":
+                result, built = self._built_plainly(row, result, built)
+        self._built = built
+        result.seconds = round(time.monotonic() - started, 3)
+        return result
+
+    def _built_plainly(self, row: Row, failed: Result, broken: Snapshot) -> tuple[Result, Snapshot]:
+        """An error of the kit's, if the submission compiles without the emulated GPU's fast form;
+        it is graded so then."""
+        try:
+            with self._report.timed("second opinions"):
+                built = self._second.built()
+        except NoOpinion:
+            return failed, broken
+        self._disputed.add(row.name)
+        return builds_plainly(failed), built
+
+    def _seen(self, *writable: Path) -> isolation.View:
+        view = _view(self._report, self._options, *writable)
+        return replace(view, budget=self._budget)
+
+    def _make(self, tree: Path, row: Row) -> process.Completed:
+        command = build.make_command(self._options.device)
+        view = self._seen(tree / "build")
+        limits = Limits(wall=row.seconds)
+        return process.run(command, tree, build.build_environment(), limits, view)
+
+    def _build_error(self, row: Row) -> Result | None:
+        """An error of the grader's, if here the pristine files do not compile either."""
+        pristine = {
+            name: path.read_bytes()
+            for name in self._submission.taken
+            if (path := self._pristine / name).is_file()
+        }
+        with self._report.timed("building the pristine files"), scratch_folder() as tree:
+            self._lay_out(tree, pristine)
+            done = self._make(tree, row)
+        if done.rc == 0:
+            return None
+        why = f"{done.reason}{f', {done.rc}' * (done.rc is not None)}"
+        message = f"the pristine files do not compile here either ({why})"
+        return result_of(row, ERROR, message=message, details=tail(done.output))
+
+    def _check(
+        self, row: Row, snapshot: Snapshot, evidence: kills.Evidence | None = None
+    ) -> tuple[Result, Exception | None]:
+        """The result of a check in a copy of its own, and what it raised. A check whose child was
+        killed, or ended by an import, runs once more, with `evidence` of whose fault that is."""
+        started = time.monotonic()
+        with contextlib.ExitStack() as stack:
+            with self._report.timed("copying the built tree"):
+                tree = stack.enter_context(snapshot.copy())
+            context = self._context(row, tree, snapshot)
+            self._options.on_check(context)
+            error: Exception | None = None
+            if self._is_audited(row) and snapshot is self._built:
+                self._begin_audits()
+            try:
+                self._checks[row.name](context)
+            except Exception as raised:  # the grader's own fault must not end the other checks
+                error = raised
+            meter = context.view.gpu
+            full = meter is not None and meter.was_full(error)
+            chance = kills.may_be_chance(error) or isinstance(error, DeviceLost)
+            again = evidence is None and (full or chance)
+            if error is not None and evidence is not None:
+                error = evidence.judged(error)
+                error = meter.judged(error) if meter is not None else error
+            if not again:
+                result = self._judge(row, context, error, snapshot)
+                if result.status == PASS and self._is_audited(row):
+                    result = with_audit(result, self._auditor.result(row.name))
+        if again:
+            with self._alone:
+                if full:
+                    gpu_memory.wait_for_room()
+                return self._check(row, snapshot, kills.Evidence())
+        result.seconds = round(time.monotonic() - started, 3)
+        return result, error
+
+    def _is_audited(self, row: Row) -> bool:
+        return is_of_kernels(self._checks[row.name]) and self._options.rubric.audit.total > 0
+
+    def _begin_audits(self) -> None:
+        """Of all checks of kernels that are to be decided; once."""
+        with self._auditing:
+            if self._audits_begun or self._built is None:
+                return
+            self._audits_begun = True
+            rows = [row for row in self._rows if row.name not in self._kept]
+            wanted = [row for row in rows if row.name != "build" and self._is_audited(row)]
+            self._auditor.begin([self._context(row, self._tree, self._built) for row in wanted])
+
+    def _context(self, row: Row, tree: Path, snapshot: Snapshot) -> FarContext:
+        backend = snapshot.backend or self._backend
+        return FarContext(
+            tree=tree,
+            rubric=self._options.rubric,
+            backend=backend,
+            seed=self._report.seed,
+            check=row.name,
+            seconds=row.seconds / (_HASTE if self._hung and row.name in OFF_DEVICE else 1),
+            data=self._options.data,
+            env={**build.child_environment(backend), **endless.environment(self._endless)},
+            reaches=snapshot.reaches,
+            unimportable=dict(
+                self._unimportable_unbuilt if snapshot is self._sources else self._unimportable
+            ),
+            view=self._view if backend != "cuda" else replace(self._view, gpu=gpu_memory.Meter()),
+            far=self._far,
+            reference=lambda: reference(self._options.device, self._options.course.solution),
+        )
+
+    def _unexpected(self, row: Row, context: FarContext, error: Exception) -> Result:
+        """The result where a check broke off: the submission's fail if the same check, with the
+        same inputs, passes for the reference. What the check computes with comes from the child
+        alone, and no answer of an honest one breaks it."""
+        fault = own_fault(row, error)
+        if isinstance(error, OF_THE_MACHINE) or context.reference is None:
+            return fault
+        try:
+            with self._report.timed("asking the reference"), context.reference() as tree:
+                own = {"tree": tree, "reaches": (), "call": None, "awaited": "", "far": context.far}
+                self._checks[row.name](FarContext(**{**settings_of(context), **own}))
+        except Exception:  # then it is not known whose fault it is
+            return fault
+        return not_understood(row, error)
+
+    def _judge(
+        self, row: Row, context: FarContext, error: Exception | None, snapshot: Snapshot
+    ) -> Result:
+        """The result of a check that raised `error`, or nothing, in a copy of the snapshot."""
+        if error is None:
+            result = result_of(row, PASS, facts=context.facts)
+            result.score = round(row.points * context.share, 2)
+            return result
+        if isinstance(error, Unimportable):
+            return skip(row, str(error))
+        if isinstance(error, NotHere):
+            return result_of(replace(row, points=0), SKIPPED, message=str(error))
+        if isinstance(error, Flag):
+            return result_of(row, ERROR, message=str(error), facts=context.facts)
+        if not isinstance(error, (Failure, ChildError)):
+            return self._unexpected(row, context, error)
+        settled = snapshot is self._built or isinstance(error, _ENDLESS)
+        if settled and kills.ends_imports(error):
+            why = f"needs {error.importing}, whose import failed in {row.name}: {error}"
+            self._unimportable.setdefault(error.importing, why)
+            if snapshot is self._sources:
+                self._unimportable_unbuilt.setdefault(error.importing, why)
+        self._hung |= row.name in OFF_DEVICE and _grows_or_hangs(error)
+        if kernel := endless.endless_kernel(error):
+            self._endless.add(kernel)
+            context.env |= endless.environment(self._endless)
+        result = result_of(row, FAIL, **explain(error), facts=context.facts)
+        result.facts |= getattr(error, "facts", {})
+        if context.on_far_device:
+            return result  # the submission's kernels had no part in it
+        try:
+            with self._report.timed("second opinions"):
+                opinion = self._second.about(context, error, snapshot)
+        except Exception as fault:  # whose fault the failure is, is not known then
+            return own_fault(row, fault)
+        with self._report.timed("explaining failures"):
+            result = with_findings(result, self._diagnosis.explain(context, error))
+        result = with_opinion(result, opinion)
+        if result.status == ERROR:
+            self._disputed.add(row.name)
+        return result
+
+
+def _finish(report: Report, options: Options, started: float) -> Report:
+    report.complete = True
+    report.seconds = round(time.monotonic() - started, 3)
+    if options.output:
+        report.write(options.output)
+    return report
+
+
+def _empty_report(source: Path | Submission, options: Options) -> Report:
+    level = isolation.choose(options.isolation)
+    path = source.source if isinstance(source, Submission) else source
+    return Report(
+        submission=os.path.abspath(path),
+        sha256="",
+        profile=options.rubric.profile,
+        title=options.rubric.title,
+        device=options.device,
+        isolation=level,
+        seed=options.seed or secrets.token_hex(16),
+        started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        notes=[isolation.UNCONTAINED] if level == "process" else [],
+        parts={str(part): name for part, name in options.rubric.parts.items()},
+        tasks=dict(options.rubric.tasks),
+        rubric=options.rubric.digest,
+    )
+
+
+def _view(report: Report, options: Options, *writable: Path) -> isolation.View:
+    """What student code sees: its tree, and neither other submissions nor reports."""
+    hidden = [isolation.outermost(Path(report.submission).resolve().parent)]
+    hidden += [isolation.outermost(options.output.resolve().parent)] if options.output else []
+    hidden += [*options.hidden, *options.course.secrets]
+    return isolation.View(report.isolation, writable=writable, hidden=tuple(hidden))

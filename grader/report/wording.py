@@ -1,0 +1,62 @@
+"""Says what a student's process did, or computed, in the words of a report."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+from grader.building.compiler_output import link_error
+from grader.checks.compare import Failure
+from grader.student.proxy import ChildError, StudentError
+
+_OUTPUT_LINES = 12
+_LINE = 500  # characters
+_HOLE = re.compile(r"task (\d+\.\d+) is not written yet")
+_PYTHON_2 = (
+    "Missing parentheses in call to 'print'",
+    "multiple exception types must be parenthesized",
+    "'map' object is not subscriptable",
+    "'dict' object has no attribute 'iteritems'",
+    "name 'xrange' is not defined",
+)
+
+
+def missing_task(message: str) -> str:
+    """The task whose hole a check came upon; "" if its message says anything else."""
+    match = _HOLE.fullmatch(message)
+    return match[1] if match else ""
+
+
+def explain(error: Failure | ChildError) -> dict[str, Any]:
+    """Message, details and hint for what a student's process did, or computed."""
+    if isinstance(error, Failure):
+        return {"message": error.message, "hint": error.hint}
+    details = tail(error.output)
+    if not isinstance(error, StudentError):
+        return {"message": str(error), "details": details}
+    first, _, rest = error.message.strip().partition("\n")
+    if "NotImplementedError" in error.types and first.startswith("task "):
+        return {"message": first}
+    hint = ""
+    if any(words in error.message for words in _PYTHON_2):
+        hint = "this is Python 2 code; run 2to3 on it, or mend it by hand"
+    elif missing := link_error(error.message):
+        hint = str(missing)
+    elif "RecursionError" in error.types:
+        hint = "a graph may be deeper than Python's stack; keep a stack of your own, a list"
+    elif "invalid configuration argument" in first and not rest:  # a real GPU says no more
+        hint = "a block has 1 to 1,024 threads, and a grid at least 1 block along each axis"
+    more = tail(rest)
+    return {
+        "message": str(error),
+        "details": [*more, *error.traceback.splitlines(), *(d for d in details if d not in more)],
+        "hint": hint,
+    }
+
+
+def tail(output: str) -> list[str]:
+    """The last lines that were printed, paths of this machine's Python left out."""
+    lines = [line for line in output.strip().splitlines() if line.strip()]
+    lines = [line.replace(sys.prefix, "...") for line in lines]
+    return [line[:_LINE] for line in lines[-_OUTPUT_LINES:]]

@@ -1,0 +1,99 @@
+"""How much of a GPU's memory a child holds, and how much is left, as the driver tells (NVML).
+
+A GPU may be used by others, and where its memory runs out, calls fail in any process. Who filled it
+is not for the child to say: the driver knows it, and is asked while the child runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import re
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from grader.sandbox import cancel
+from grader.sandbox.limits import LimitError, OutOfMemory
+
+GIB = 1 << 30
+#: Bytes that a child may hold: the checks need 1.5 GiB, with CUDA's own.
+MOST = 8 * GIB
+#: Bytes that are to be free before a check is made once more, and seconds to wait for them.
+_ENOUGH, _PATIENCE = 4 * GIB, 120.0
+#: A GPU with less free memory than that counts as full.
+_FULL = GIB
+_SAYS = re.compile(r"out of memory|cudaErrorMemoryAllocation|CUBLAS_STATUS_(ALLOC_FAILED|NOT_INIT)")
+
+
+@functools.cache
+def _nvml() -> tuple[Any, list[Any]]:
+    """(NVML, its handles of all GPUs); (None, []) where it can't be had."""
+    try:
+        nvml = importlib.import_module("pynvml")
+        nvml.nvmlInit()
+        count = nvml.nvmlDeviceGetCount()
+        return nvml, [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(count)]
+    except Exception:  # not installed, no driver, no GPU: each is its own exception
+        return None, []
+
+
+class Meter:
+    """The GPUs' memory while a check runs.
+
+    Attributes:
+        held: the most bytes that the child was seen to hold; 0 where the driver does not tell.
+        free: the fewest bytes that were seen free on a GPU; None if it was never told.
+    """
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.free: int | None = None
+        self._size = 0
+
+    def look(self, pids: Iterable[int]) -> None:
+        """Is called while these processes are the child. Raises LimitError."""
+        nvml, handles = _nvml()
+        own, held = set(pids), 0
+        for handle in handles:
+            with contextlib.suppress(nvml.NVMLError):
+                memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+                free = int(memory.free)
+                self.free = free if self.free is None else min(free, self.free)
+                self._size = max(self._size, int(memory.total))
+                users = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+                held += sum(user.usedGpuMemory or 0 for user in users if user.pid in own)
+        self.held = max(self.held, held)
+        if held > MOST:
+            raise LimitError("gpu_memory")
+
+    def was_full(self, error: Exception | None) -> bool:
+        """Whether a failure may be due to memory that others hold."""
+        if error is None or 2 * self.held > self._size > 0:
+            return False
+        says = _SAYS.search(str(error)) is not None
+        return says if self.free is None else self.free < (_ENOUGH if says else _FULL)
+
+    def judged(self, error: Exception) -> Exception:
+        """The error, or OutOfMemory where the GPU was full, and not by this child."""
+        if not self.was_full(error):
+            return error
+        left = "unknown" if self.free is None else f"{self.free >> 20} MiB"
+        return OutOfMemory(
+            f"the memory of the GPU ran out, twice, the second time after waiting for it: {left} "
+            f"were left, and this process held {self.held >> 20} MiB of the {MOST >> 20} MiB that "
+            "it may; hint: see what else nvidia-smi lists, or grade fewer at a time"
+        )
+
+
+def wait_for_room(seconds: float = _PATIENCE) -> None:
+    """Waits until enough is free on every GPU, or for so long."""
+    nvml, handles = _nvml()
+    end = time.monotonic() + seconds
+    while handles and time.monotonic() < end:
+        with contextlib.suppress(nvml.NVMLError):
+            if all(nvml.nvmlDeviceGetMemoryInfo(each).free >= _ENOUGH for each in handles):
+                return
+        cancel.go_on()
+        time.sleep(0.5)

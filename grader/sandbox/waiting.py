@@ -1,0 +1,123 @@
+"""How long a child has waited for cores that others were using.
+
+A child could make itself wait, by more threads than there are cores, and so buy time on a clock
+that stands still meanwhile. So only that part of its waiting counts which the use of others
+explains.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.sandbox import usage
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What happened between two looks; seconds, all of it.
+
+    Attributes:
+        length: of wall time.
+        cores: how many the child may use.
+        own: processor time of the child, all of its processes.
+        waited: how long its threads could have run and had no core, together.
+        longest: the same of the thread that waited longest.
+        busy: processor time of everybody on these cores, and what the host took from them.
+    """
+
+    length: float
+    cores: int
+    own: float
+    waited: float
+    longest: float
+    busy: float
+
+    def held_up(self) -> float:
+        """How much of it the child lost to others.
+
+        Alone it would have had what it asked for, as far as there are cores. What it got less than
+        that is lost, but never more than others used; and as many threads lose it together as
+        could have run at once.
+        """
+        alone = min(self.own + self.waited, self.cores * self.length)
+        lost = min(max(0.0, alone - self.own), max(0.0, self.busy - self.own))
+        at_once = max(1.0, alone / self.length) if self.length > 0 else 1.0
+        return min(lost / at_once, self.longest, self.length)
+
+
+@dataclass(frozen=True)
+class _Look:
+    time: float
+    own: float
+    busy: float
+    pids: frozenset[int]
+    runs: dict[str, tuple[int, int]]
+
+
+class Waiting:
+    """Adds up, from look to look, what a child loses to others.
+
+    Where its processes come and go between two looks, nobody can tell whose their time was, so
+    nothing counts. Nor does it where the kernel does not tell (CONFIG_SCHED_INFO).
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._before: _Look | None = None
+
+    def look(self, pids: Iterable[int]) -> None:
+        """Adds what these processes have lost since the last look."""
+        known = frozenset(pids)
+        runs = {path: run for pid in known for path, run in _runs(pid)}
+        now = _Look(time.monotonic(), usage.cpu(known), _busy(), known, runs)
+        before, self._before = self._before, now
+        if before is not None and before.pids == now.pids:
+            self.seconds += _between(before, now).held_up()
+
+
+def _between(before: _Look, now: _Look) -> Interval:
+    ran = [run[0] - before.runs.get(path, (0, 0))[0] for path, run in now.runs.items()]
+    waited = [run[1] - before.runs.get(path, (0, 0))[1] for path, run in now.runs.items()]
+    return Interval(
+        length=now.time - before.time,
+        cores=len(_cores()),
+        own=max(sum(ran) / 1e9, now.own - before.own),
+        waited=sum(waited) / 1e9,
+        longest=max(waited, default=0) / 1e9,
+        busy=now.busy - before.busy,
+    )
+
+
+def _runs(pid: int) -> Iterator[tuple[str, tuple[int, int]]]:
+    """(thread, nanoseconds that it ran and that it could have run), see proc_schedstat."""
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            path = f"/proc/{pid}/task/{task}/schedstat"
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                ran, waited = Path(path).read_text().split()[:2]
+                yield path, (int(ran), int(waited))
+
+
+def _cores() -> frozenset[int]:
+    """Those that this process, and what it starts, may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
+def _busy() -> float:
+    """Seconds that these cores were not idle, of everybody, and those that the host took."""
+    try:
+        lines = Path("/proc/stat").read_text().splitlines()
+    except OSError:
+        return 0.0
+    cores = {f"cpu{number}" for number in _cores()}
+    words = [line.split() for line in lines if line.partition(" ")[0] in cores]
+    # user, nice, system, (idle, iowait,) irq, softirq, steal
+    ticks = sum(int(w[i]) for w in words for i in (1, 2, 3, 6, 7, 8) if i < len(w))
+    return ticks / os.sysconf("SC_CLK_TCK")

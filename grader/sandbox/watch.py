@@ -1,0 +1,74 @@
+"""Looks at a child now and then, and says when it uses more than it may."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from grader.sandbox import usage
+from grader.sandbox.isolation import View
+from grader.sandbox.limits import MOST_WAITING, LimitError, Limits
+from grader.sandbox.scratch import Scratch
+from grader.sandbox.waiting import Waiting
+
+LOOK = 0.2  # seconds between two looks, on average
+_CHANCE = random.SystemRandom()  # nobody can know when the next one is
+
+
+class Watch:
+    """A child under its limits.
+
+    Attributes:
+        memory: the most bytes that it was seen to hold.
+    """
+
+    def __init__(self, pid: int, limits: Limits, view: View, home: Scratch) -> None:
+        self.memory = 0
+        self._pid, self._limits, self._view, self._home = pid, limits, view, home
+        self._waiting = Waiting()
+        self._next = 0.0
+        self._cpu = 0.0
+        self._plan()
+
+    def now(self) -> float:
+        """time.monotonic() by a clock that stands still while the child waits for a core."""
+        return time.monotonic() - min(self._waiting.seconds, MOST_WAITING * self._limits.wall)
+
+    def look(self) -> None:
+        """If it is time for it, whether all is within the limits. Raises LimitError."""
+        if time.monotonic() < self._next:
+            return
+        table = usage.processes(self._pid)
+        self._waiting.look(table)
+        most = self._limits.processes
+        if most is not None and sum(table.values()) > most:
+            raise LimitError("processes")
+        self._look_at_time(table)
+        self._look_at_room(table)
+        self._plan()
+
+    def _plan(self) -> None:
+        self._next = time.monotonic() + LOOK * _CHANCE.uniform(0.5, 1.5)
+
+    def _look_at_time(self, table: dict[int, int]) -> None:
+        used = max(self._cpu, usage.cpu(table))
+        more, self._cpu = used - self._cpu, used
+        if self._limits.cpu is not None and used > self._limits.cpu:
+            raise LimitError("cpu")
+        if self._view.budget is not None and not self._view.budget.spend(more):
+            raise LimitError("budget")
+
+    def _look_at_room(self, table: dict[int, int]) -> None:
+        limits = self._limits
+        scratch, device = usage.scratch(table, self._home.path)
+        memory, disk = usage.unnamed(table, device)
+        self.memory = max(self.memory, usage.memory(table, memory) + scratch)
+        if device is not None and scratch >= limits.room:
+            raise LimitError("disk")
+        if limits.memory is not None and self.memory > limits.memory:
+            raise LimitError("memory")
+        folders = (self._home.path, *self._view.writable)
+        if self._view.gpu is not None:
+            self._view.gpu.look(table)
+        if limits.disk is not None and usage.disk(folders, limits.disk) + disk > limits.disk:
+            raise LimitError("disk")

@@ -1,0 +1,120 @@
+"""Functions that two students wrote alike, in files that may have nothing else in common.
+
+What is given, what many have and what is short counts for nothing here: honest work is full of
+small functions that can hardly be written in two ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+
+from grader.similarity.fingerprint import TOP, Fingerprint
+
+#: What shares less than the weight of this many rare fingerprints says too little.
+LITTLE = 40
+#: The least likeness of two functions that is told, and the least mean weight of what they share:
+#: that of three or four owners in a class of thirty.
+LEAST, _RARE = 0.6, 0.75
+#: What the reference has, too, counts less: it may be the natural way.
+_NATURAL = 1 / 2
+#: Lighter fingerprints are not looked up: too many have them.
+_LIGHT = 0.3
+
+Weights = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Match:
+    """A function of one submission that stands in another one.
+
+    Attributes:
+        file: path; first, second: what it is called there.
+        likeness: from 0 to 1: what both share in proportion to the mean of what each has.
+        shared: the weight of that; less for what the reference has.
+    """
+
+    file: str
+    first: str
+    second: str
+    likeness: float
+    shared: float
+
+
+@dataclass(frozen=True)
+class _Function:
+    """One that is long enough; `hashes` are its fingerprints, each once."""
+
+    work: int
+    name: str
+    hashes: npt.NDArray[np.int64]
+
+
+def matches(
+    name: str,
+    files: Sequence[Fingerprint | None],
+    rows: int,
+    weigh: Callable[[Sequence[int]], Weights],
+    natural: Collection[int],
+) -> dict[tuple[int, int], list[Match]]:
+    """(place of one work, of another) -> the functions that both have, the most telling first.
+
+    Args:
+        name: path of the file; files: of each work, this year's `rows` first, which are compared
+            with all.
+        weigh: the weights of fingerprints.
+        natural: fingerprints of the reference.
+    """
+    functions = list(_functions(files))
+    if not functions:
+        return {}
+    sizes = np.array([len(each.hashes) for each in functions])
+    known, index = np.unique(np.concatenate([f.hashes for f in functions]), return_inverse=True)
+    weights = weigh(known.tolist())
+    less = np.where(np.isin(known, list(natural)), _NATURAL, 1.0) * weights
+    of, spans = np.repeat(np.arange(len(functions)), sizes), np.split(index, np.cumsum(sizes)[:-1])
+    order = np.argsort(index, kind="stable")
+    have = np.split(of[order], np.searchsorted(index[order], np.arange(1, len(known))))
+    works = np.array([each.work for each in functions])
+    found: dict[tuple[int, int], list[Match]] = {}
+    for one, function in enumerate(functions):
+        if function.work >= rows:
+            break
+        own = spans[one][weights[spans[one]] >= _LIGHT]
+        if less[own].sum() < LITTLE:
+            continue
+        lists = [have[value] for value in own.tolist()]
+        who = np.concatenate(lists)
+        value = np.repeat(own, [len(each) for each in lists])
+        later = works[who] > function.work
+        others, place = np.unique(who[later], return_inverse=True)
+        shared = np.bincount(place, less[value[later]], len(others))
+        number = np.bincount(place, minlength=len(others))
+        rare = np.bincount(place, weights[value[later]], len(others)) >= _RARE * number
+        likeness = number / ((sizes[one] + sizes[others]) / 2)
+        for at in np.flatnonzero((shared >= LITTLE) & rare & (likeness >= LEAST)).tolist():
+            other = functions[int(others[at])]
+            match = Match(name, function.name, other.name, float(likeness[at]), float(shared[at]))
+            found.setdefault((function.work, other.work), []).append(match)
+    return {pair: _best(some) for pair, some in found.items()}
+
+
+def _functions(files: Sequence[Fingerprint | None]) -> Iterator[_Function]:
+    for work, file in enumerate(files):
+        for piece in file.pieces if file else ():
+            assert file is not None
+            begin, end = np.searchsorted(file.starts, [piece.start, piece.end])
+            hashes = np.unique(file.hashes[begin:end])
+            if piece.name != TOP and len(hashes) >= LITTLE:
+                yield _Function(work, piece.name, hashes)
+
+
+def _best(some: list[Match]) -> list[Match]:
+    """Of each function the best, the most telling first."""
+    by_name = groupby(sorted(some, key=lambda m: (m.first, -m.likeness)), lambda m: m.first)
+    best = [next(group) for _, group in by_name]
+    return sorted(best, key=lambda match: (-match.shared, match.first))

@@ -1,0 +1,118 @@
+"""Whose fault is it that a child was ended from outside? Evidence, gathered before and after.
+
+The kernel kills so where memory runs out, and an operator may; a student's code can do it to
+itself, by its own hand or by its limit of processor time. Who did it is written nowhere. So a check
+that ends so runs once more, beside no other of these; if it dies so again, the death is the
+student's, unless the kernel counted that it ended a process for want of memory, while the child was
+far below its limit. So does one whose import hung or ended the process, since then nothing that
+imports the same is tried any more.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeGuard
+
+from grader.sandbox.limits import OutOfMemory
+from grader.student.remote import ChildDied, ChildError, ChildExcess
+
+__all__ = ["Evidence", "OutOfMemory", "ends_imports", "may_be_chance", "was_killed"]
+
+#: Of its limit of memory: a child that was seen below that is not what filled the machine.
+_LITTLE = 0.5
+
+
+def was_killed(error: Exception | None) -> TypeGuard[ChildDied]:
+    """Whether a child died by SIGKILL, which is not what ends one over its limits."""
+    return isinstance(error, ChildDied) and error.rc == -signal.SIGKILL
+
+
+def may_be_chance(error: Exception | None) -> bool:
+    """Whether a check is to be made once more before it is judged."""
+    return was_killed(error) or ends_imports(error)
+
+
+def ends_imports(error: Exception | None) -> TypeGuard[ChildError]:
+    """Whether an import hung or ended the process, for a reason of its own."""
+    spent = isinstance(error, ChildExcess) and error.kind == "budget"
+    return isinstance(error, ChildError) and bool(error.importing) and not spent
+
+
+class Evidence:
+    """What the kernel has counted so far. `root` is where /proc and /sys lie."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
+        self._before = dict(_kills(root))
+
+    def judged(self, error: Exception) -> Exception:
+        """The error, or OutOfMemory where the machine and not the child brought it about, or
+        ChildExcess where the child did, faster than anybody could look."""
+        # It may be of another process that was killed: the far device's.
+        died = error.__cause__ if isinstance(error.__cause__, ChildDied) else error
+        ended = self._ended()
+        if not ended or not was_killed(died):
+            return error
+        if died.most_memory is not None and died.memory > _LITTLE * died.most_memory:
+            return ChildExcess("memory", died.most_memory, died.doing)
+        seen = f"the process held {died.memory >> 20} MiB when it was last looked at"
+        if died.most_memory is not None:
+            seen += f", of {died.most_memory >> 20} MiB that it may"
+        return OutOfMemory(
+            f"memory ran out on this machine, and the kernel ended {ended} processes meanwhile"
+            f"{_pressure(self._root)}; {seen}; hint: grade fewer at a time, or give it more memory"
+        )
+
+    def _ended(self) -> int:
+        """How many processes the kernel has ended since, for want of memory."""
+        now = dict(_kills(self._root))
+        return max((now[name] - self._before.get(name, 0) for name in now), default=0)
+
+
+def _kills(root: Path) -> Iterator[tuple[str, int]]:
+    """(where, how many processes were ended for want of memory): machine, and groups around us."""
+    machine = _fields(root / "proc/vmstat").get("oom_kill")
+    if machine is not None:
+        yield "machine", machine
+    for folder in _groups(root):
+        for name in ("memory.events", "memory.oom_control"):
+            count = _fields(folder / name).get("oom_kill")
+            if count is not None:
+                yield str(folder / name), count
+
+
+def _groups(root: Path) -> Iterator[Path]:
+    """The control groups that this process is in, and those around them."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, kinds, path = line.split(":", 2)
+        if kinds in ("", "memory"):
+            top = root / "sys/fs/cgroup" / kinds
+            inner = top / path.lstrip("/")
+            for folder in (inner, *inner.parents):
+                if top in (folder, *folder.parents):
+                    yield folder
+
+
+def _pressure(root: Path) -> str:
+    """How much of the last ten seconds work stood still for want of memory, where it is told."""
+    try:
+        words = (root / "proc/pressure/memory").read_text().split()
+    except OSError:
+        return ""
+    shares = [word.partition("=")[2] for word in words if word.startswith("avg10=")]
+    return f" (some work waited for memory in {shares[0]} % of the last 10 s)" if shares else ""
+
+
+def _fields(path: Path) -> Mapping[str, int]:
+    """The numbers of a file of lines `name number`; none where there is no such file."""
+    try:
+        words = [line.split() for line in path.read_text().splitlines()]
+    except OSError:
+        return {}
+    return {w[0]: int(w[1]) for w in words if len(w) == 2 and w[1].isdigit()}

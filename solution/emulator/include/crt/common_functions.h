@@ -1,5 +1,0 @@
-/*!
- * \file crt/common_functions.h
- * \brief Functions of the language, which cuda_runtime.h has.
- */
-#include "cuda_runtime.h"

@@ -1,5 +1,0 @@
-/*!
- * \file cub/device/device_segmented_reduce.cuh
- * \brief Refused: CUB. Written by refused_headers.py.
- */
-#error the emulated GPU has no CUB (cub/device/device_segmented_reduce.cuh); hint: write the reduction or scan as a kernel of your own, or DEVICE=cuda

@@ -1,5 +1,0 @@
-/*!
- * \file cudaProfiler.h
- * \brief The driver's marks for a profiler, which cuda.h has.
- */
-#include "cuda.h"

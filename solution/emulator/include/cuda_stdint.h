@@ -1,5 +1,0 @@
-/*!
- * \file cuda_stdint.h
- * \brief Integers of a fixed size, which stdint.h has.
- */
-#include "stdint.h"

@@ -1,5 +1,0 @@
-/*!
- * \file cuda_texture_types.h
- * \brief Textures, whose use is refused; the header alone is not.
- */
-#include "cuda_runtime.h"

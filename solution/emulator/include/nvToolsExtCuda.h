@@ -1,5 +1,0 @@
-/*!
- * \file nvToolsExtCuda.h
- * \brief Marks for a profiler, which nvtx3/nvToolsExt.h has.
- */
-#include "nvtx3/nvToolsExt.h"

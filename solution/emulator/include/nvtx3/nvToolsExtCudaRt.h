@@ -1,5 +1,0 @@
-/*!
- * \file nvtx3/nvToolsExtCudaRt.h
- * \brief Marks for a profiler, which nvtx3/nvToolsExt.h has.
- */
-#include "nvtx3/nvToolsExt.h"

@@ -1,5 +1,0 @@
-/*!
- * \file sm_35_intrinsics.h
- * \brief Functions of kernels, which cuda_runtime.h has.
- */
-#include "cuda_runtime.h"
