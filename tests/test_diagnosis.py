@@ -238,7 +238,7 @@ def test_findings_are_read_by_one_child_at_a_time(monkeypatch, tmp_path):
         inside.pop()
         return process.Completed(0, None, "exit", '{"found": [], "more": 0}', 0.1)
 
-    monkeypatch.setattr(diagnosis.sandbox, "run", run)
+    monkeypatch.setattr(diagnosis.process, "run", run)
     monkeypatch.setattr(Diagnosis, "checked_tree", lambda self: tmp_path)
     explain = Diagnosis({}, RUBRIC, lambda: tmp_path, View())
     with ThreadPoolExecutor(4) as pool:

@@ -79,7 +79,8 @@ def _check_allocations(ctx: Context, trainer: Trainer, model: str, before: tuple
         raise Failure(
             f"{model}: the arrays of the second half of {trainer.how.epochs} epochs are those of "
             f"the first, and yet cudaMalloc is called {raw} times",
-            "a launcher in src/gpu_op.cu, or what it calls, allocates memory; is it freed?",
+            "a launcher in src/gpu_op.cu, or what it calls, allocates memory: that takes time in "
+            "every call, and what is never freed is lost",
         )
     if arrays > 0:
         raise Failure(
