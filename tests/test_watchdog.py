@@ -188,7 +188,8 @@ def test_a_device_that_cannot_be_reset_skips_what_comes_later(work):
     command = [sys.executable, "-m", "pytest", "-p", "real", "-q", "-s", "-rs"]
     done = subprocess.run(
         [*command, "tests/test_gpu_op.py", "-k", "elementwise_add or softmax or relu_gradient"],
-        cwd=work, text=True, env={**os.environ, **env, "PYTEST_ADDOPTS": ""}, capture_output=True, timeout=300,
+        cwd=work, text=True, capture_output=True, timeout=300,
+        env={**os.environ, **env, "PYTEST_ADDOPTS": ""},
     )  # fmt: skip
     (work / "real.py").unlink()
     assert "1 failed" in done.stdout and " skipped" in done.stdout, done.stdout
