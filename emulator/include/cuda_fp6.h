@@ -1,5 +1,5 @@
 /*!
  * \file cuda_fp6.h
- * \brief Refused: numbers of 8 bits and less. Written by cuda_source/refused_headers.py.
+ * \brief Refused: numbers of 8 bits and less. Written by refused_headers.py.
  */
 #error the emulated GPU has no numbers of 8 bits and less (cuda_fp6.h); hint: use __half or __nv_bfloat16, or DEVICE=cuda

@@ -1,5 +1,5 @@
 /*!
  * \file cuda_vdpau_interop.h
- * \brief Refused: pictures shared with OpenGL and its like. Written by cuda_source/refused_headers.py.
+ * \brief Refused: pictures shared with OpenGL and its like. Written by refused_headers.py.
  */
 #error the emulated GPU has no pictures shared with OpenGL and its like (cuda_vdpau_interop.h); hint: copy the result to the host and draw it there, or DEVICE=cuda

@@ -1,5 +1,5 @@
 /*!
  * \file cudnn.h
- * \brief Refused: cuDNN. Written by cuda_source/refused_headers.py.
+ * \brief Refused: cuDNN. Written by refused_headers.py.
  */
 #error the emulated GPU has no cuDNN (cudnn.h); hint: write the layer as a kernel, or DEVICE=cuda

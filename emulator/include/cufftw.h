@@ -1,5 +1,5 @@
 /*!
  * \file cufftw.h
- * \brief Refused: cuFFT. Written by cuda_source/refused_headers.py.
+ * \brief Refused: cuFFT. Written by refused_headers.py.
  */
 #error the emulated GPU has no cuFFT (cufftw.h); hint: write the transform as a kernel, or on the host, or DEVICE=cuda

@@ -1,5 +1,5 @@
 /*!
  * \file curand_uniform.h
- * \brief Refused: cuRAND. Written by cuda_source/refused_headers.py.
+ * \brief Refused: cuRAND. Written by refused_headers.py.
  */
 #error the emulated GPU has no cuRAND (curand_uniform.h); hint: make the numbers on the host, or by a generator of your own in the kernel, or DEVICE=cuda

@@ -1,5 +1,5 @@
 /*!
  * \file cusolver_common.h
- * \brief Refused: cuSOLVER. Written by cuda_source/refused_headers.py.
+ * \brief Refused: cuSOLVER. Written by refused_headers.py.
  */
 #error the emulated GPU has no cuSOLVER (cusolver_common.h); hint: write the solver as kernels, or on the host, or DEVICE=cuda

@@ -1,5 +1,5 @@
 /*!
  * \file cutensor.h
- * \brief Refused: cuTENSOR. Written by cuda_source/refused_headers.py.
+ * \brief Refused: cuTENSOR. Written by refused_headers.py.
  */
 #error the emulated GPU has no cuTENSOR (cutensor.h); hint: write the contraction as a kernel, or DEVICE=cuda

@@ -1,5 +1,5 @@
 /*!
  * \file mma.h
- * \brief Refused: tensor cores. Written by cuda_source/refused_headers.py.
+ * \brief Refused: tensor cores. Written by refused_headers.py.
  */
 #error the emulated GPU has no tensor cores (mma.h); hint: multiply with plain loops in shared memory, or DEVICE=cuda

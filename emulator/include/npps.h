@@ -1,5 +1,5 @@
 /*!
  * \file npps.h
- * \brief Refused: NPP. Written by cuda_source/refused_headers.py.
+ * \brief Refused: NPP. Written by refused_headers.py.
  */
 #error the emulated GPU has no NPP (npps.h); hint: write the filter as a kernel, or DEVICE=cuda

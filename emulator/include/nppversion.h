@@ -1,5 +1,5 @@
 /*!
  * \file nppversion.h
- * \brief Refused: NPP. Written by cuda_source/refused_headers.py.
+ * \brief Refused: NPP. Written by refused_headers.py.
  */
 #error the emulated GPU has no NPP (nppversion.h); hint: write the filter as a kernel, or DEVICE=cuda

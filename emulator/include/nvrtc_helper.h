@@ -1,5 +1,5 @@
 /*!
  * \file nvrtc_helper.h
- * \brief Refused: compiler at run time (NVRTC). Written by cuda_source/refused_headers.py.
+ * \brief Refused: compiler at run time (NVRTC). Written by refused_headers.py.
  */
 #error the emulated GPU has no compiler at run time (NVRTC) (nvrtc_helper.h); hint: compile the kernel with the program and launch it by kernel<<<grid, block>>>(), or DEVICE=cuda

@@ -1,5 +1,5 @@
 /*!
  * \file nvshmemx.h
- * \brief Refused: NVSHMEM. Written by cuda_source/refused_headers.py.
+ * \brief Refused: NVSHMEM. Written by refused_headers.py.
  */
 #error the emulated GPU has no NVSHMEM (nvshmemx.h); hint: there is one device; work on it alone, or DEVICE=cuda

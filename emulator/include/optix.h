@@ -1,5 +1,5 @@
 /*!
  * \file optix.h
- * \brief Refused: OptiX. Written by cuda_source/refused_headers.py.
+ * \brief Refused: OptiX. Written by refused_headers.py.
  */
 #error the emulated GPU has no OptiX (optix.h); hint: write the ray tracer as a kernel, or DEVICE=cuda

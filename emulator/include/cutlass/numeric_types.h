@@ -1,5 +1,5 @@
 /*!
  * \file cutlass/numeric_types.h
- * \brief Refused: CUTLASS. Written by cuda_source/refused_headers.py.
+ * \brief Refused: CUTLASS. Written by refused_headers.py.
  */
 #error the emulated GPU has no CUTLASS (cutlass/numeric_types.h); hint: write the product as a kernel, or DEVICE=cuda

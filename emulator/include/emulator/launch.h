@@ -15,8 +15,8 @@
  *
  * so that the host calls the kernel once, like any function: overloads, default arguments,
  * conversions and deduced template arguments are the compiler's. What it was called with, each
- * thread is given. The second function can be called only for a kernel that block_loops/loops.py gave a
- * version for whole blocks.
+ * thread is given. The second function can be called only for a kernel that block_loops/loops.py
+ * gave a version for whole blocks.
  */
 #ifndef EMULATOR_LAUNCH_H_
 #define EMULATOR_LAUNCH_H_

@@ -1,6 +1,7 @@
 /*!
  * \file loops.h
- * \brief What block_loops/loops.py builds a second version of a kernel from, one that runs a whole block.
+ * \brief What block_loops/loops.py builds a second version of a kernel from, one that runs a whole
+ * block.
  *
  *   __global__ void add(int n, const float* a, float* out) {
  *     int i = blockIdx.x * blockDim.x + threadIdx.x;

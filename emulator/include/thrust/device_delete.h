@@ -1,5 +1,5 @@
 /*!
  * \file thrust/device_delete.h
- * \brief Refused: Thrust. Written by cuda_source/refused_headers.py.
+ * \brief Refused: Thrust. Written by refused_headers.py.
  */
 #error the emulated GPU has no Thrust (thrust/device_delete.h); hint: write the loop as a kernel, or on the host, or DEVICE=cuda

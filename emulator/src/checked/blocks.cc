@@ -104,7 +104,8 @@ uint64_t bit_of(State* s, const void* place) {
 }
 
 // Who ended went round a barrier if it came to the kernel's last brace. If it returned before, it
-// did so if it never was at this barrier and its line is behind it, as findings/reading.py can tell.
+// did so if it never was at this barrier and its line is behind it, as findings/reading.py can
+// tell.
 void check_ended(State* s, int waiting, const Block& block) {
   const uint64_t barrier = bit_of(s, s->barriers[waiting]);
   const End* last = nullptr;
