@@ -62,11 +62,11 @@ docs-links: $(READY_DEV)
 
 # Builds, checks and measures everything on a real GPU, and writes handout/results.*.
 gpu-check: $(READY_DEV)
-	bash tests/gpu_check.sh
+	bash tools/gpu_check.sh
 
 # Builds the emulated GPU for arm64 and runs its tests under qemu-user; says what to install.
 arm64-check: $(READY_DEV)
-	$(BIN)/python tests/arm64_check.py
+	$(BIN)/python tools/arm64_check.py
 
 # Resolves the dependencies of pyproject.toml anew into constraints.txt.
 lock: | $(BIN)/python

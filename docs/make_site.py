@@ -28,7 +28,6 @@ KIT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(KIT / "tests/suite"), str(KIT / "emulator")]
 
 import manifest  # noqa: E402
-
 from findings.kinds import WORDS  # noqa: E402
 
 HAND_WRITTEN = ("conf.py", "index.md", "api.md", "findings/index.md")

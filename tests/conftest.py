@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from class_states import class_in_all_states
-from grader.classroom.store import read_classbook
-from grader.sandbox.process import Limits
-from grader.student.remote import Remote
+TESTS = Path(__file__).resolve().parent
+KIT = TESTS.parent
+# What several tests need, the programs of the emulated GPU, and the emulated GPU itself.
+FOLDERS = ("tests/support", "tools", "tests/emulator", "tests/suite", "tests/programs", "emulator")
+sys.path[:0] = [str(KIT / folder) for folder in FOLDERS]
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "emulator"))
-
-import kit as emulator_kit
+import kit as emulator_kit  # noqa: E402 (after the path to it)
+from class_states import class_in_all_states  # noqa: E402
+from grader.classroom.store import read_classbook  # noqa: E402
+from grader.sandbox.process import Limits  # noqa: E402
+from grader.student.remote import Remote  # noqa: E402
 
 # glibc fills what malloc gives and free takes, so that no test passes because memory was zero.
 os.environ.setdefault("MALLOC_PERTURB_", "165")

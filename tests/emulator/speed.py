@@ -16,8 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import kit as emulator_kit
 import numpy as np
+
+import kit as emulator_kit
 
 HERE = Path(__file__).resolve().parent
 

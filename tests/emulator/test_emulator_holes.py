@@ -1,0 +1,31 @@
+"""Kernels that were once computed wrongly in their fast form: it must compute what threads do.
+
+The programs are in tests/emulator/holes/. Each case prints what it computed, thread by thread
+(EMULATOR_LOOPS=0) and in the fast form, on one CPU thread and on two.
+"""
+
+import re
+
+import pytest
+
+import kit as emulator_kit
+
+HOLES = emulator_kit.PROGRAMS / "holes"
+CASES = [
+    (source.stem, case)
+    for source in sorted(HOLES.glob("*.cu"))
+    for case in re.findall(r"^CASE\((\w+)\)", source.read_text(), re.M)
+]
+
+
+@pytest.mark.parametrize("program, case", CASES, ids=[f"{p}-{c}" for p, c in CASES])
+def test_a_hole(kit, program, case):
+    """The fast form prints what threads one by one print."""
+    kit.build_once(HOLES / f"{program}.cu")
+    expected = kit.run(program, case, EMULATOR_LOOPS="0")
+    assert expected.returncode == 0, expected.stderr
+    assert expected.stdout.strip()
+    for threads in ("1", "2"):
+        found = kit.run(program, case, EMULATOR_THREADS=threads)
+        assert found.returncode == 0, found.stderr
+        assert found.stdout == expected.stdout

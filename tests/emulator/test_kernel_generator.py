@@ -1,0 +1,93 @@
+"""Random kernels end the same in every way to run them; see kernel_generator/__main__.py.
+
+Hours of it: `python -m kernel_generator --seeds 0:100000 --jobs 2` from the folder tests.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from kernel_generator import builds, campaign, runner  # noqa: E402
+from kernel_generator.kernel import make_kernel  # noqa: E402
+from kernel_generator.layout import messy  # noqa: E402
+from kernel_generator.program import cuda_program, oracle_program  # noqa: E402
+
+FOUND = Path(builds.HERE / "found")
+BATCH, FIRST = 60, 500_000  # seeds that no longer run has seen
+BATCHES = 4
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.getbasetemp().parent / "kernel_generator"
+
+
+def told(report):
+    return "\n".join(f"seed {d.seed}: {d.kind}: {d.detail[:400]}" for d in report.disagreements)
+
+
+@pytest.mark.parametrize("number", range(BATCHES))
+def test_kernels_end_the_same_in_every_way(folder, number):
+    first = FIRST + number * BATCH
+    kernels = [make_kernel(seed) for seed in range(first, first + BATCH)]
+    report = runner.Runner(folder).run(kernels, f"batch{first}")
+    assert not report.disagreements, told(report)
+    assert report.launches == 2 * BATCH
+    fast = sum(count for way, count in report.ways.items() if way.startswith("loops"))
+    assert fast >= BATCH // 10, report.ways
+
+
+def test_the_checked_build_agrees_and_finds_nothing(folder):
+    kernels = [make_kernel(seed) for seed in range(FIRST + 5000, FIRST + 5024)]
+    report = runner.Runner(folder, checked=True, explain=False).run(kernels, "checked")
+    assert not report.disagreements, told(report)
+
+
+@pytest.fixture(scope="module")
+def compiler(folder):
+    return builds.compiler(folder)
+
+
+@pytest.mark.parametrize("path", sorted(FOUND.glob("*.cu")), ids=lambda path: path.stem)
+def test_what_was_found_once_stays_right(compiler, path):
+    text = path.read_text()
+    program = compiler.program_of(text, f"found_{path.stem}")
+    for case in re.findall(r"^CASE\((\w+)\)", text, re.MULTILINE):
+        for loops in ("1", "0"):
+            done = compiler.call(program, case, env={"EMULATOR_LOOPS": loops})
+            assert done.returncode == 0, f"{case}, EMULATOR_LOOPS={loops}: {done.stderr}"
+    compiler.clean(f"found_{path.stem}")
+
+
+def test_a_seed_makes_the_same_kernel_each_time():
+    first, second = (cuda_program([make_kernel(seed) for seed in range(30)]) for _ in range(2))
+    assert first.text == second.text
+    assert oracle_program([make_kernel(3)]).text != oracle_program([make_kernel(4)]).text
+
+
+def test_no_production_of_the_grammar_is_dead():
+    total = runner.Report()
+    for seed in range(3000):
+        total.productions.update(make_kernel(seed).counts)
+    assert campaign.summary(total).splitlines()[-1].endswith("never used: none")
+
+
+def test_unusual_formatting_changes_no_token():
+    text = make_kernel(7).code.text()
+    plain = " ".join(re.sub(r"//[^\n]*", " ", text).split())
+    strange = re.sub(
+        r"/\*.*?\*/|//[^\n]*", " ", messy(text, 7).replace("\\\n", ""), flags=re.DOTALL
+    )
+    assert " ".join(strange.split()) == plain
+
+
+def test_a_wrong_value_is_a_disagreement():
+    kernel = make_kernel(1)
+    report = runner.Report()
+    values = {"oracle": {(1, 0): "0a", (1, 1): "0b"}, "fast": {(1, 0): "0a", (1, 1): "0c"}}
+    runner.Runner.compare(None, [kernel], values, report)
+    assert [(d.seed, d.kind) for d in report.disagreements] == [(1, "differs: fast")]

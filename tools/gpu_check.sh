@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Builds, checks and measures everything on a real GPU. Called by `make gpu-check`, or with
+# PYTHON=... where the packages are already there. OUT keeps the logs.
+set -u
+cd "$(dirname "$0")/.."
+PYTHON=${PYTHON:-$PWD/.venv/bin/python}
+OUT=${OUT:-reports/gpu}
+mkdir -p "$OUT"
+failed=()
+
+# run NAME SECONDS COMMAND...: one step, timed, its output kept.
+run() {
+  local name=$1 seconds=$2 started=$SECONDS
+  shift 2
+  if timeout "$seconds" "$@" >"$OUT/$name.log" 2>&1; then
+    printf 'ok    %-28s %4d s\n' "$name" $((SECONDS - started))
+  else
+    printf 'FAIL  %-28s %4d s (rc %d)\n' "$name" $((SECONDS - started)) $?
+    tail -n 25 "$OUT/$name.log"
+    failed+=("$name")
+  fi
+}
+
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+run build 300 make -C solution DEVICE=cuda "PYTHON=$PYTHON"
+cd solution
+run student-tests 120 "$PYTHON" -m pytest -q tests
+run nosetests 120 "$PYTHON" -m nose -v tests/test_gpu_op.py
+cd ..
+run kernel-versions 120 env KIT_DEVICE=cuda "$PYTHON" -m pytest -q tests/checks/test_kernel_versions.py
+run cuda-submissions 200 env KIT_DEVICE=cuda "$PYTHON" -m pytest -q tests/grading/test_cuda_submissions.py
+run grade-reference 400 "$PYTHON" -m grader grade solution --device cuda --json "$OUT/reference.json"
+run grade-classic 400 "$PYTHON" -m grader grade tests/submissions/classic --profile classic \
+  --device cuda --json "$OUT/classic.json"
+run speed 300 "$PYTHON" tools/speed_check.py --output "$OUT"
+run bench 400 "$PYTHON" -m grader bench
+cd solution
+# initcheck and racecheck slow the kernels of large products by a hundred times.
+for tool in memcheck synccheck initcheck racecheck; do
+  run "$tool" 500 compute-sanitizer --tool $tool --error-exitcode 9 \
+    "$PYTHON" -m pytest -q -x tests/test_gpu_op.py tests/test_executor.py
+done
+cd ..
+tail -n 30 "$OUT/bench.log"
+cat "$OUT/speed.log"
+tail -n 12 "$OUT/grade-reference.log"
+if [ ${#failed[@]} -gt 0 ]; then
+  echo "failed: ${failed[*]}"
+  exit 1
+fi
+echo "all steps passed"
