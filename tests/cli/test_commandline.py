@@ -159,7 +159,7 @@ def test_images_that_fill_no_batch_are_told(tmp_path):
 def test_given_code_compiles_without_a_warning(source, tmp_path):
     words = ["-ccbin", "g++", "-Wall", "-Wfatal-errors", "-Isrc", "-c", "src/gpu_op.cu"]
     done = subprocess.run(
-        [sys.executable, "emulator/emucc.py", *words, "-o", str(tmp_path / "a.o")],
+        [sys.executable, KIT / "emulator/emucc.py", *words, "-o", str(tmp_path / "a.o")],
         cwd=KIT / source, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

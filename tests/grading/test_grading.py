@@ -14,6 +14,7 @@ from rich.console import Console
 import catalogue
 import example_reports
 import readme_report
+from grader.building.tree import copy_files, whole_tree
 from grader.cli import main
 from grader.course.rubric import load_rubric
 from grader.grading import origin
@@ -192,10 +193,8 @@ def test_the_command_line_grades_and_returns_success(tmp_path):
 
 def test_students_tests_run_under_nose_and_pytest(tmp_path):
     """In a tree of their own, as students have it."""
-    shutil.copytree(
-        KIT / "solution", tmp_path / "work", ignore=shutil.ignore_patterns("build", "__pycache__")
-    )
     work = tmp_path / "work"
+    copy_files(whole_tree(KIT / "solution"), work)
     subprocess.run(
         ["make", "DEVICE=emulated", f"PYTHON={sys.executable}"], cwd=work, check=True,
         capture_output=True, timeout=600,
