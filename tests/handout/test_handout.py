@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from grader.building.tree import copy_files, whole_tree
+from grader.building.tree import copy_files, tree_files, whole_tree
 from grader.checks.registry import CHECKS
 from grader.classroom.lateness import apply, late_policy
 from grader.course.course import kit_course
@@ -85,8 +85,8 @@ def tree(tmp_path_factory):
 def kit(tmp_path_factory):
     """A copy of the kit to run an instructor's commands in."""
     folder = tmp_path_factory.mktemp("kit")
-    for name in ("solution", "assignment", "grader", "handout", "tests"):
-        copy(KIT / name, folder / name)
+    for name in ("solution", "assignment", "emulator", "grader", "handout", "tests"):
+        copy_files({path: KIT / name / path for path in tree_files(KIT / name)}, folder / name)
     for path in KIT.iterdir():
         if path.is_file() and not path.name.startswith("."):
             shutil.copy2(path, folder / path.name)
