@@ -35,6 +35,7 @@ lint: $(READY_DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	PYTHONPATH=solution/python:emulator $(BIN)/lint-imports
 	git ls-files 'emulator/*.cc' 'emulator/*.h' 'solution/*.cc' 'solution/*.h' 'solution/*.cu' 'grader/*.cc' 'grader/*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 
 # Writes the code in the form that lint wants.

@@ -20,26 +20,8 @@ else:
 
 KIT = Path(__file__).resolve().parent.parent
 
+
 #: Each module may import those before it. Equals stand in one entry.
-PACKAGE_ORDER = ["_base", "ndarray", "gpu_op", "autodiff", "gradcheck", "data"]
-#: The grader's rooms.
-GRADER_ORDER = [
-    "base", "sandbox", "course", "building", "student", "checks", "report", "release", "status",
-    "submission", "classroom", "collection", "explain", "grading", "batch", "similarity", "handout",
-    "cli", "__main__",
-]  # fmt: skip
-CHECKS_ORDER = [
-    "compare", "answers", "call_script", "device", "context", "kernel_case", "unwritten",
-    "mnist_reference", "recipe", "trainer", "outcomes",
-    "gradients", "randomgraph", "walks", "executor", "plan", "feeds", "kernels", "mnist", "core",
-    "child", "far", "speed", "course_checks", "registry", "__init__",
-]  # fmt: skip
-
-
-#: What runs in a process of its own, from its file.
-NOT_IMPORTED = {"own", "far"}
-
-
 def imports(path, package):
     """Modules of `package` that a file imports, by their first name below it."""
     found = set()
@@ -59,26 +41,41 @@ def imports(path, package):
     return found
 
 
-def assert_order(folder, package, order):
-    for path in sorted(folder.rglob("*.py")):
-        name = path.relative_to(folder).with_suffix("").parts[0]
-        if (name == "__init__" and "__init__" not in order) or name in NOT_IMPORTED:
-            continue
-        assert name in order, f"{path} has no place in the order"
-        later = imports(path, package) & set(order[order.index(name) + 1 :])
-        assert not later, f"{path} imports {later}, which come after it"
+def rooms():
+    """The packages of the grader: name -> folder."""
+    found = sorted((KIT / "grader").rglob("__init__.py"))
+    return {
+        p.parent.relative_to(KIT).as_posix(): p.parent for p in found if p.parent.name != "grader"
+    }
 
 
-def test_imports_of_the_package_flow_one_way():
-    assert_order(KIT / "solution/python/dlsys", "dlsys", PACKAGE_ORDER)
+@pytest.mark.parametrize("name", sorted(rooms()))
+def test_a_room_says_what_it_imports_and_where_to_start(name):
+    said = " ".join(
+        ast.get_docstring(ast.parse((rooms()[name] / "__init__.py").read_text())).split()
+    )
+    own = name.split("/")[1]
+    used = sorted(
+        {room for path in rooms()[name].rglob("*.py") for room in imports(path, "grader")}
+        & {other.split("/")[1] for other in rooms()} - {own}
+    )
+    words = f"{', '.join(used[:-1])} and {used[-1]}" if len(used) > 1 else "".join(used)
+    assert f"It imports {words or 'nothing of the grader'}." in said
+    start = re.search(r"Start reading in (\w+\.py)\.$", said)
+    assert start and (rooms()[name] / start[1]).is_file()
 
 
-def test_imports_of_the_grader_flow_one_way():
-    assert_order(KIT / "grader", "grader", GRADER_ORDER)
-
-
-def test_imports_of_the_checks_flow_one_way():
-    assert_order(KIT / "grader/checks", "grader.checks", CHECKS_ORDER)
+def test_contributing_names_every_room():
+    """With the first sentence of its docstring."""
+    text = (KIT / "CONTRIBUTING.md").read_text()
+    for name, folder in rooms().items():
+        said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+        assert f"| `{name}/` | {said.splitlines()[0]} |" in text, name
+    for path in (KIT / "emulator").glob("*/__init__.py"):
+        said = ast.get_docstring(ast.parse(path.read_text()))
+        assert f"| `emulator/{path.parent.name}/` | {said} |" in text, path
+    tested = {path.parent.name for path in (KIT / "tests").glob("*/test_*.py")}
+    assert tested <= {name.split("/")[1] for name in rooms()} | {"dlsys", "emulator"}
 
 
 def test_the_worker_imports_nothing_of_the_grader():

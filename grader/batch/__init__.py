@@ -1,4 +1,5 @@
 """Many submissions, on one machine or on many.
 
-It may import grading and collection. Start reading in batch.py.
+It imports base, building, checks, classroom, collection, course, grading, report, sandbox and
+submission. Start reading in batch.py.
 """

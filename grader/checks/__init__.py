@@ -1,4 +1,7 @@
-"""The checks. A check is a function of a Context; its docstring is the student's sentence."""
+"""The checks. A check is a function of a Context; its docstring is the student's sentence.
+
+It imports base, building, course, sandbox and student. Start reading in gradients.py.
+"""
 
 from grader.checks.compare import Failure
 from grader.checks.context import Context

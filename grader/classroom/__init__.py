@@ -1,4 +1,4 @@
 """The class as a whole: who is in it, how each stands, its pages and gradebooks.
 
-It may import report and what is below it. Start reading in store.py.
+It imports base, report and submission. Start reading in store.py.
 """

@@ -1,4 +1,4 @@
 """What a platform's download means: whose each submission is, and what is in it.
 
-It may import submission and classroom. Start reading in collect.py.
+It imports base, classroom and submission. Start reading in collect.py.
 """

@@ -1,4 +1,4 @@
 """Why a check failed, or passed by luck: the tools that see every access.
 
-It may import all below the checks, and the checks. Start reading in diagnosis.py.
+It imports base, building, checks, course, sandbox and student. Start reading in diagnosis.py.
 """

@@ -1,4 +1,5 @@
 """Grades one submission: builds it, runs its checks, decides and explains.
 
-It may import all above except a class's rooms. Start reading in runner.py.
+It imports building, checks, course, explain, report, sandbox, student and submission. Start reading
+in runner.py.
 """

@@ -1,4 +1,4 @@
 """What people read, its formulas and pictures, and the figures in it.
 
-It may import grading and release. Start reading in documents.py.
+It imports base, building, checks, course, release and report. Start reading in documents.py.
 """

@@ -1,4 +1,4 @@
 """From the solution to what students get.
 
-It may import course and building. Start reading in holes.py.
+It imports base, building and course. Start reading in holes.py.
 """

@@ -1,4 +1,4 @@
 """Files, tables and text: what everything else may use.
 
-It may import nothing of the grader. Start reading in files.py.
+It imports nothing of the grader. Start reading in files.py.
 """

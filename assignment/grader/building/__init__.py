@@ -1,4 +1,4 @@
 """The tree that is graded: lays it out, and reads what compilers and object files say.
 
-It may import base, course and sandbox. Start reading in tree.py.
+It imports course and sandbox. Start reading in tree.py.
 """

@@ -1,4 +1,4 @@
 """The result of one submission, and its forms for its readers.
 
-It may import the checks and what is below them. Start reading in model.py.
+It imports base, building, checks, course, sandbox and student. Start reading in model.py.
 """

@@ -1,4 +1,4 @@
 """The one room that runs a student's code: a worker process, and proxies that drive it.
 
-It may import base, sandbox and building. Start reading in remote.py.
+It imports base and sandbox. Start reading in remote.py.
 """

@@ -1,4 +1,4 @@
 """How fast kernels are, beside the reference's, timed in turn on one GPU.
 
-It may import the checks. Start reading in checks.py.
+It imports sandbox and student. Start reading in checks.py.
 """
