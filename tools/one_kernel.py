@@ -62,10 +62,9 @@ any program, its lines as they were.
 
 def formatted(text: str) -> str:
     """C++ as clang-format lays it out."""
-    return subprocess.run(
-        [Path(sys.executable).with_name("clang-format"), f"--style={STYLE}",
-         "--assume-filename=a.cc"], input=text, capture_output=True, text=True, check=True, cwd=KIT / "emulator",
-    ).stdout  # fmt: skip
+    tool = Path(sys.executable).with_name("clang-format")
+    command = [tool, f"--style={STYLE}", "--assume-filename=a.cc"]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
 def section(one, before: str, after: str) -> str:
