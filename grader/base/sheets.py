@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from grader.base.errors import UsageError
 from grader.base.printable import printable
 
 MAX_SHEET = 16 << 20  # bytes
@@ -17,7 +18,7 @@ _QUOTED = re.compile(r"'(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 Row = tuple[int, list[str]]
 
 
-class SheetError(Exception):
+class SheetError(UsageError):
     """A table can't be used; the message names the file, and the line where there is one."""
 
 

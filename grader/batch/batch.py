@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.batch import engine
 from grader.batch.engine import Engine
@@ -48,7 +49,7 @@ from grader.submission.reader import Submission, SubmissionError
 from grader.submission.reading import Reader, load_submission
 
 
-class BatchError(Exception):
+class BatchError(UsageError):
     """The batch can't be graded as asked; the message says why."""
 
 

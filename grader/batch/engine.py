@@ -29,6 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from grader.base.errors import UsageError
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -37,7 +39,7 @@ _LOOK_AGAIN = 5.0  # seconds, for workers that have come since
 _ATTEMPTS = 2  # of a task that was under way when a pool broke, and then alone
 
 
-class EngineError(Exception):
+class EngineError(UsageError):
     """The engine can't be had; the message says what to do."""
 
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
+from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.base.printable import csv_cell
 from grader.classroom.store import (
@@ -38,7 +39,7 @@ _LEAST = 1e-9
 _SUBMISSION, _RUBRIC, _VERSION = "submission", "rubric", "grader version"
 
 
-class RegradeError(Exception):
+class RegradeError(UsageError):
     """The results can't be compared or replaced; the message says why."""
 
 

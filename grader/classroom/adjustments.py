@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.base.printable import csv_cell
 from grader.base.sheets import SheetError, read_sheet
@@ -33,7 +34,7 @@ _COLUMNS = {
 }
 
 
-class AdjustmentError(Exception):
+class AdjustmentError(UsageError):
     """Points can't be given as it was asked; the message says why."""
 
 

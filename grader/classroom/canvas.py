@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from grader.base.errors import UsageError
 from grader.base.printable import printable
 from grader.classroom.gradebook import Gradebook, Row, figure
 from grader.classroom.store import Entry
@@ -28,7 +29,7 @@ _TITLE = re.compile(r"(.*?)\s*\((\d+)\)\s*\Z", re.DOTALL)
 _SHOWN = 12
 
 
-class TemplateError(Exception):
+class TemplateError(UsageError):
     """The template can't be filled as it was asked; the message says why."""
 
 

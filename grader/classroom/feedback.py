@@ -20,6 +20,7 @@ from pathlib import Path, PurePath
 
 from rich.console import Console
 
+from grader.base.errors import UsageError
 from grader.classroom.adjustments import by_hand, of_students
 from grader.classroom.gradebook import Gradebook, Row, figure
 from grader.classroom.store import Classbook, Entry
@@ -36,7 +37,7 @@ _MOODLE = re.compile(r"(.+?_\d+_assignsubmission_file_)")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-class FeedbackError(Exception):
+class FeedbackError(UsageError):
     """The feedback can't be written there; the message says why."""
 
 

@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from grader.base.errors import UsageError
 from grader.base.printable import csv_cell
 from grader.classroom.adjustments import Adjustment, by_hand, of_students
 from grader.classroom.lateness import Late, LatenessError, LatePolicy, apply, apply_mark
@@ -32,7 +33,7 @@ _LATE = ("submitted", "late", "days late", _SPENT, "score before late", "late no
 _LONG = ("student", "check", "score", "max", "status", "seed", "grader version")
 
 
-class GradebookError(Exception):
+class GradebookError(UsageError):
     """A gradebook can't be made, or read; the message says why."""
 
 

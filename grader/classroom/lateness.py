@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
+from grader.base.errors import UsageError
+
 DAY = 86_400  # seconds
 MINUTE = 60  # seconds
 
@@ -19,7 +21,7 @@ MINUTE = 60  # seconds
 BASES = REACHED, POSSIBLE = ("reached", "possible")
 
 
-class LatenessError(Exception):
+class LatenessError(UsageError):
     """A policy or a moment is wrong; the message is one sentence."""
 
 

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.base.printable import printable
 from grader.classroom.adjustments import Adjustment, by_hand, of_students
@@ -56,7 +57,7 @@ _EXAMPLES = 6  # students named with each
 _ODD = 50  # notes that are shown
 
 
-class ClassPageError(Exception):
+class ClassPageError(UsageError):
     """The figures can't be written as they were asked for; the message says why."""
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from grader.base.errors import UsageError
 from grader.base.printable import printable
 from grader.batch.batch import lock
 from grader.classroom.adjustments import (
@@ -73,8 +73,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     elif any(one) and not options.student:
         problem = "whose points are they? hint: --student"
     if problem:
-        print(f"grader: {problem}", file=sys.stderr)
-        return USAGE
+        raise UsageError(problem)
     book = read_classbook(options.results)
     if not options.csv and not options.student:
         return _list(book, console)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from grader.base.errors import UsageError
 from grader.base.printable import printable
 from grader.batch import engine
 from grader.batch.batch import Batch, Graded, Plan, Running, cache_folder, summary, trim_cache
@@ -106,8 +106,7 @@ def _positive(text: str) -> int:
 def _run(options: argparse.Namespace, console: Console) -> int:
     problem = _unusable(options)
     if problem:
-        print(f"grader: {problem}", file=sys.stderr)
-        return USAGE
+        raise UsageError(problem)
     course = chosen_course(options)
     batch = Batch(
         source=options.source,

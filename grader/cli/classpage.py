@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,16 +78,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """
     book = read_classbook(options.results)
     page = options.html or options.results / "class.html"
-    try:
-        _check(options, page)
-        salt, joined = _salt(options.salt), _joined(options.joined, book)
-        if options.leaderboard:
-            pseudonyms([], salt)  # refuses a short salt before the reports are read
-        results = _write(options, book, page, console)
-        made = _leaderboard(options, results, salt, joined) if options.leaderboard else []
-    except ClassPageError as error:
-        print(f"grader: {error}", file=sys.stderr)
-        return USAGE
+    _check(options, page)
+    salt, joined = _salt(options.salt), _joined(options.joined, book)
+    if options.leaderboard:
+        pseudonyms([], salt)  # refuses a short salt before the reports are read
+    results = _write(options, book, page, console)
+    made = _leaderboard(options, results, salt, joined) if options.leaderboard else []
     stale = [printable(text) for text in [of_nobody(book)] if text]
     lines = [*stale, f"{standing_text(results.figures)}.", str(page), *made]
     for line in [*lines, str(options.csv)] if options.csv else lines:

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
+from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.base.printable import printable
 from grader.classroom.adjustments import of_nobody
@@ -146,8 +147,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     outputs = (options.csv, options.long, options.output, options.feedback)
     problem = _unusable(options) or overwritten(options.results, outputs)
     if problem:
-        print(f"grader: {problem}", file=sys.stderr)
-        return USAGE
+        raise UsageError(problem)
     book = read_classbook(options.results)
     lateness = _lateness(options) if options.late or options.course else None
     say = _sayer(console)

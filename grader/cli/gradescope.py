@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from grader.base.errors import UsageError
 from grader.cli.options import PROFILE_HELP, add_course, chosen_course
 from grader.report.gradescope_zip import Autograder, build_zip
 
@@ -44,8 +44,7 @@ def add(commands: Any) -> None:
 
 def _run(options: argparse.Namespace, console: Console) -> int:
     if options.data and not options.data.is_dir():
-        print(f"grader: --data {options.data} is not a folder", file=sys.stderr)
-        return USAGE
+        raise UsageError(f"--data {options.data} is not a folder")
     how = Autograder(options.profile, options.data, options.minutes, chosen_course(options))
     names = build_zip(options.output, how)
     console.print(f"{len(names)} files in {options.output}", highlight=False, markup=False)

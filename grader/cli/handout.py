@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from grader.base.errors import UsageError
 from grader.building.tree import KIT
 from grader.cli.options import PROFILE_HELP, add_course, chosen_course
 from grader.course.course import Course, rubric_of
@@ -55,8 +56,7 @@ def _handout(options: argparse.Namespace, console: Console) -> int:
     rubric = rubric_of(course, options.profile)
     problem = _unusable(options, rubric)
     if problem:
-        print(f"grader: {problem}", file=sys.stderr)
-        return 2
+        raise UsageError(problem)
     both = options.html == options.pdf
     try:
         document = _document(options, course, rubric)

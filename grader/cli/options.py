@@ -5,8 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from grader.base.errors import UsageError
 from grader.course.course import Course, kit_course, load_course
 from grader.course.rubric import profiles
+from grader.report.formats import Exports
+
+#: Exit codes.
+OK, FELL_SHORT, USAGE, GRADER_FAILED = 0, 1, 2, 3
 
 PROFILE_HELP = (
     f"another rubric: the name of one beside the course's (for the kit's own: "
@@ -29,3 +34,41 @@ def chosen_course(options: argparse.Namespace) -> Course:
         CourseError: the file is wrong.
     """
     return load_course(options.course) if options.course else kit_course()
+
+
+def add_exports(command: argparse.ArgumentParser) -> None:
+    """Adds the options for the forms of a report."""
+    group = command.add_argument_group("reports")
+    group.add_argument("--html", type=Path, metavar="FILE", help="one page, on its own")
+    group.add_argument("--junit", type=Path, metavar="FILE", help="JUnit XML")
+    group.add_argument("--gradescope", type=Path, metavar="FILE",
+                       help="results.json; the platform hides what is hidden")  # fmt: skip
+    group.add_argument("--student", action="store_true",
+                       help="show what a student may see: here, in HTML, in JUnit XML")  # fmt: skip
+    group.add_argument("--after-due-date", action="store_true",
+                       help="with --student: and what opens then")  # fmt: skip
+
+
+def exports_of(options: argparse.Namespace) -> Exports:
+    """What these options ask for."""
+    names = ("html", "junit", "gradescope", "student", "after_due_date")
+    return Exports(**{name: getattr(options, name) for name in names})
+
+
+def check_files(options: argparse.Namespace) -> None:
+    """Refuses what can't be written. Makes the folders.
+
+    Raises:
+        UsageError: something is wrong.
+    """
+    for name in ("json", "html", "junit", "gradescope"):
+        path = getattr(options, name)
+        if path and path.is_dir():
+            raise UsageError(f"--{name} {path} is a folder")
+        try:
+            if path:
+                path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--{name} {path}: {error}") from error
+    if options.after_due_date and not options.student:
+        raise UsageError("--after-due-date goes with --student")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Collection
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,6 +12,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
+from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.base.printable import printable
 from grader.batch.batch import lock
@@ -94,8 +94,7 @@ def add_review(command: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace, console: Console) -> int:
     if options.old.resolve() == options.new.resolve():
-        print("grader: OLD and NEW are the same folder", file=sys.stderr)
-        return USAGE
+        raise UsageError("OLD and NEW are the same folder")
     return review(options.old, options.new, options, console)
 
 
@@ -113,12 +112,10 @@ def review(
         OSError: a file can't be written.
     """
     if options.only and not options.accept:
-        print("grader: --only goes with --accept", file=sys.stderr)
-        return USAGE
+        raise UsageError("--only goes with --accept")
     for results in (old_results, new_results):
         if problem := overwritten(results, (options.csv, options.json)):
-            print(f"grader: {problem}", file=sys.stderr)
-            return USAGE
+            raise UsageError(problem)
     read_classbook(old_results)  # before a lock is left in a folder of something else
     with lock(old_results) if options.accept else nullcontext():
         return _review(read_classbook(old_results), read_classbook(new_results), options, console)

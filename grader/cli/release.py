@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.cli.options import add_course, chosen_course
 from grader.course.course import Course, rubric_of
@@ -86,8 +86,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     parts = frozenset(options.part or course.released(rubric))
     problem = _unusable(options, parts, rubric)
     if problem:
-        print(f"grader: {problem}", file=sys.stderr)
-        return _USAGE
+        raise UsageError(problem)
     cover = cover_of(course, rubric, parts)
     job = _Job(course, rubric, parts, options.output or course.skeleton, cover)
     verify = options.verify if options.verify is not None else options.archive is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -15,13 +14,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.base.printable import printable
 from grader.cli.options import PROFILE_HELP, add_course, chosen_course
 from grader.cli.outputs import overwritten
 from grader.course.course import rubric_of
-from grader.report.stored import StoredError
-from grader.similarity.fingerprint import SimilarityError
 from grader.similarity.measure import Likeness, Similarity, compare
 from grader.similarity.page import function_text, to_csv, to_html, to_json
 
@@ -89,17 +87,12 @@ def _percent(text: str) -> float:
 def _run(options: argparse.Namespace, console: Console) -> int:
     problem = _unusable(options)
     if problem:
-        print(f"grader: {printable(problem)}", file=sys.stderr)
-        return 2
-    try:
-        with _bar("reading") as bar:
-            course = chosen_course(options)
-            files = rubric_of(course, options.profile).files
-            result = compare(options.folders, options.earlier, files, bar, course.skeleton,
-                             course.solution, options.known)  # fmt: skip
-    except (SimilarityError, StoredError) as error:
-        print(f"grader: {error}", file=sys.stderr)
-        return 2
+        raise UsageError(printable(problem))
+    with _bar("reading") as bar:
+        course = chosen_course(options)
+        files = rubric_of(course, options.profile).files
+        result = compare(options.folders, options.earlier, files, bar, course.skeleton,
+                         course.solution, options.known)  # fmt: skip
     _write(options, result)
     _show(console, result, options)
     return 0

@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
+from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.submission import tars
 from grader.submission.archive import DAMAGE, MAX_DEPTH, MAX_READ, shown, some
@@ -39,7 +40,7 @@ _AGAIN = "hint: download it again, or unpack it with another program and give th
 _CHUNK = 1 << 20
 
 
-class CollectionError(Exception):
+class CollectionError(UsageError):
     """The submissions can't be collected; the message is one sentence for the instructor."""
 
 

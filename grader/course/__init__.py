@@ -1,4 +1,4 @@
 """What a course states: its name, dates and files, and the points of its rubric.
 
-It imports nothing of the grader. Start reading in rubric.py.
+It imports base. Start reading in rubric.py.
 """

@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from grader.base.errors import UsageError
 from grader.course.rubric import RUBRICS, Rubric, RubricError, load_rubric
 
 if sys.version_info >= (3, 11):
@@ -36,7 +37,7 @@ _KEYS = {
 }
 
 
-class CourseError(Exception):
+class CourseError(UsageError):
     """The course's file is wrong; the message names the file and the place."""
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from grader import __version__
+from grader.base.errors import UsageError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -26,7 +27,7 @@ DEFAULT_SECONDS = 60.0
 ALWAYS, AFTER_DUE_DATE, NEVER = VISIBILITIES = ("always", "after_due_date", "never")
 
 
-class RubricError(Exception):
+class RubricError(UsageError):
     """The rubric file is wrong; the message names the file and the place."""
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from grader.base.errors import UsageError
 from grader.checks.child import ChildContext
 from grader.course.course import Course, kit_course, rubric_of
 from grader.grading.runner import Options, grade
 from grader.report.model import SCHEMA, Result
 
 
-class ReplayError(Exception):
+class ReplayError(UsageError):
     """The result can't be made again; the message says what is missing."""
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from grader import __version__
+from grader.base.errors import UsageError
 from grader.building.tree import KIT, backend_of
 
 SOLUTION = KIT / "solution"
@@ -27,7 +28,7 @@ LIBRARY = "build/lib/libc_runtime_api.so"
 WARM_UPS, REPEATS = 3, 21
 
 
-class BenchError(Exception):
+class BenchError(UsageError):
     """There is nothing to measure; the message says what to do."""
 
 

@@ -25,6 +25,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from grader.base.errors import UsageError
 from grader.release.front_matter import PLACE, Cover
 
 #: {"parts": [1, 2], "tasks": ["1.1", ...]}: the tasks stripped; and what Cover.facts has. With
@@ -41,7 +42,7 @@ MARKER = re.compile(
 NEARLY = re.compile(r"(?<![a-z])(begin|end)[\W_]*solution", re.IGNORECASE)
 
 
-class ReleaseError(Exception):
+class ReleaseError(UsageError):
     """The skeleton can't be made; the message opens with `file:line:` where there is one."""
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from grader.base.errors import UsageError
 from grader.building.tree import emulator_of, tree_files
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -44,7 +45,7 @@ _END_OF_INTERFACE = "} /* DLSYS_EXTERN_C */"
 _DECLARATION = re.compile(r"  /\*!(?:(?!\*/).)*\*/\n  int DLGpu\w+\([^;]*\);\n\n?", re.S)
 
 
-class NewCourseError(Exception):
+class NewCourseError(UsageError):
     """The assignment can't be started there; the message says why."""
 
 

@@ -7,10 +7,11 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+from grader.base.errors import UsageError
 from grader.course.course import Course
 
 
-class HandinError(Exception):
+class HandinError(UsageError):
     """The work can't be checked; the message says why."""
 
 

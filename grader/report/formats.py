@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.report.audience import STUDENT, shown_to_students, student_view
 from grader.report.gradescope import failed, to_gradescope
@@ -14,7 +15,7 @@ from grader.report.junit import to_junit
 from grader.report.model import Report, Result
 
 
-class ExportError(Exception):
+class ExportError(UsageError):
     """A format can't be made of this report; the message says why."""
 
 

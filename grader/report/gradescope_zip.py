@@ -12,6 +12,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.building.tree import KIT, PRISTINE, tree_files, whole_tree
 from grader.course.course import Course, kit_course, rubric_of
@@ -35,7 +36,7 @@ export HOME="${HOME:-/root}" XDG_CACHE_HOME="${XDG_CACHE_HOME:-$root/cache}"
 export PYTHONDONTWRITEBYTECODE=1 EMULATOR_THREADS=1"""
 
 
-class AutograderError(Exception):
+class AutograderError(UsageError):
     """The zip can't be made as it was asked for; the message says why."""
 
 

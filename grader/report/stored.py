@@ -8,6 +8,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
+from grader.base.errors import UsageError
 from grader.course.rubric import VISIBILITIES
 from grader.report.model import ERROR, FAIL, PASS, SCHEMA, SKIPPED, Report, Result
 
@@ -22,7 +23,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
-class StoredError(Exception):
+class StoredError(UsageError):
     """The file holds no report that can be read; the message names the file and the place."""
 
 

@@ -32,6 +32,7 @@ from pathlib import Path
 
 import numpy as np
 
+from grader.base.errors import UsageError
 from grader.sandbox import syscalls
 from grader.sandbox.gpu_memory import Meter
 from grader.sandbox.scratch import scratch_folder
@@ -64,7 +65,7 @@ _AS_ROOT = (
 _CAPABILITIES = ("CAP_SETUID", "CAP_SETGID")  # for giving up root, which gives these up too
 
 
-class IsolationError(Exception):
+class IsolationError(UsageError):
     """The wanted level can't be had on this machine."""
 
 

@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from grader.base.errors import UsageError
+
 #: Tokens of a fingerprint: a short statement. Fewer are alike by chance, more miss reworked copies.
 K = 10
 
@@ -45,7 +47,7 @@ Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
 
 
-class SimilarityError(Exception):
+class SimilarityError(UsageError):
     """Nothing can be compared; the message says why, and what to do."""
 
 

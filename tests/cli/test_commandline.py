@@ -82,7 +82,7 @@ def test_an_interrupted_grading_says_how_to_go_on(more, said, monkeypatch, tmp_p
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(main, "grade", interrupt)
+    monkeypatch.setattr("grader.cli.grade.grade", interrupt)
     assert main.main(["grade", str(KIT / "solution"), *more]) == main.GRADER_FAILED
     assert capsys.readouterr().err == f"grader: interrupted; {said}\n"
 

@@ -127,7 +127,7 @@ def test_the_command_writes_results_json_when_the_grader_fails(tmp_path, monkeyp
         def fail(*_, error=error):
             raise error
 
-        monkeypatch.setattr(main, "grade", fail)
+        monkeypatch.setattr("grader.cli.grade.grade", fail)
         path = tmp_path / "results.json"
         assert main.main(["grade", str(tmp_path), "--gradescope", str(path)]) == 3
         results = read_results(path.read_text())

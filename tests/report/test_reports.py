@@ -386,7 +386,7 @@ def test_the_exit_code_for_a_student_says_nothing_of_hidden_checks(tmp_path, mon
             on_result(row)
         return sample_report.report(rows)
 
-    monkeypatch.setattr(main, "grade", fake)
+    monkeypatch.setattr("grader.cli.grade.grade", fake)
     assert main.main(["grade", str(tmp_path)]) == 1
     assert "shown after the due date" in capsys.readouterr().out
     assert main.main(["grade", str(tmp_path), "--student"]) == 0
