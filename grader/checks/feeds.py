@@ -11,6 +11,7 @@ from grader.checks.answers import SMALL
 from grader.checks.call_script import Call
 from grader.checks.compare import ROUND, Array, Failure, sum_bound, verify
 from grader.checks.context import Context, Session, Work
+from grader.checks.traits import check, declared
 
 Shape = tuple[int, ...]
 
@@ -146,6 +147,7 @@ def _feed_layer(ctx: Context, made: _Executor, rows: int, inner: int, columns: i
     made.check({"x": x, "w": w, "b": b}, [(layer, near), (total, summed)])
 
 
+@check(explained=True)
 def feed_shapes(ctx: Context) -> None:
     """one executor gives the right values when shapes change, on numpy and on the GPU"""
     ctx.on_device(lambda session: _check_shapes(session, ctx))
@@ -181,4 +183,4 @@ def _check_matrices(
         _feed_layer(ctx, made, rows, inner, columns)
 
 
-CHECKS = {check.__name__: check for check in (feed_shapes,)}
+CHECKS = declared(globals())

@@ -13,6 +13,7 @@ from grader.checks.answers import SMALL, shown
 from grader.checks.call_script import Call, comma
 from grader.checks.compare import ROUND64, Array, Failure, differing, sum_bound, verify
 from grader.checks.context import Context, Session
+from grader.checks.traits import check, declared
 
 Shape = tuple[int, ...]
 Draw = Callable[[], list[Array]]
@@ -175,6 +176,7 @@ def _distinct(ctx: Context) -> list[int]:
     return [int(size) for size in ctx.random.choice(np.arange(2, 8), 3, replace=False)]
 
 
+@check(device=False)
 def gradient_add_multiply(ctx: Context) -> None:
     """the gradients of +, * and constants are right, also where an operand was broadcast"""
     m, n, k = _distinct(ctx)
@@ -203,6 +205,7 @@ def _product_gradient(g: Array, a: Array, b: Array) -> list[Array]:
     return [_sum_to(g * b, a.shape), _sum_to(g * a, b.shape)]
 
 
+@check(device=False)
 def gradient_matmul(ctx: Context) -> None:
     """the gradient of matmul is right for all four combinations of transposed operands"""
     m, n, k = _distinct(ctx)
@@ -226,6 +229,7 @@ def gradient_matmul(ctx: Context) -> None:
                 _check(ctx, session, what, build, draw, formula, 8, (0, 1))
 
 
+@check(device=False)
 def gradient_reduce_broadcast(ctx: Context) -> None:
     """the gradients of reduce_sum_axis_zero and broadcast_to undo each other's shapes"""
     m, n, k = _distinct(ctx)
@@ -246,6 +250,7 @@ def _softmax(x: Array) -> Array:
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
+@check(device=False)
 def gradient_relu_cross_entropy(ctx: Context) -> None:
     """the gradients of relu (0 at 0) and of softmax cross-entropy (a mean, so 1/N) are right"""
 
@@ -285,12 +290,4 @@ def _cross_entropy_gradient(g: Array, logits: Array, labels: Array) -> list[Arra
     return [(_softmax(logits) - labels) * g / len(logits), np.zeros(labels.shape)]
 
 
-CHECKS = {
-    check.__name__: check
-    for check in (
-        gradient_add_multiply,
-        gradient_matmul,
-        gradient_reduce_broadcast,
-        gradient_relu_cross_entropy,
-    )
-}
+CHECKS = declared(globals())

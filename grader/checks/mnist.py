@@ -14,6 +14,7 @@ from grader.checks.compare import Failure
 from grader.checks.context import Context, Session
 from grader.checks.recipe import Recipe, recipe
 from grader.checks.trainer import Trainer
+from grader.checks.traits import check, declared
 
 #: Steps of the first epoch that are compared with those made here; of the others it is one.
 FIRST_STEPS = 3
@@ -103,6 +104,7 @@ def _describe(ctx: Context, how: Recipe) -> None:
     }
 
 
+@check(device=False)
 def mnist_numpy(ctx: Context) -> None:
     """logistic regression and the MLP learn MNIST on numpy"""
     # All of MNIST would show no more, and take most of the time where a GPU does the rest.
@@ -118,6 +120,7 @@ def mnist_numpy(ctx: Context) -> None:
                 ) from None
 
 
+@check(explained=True, timed=("cuda",))
 def mnist_gpu(ctx: Context) -> None:
     """both learn MNIST on the GPU, without new allocations, and faster than numpy if it is real"""
     how = recipe(ctx, ctx.backend)
@@ -146,4 +149,4 @@ def _check_speed(ctx: Context, how: Recipe) -> None:
         raise Failure(f"mlp: an epoch takes {on_gpu:.2f} s on the GPU, {on_numpy:.2f} s on numpy")
 
 
-CHECKS = {check.__name__: check for check in (mnist_numpy, mnist_gpu)}
+CHECKS = declared(globals())

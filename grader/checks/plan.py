@@ -12,6 +12,7 @@ from grader.checks.answers import SMALL, room
 from grader.checks.call_script import Call
 from grader.checks.compare import ROUND, Array, Failure, verify
 from grader.checks.context import Context, Session, Work
+from grader.checks.traits import check, declared
 from grader.student.proxy import ChildError
 
 Shape = tuple[int, ...]
@@ -21,6 +22,7 @@ _MOST_ARRAYS = 8  # of a line of nodes
 _REUSE = "a value that nobody reads any more can lend its memory to a later node"
 
 
+@check(explained=True)
 def memory_plan(ctx: Context) -> None:
     """the memory plan reuses memory, allocates only when shapes change, and returns own arrays"""
     ctx.on_device(lambda session: _check_plans(session, ctx))
@@ -339,4 +341,4 @@ def _check_two_executors(session: Session, ctx: Context) -> None:
     first.verify(results, expected, "relu(x * 2 + y), after another executor has run,")
 
 
-CHECKS = {check.__name__: check for check in (memory_plan,)}
+CHECKS = declared(globals())

@@ -27,7 +27,8 @@ from grader.building import compiler_output
 from grader.building import tree as build
 from grader.checks.child import ChildContext, ChildSession
 from grader.checks.compare import Failure
-from grader.checks.registry import CHECKS, ON_GPU, REPEATABLE, Check, is_of_kernels
+from grader.checks.registry import CHECKS, Check
+from grader.checks.traits import traits_of
 from grader.course.rubric import Rubric
 from grader.explain import compute_sanitizer
 from grader.explain.findings import Malformed, read_entries, read_file, read_resolved
@@ -72,7 +73,7 @@ class Explanation:
 
 def concerns_kernels(check: str, error: Exception, checks: Mapping[str, Check] = CHECKS) -> bool:
     """Whether a failed check can be explained by what kernels access."""
-    if check not in ON_GPU and not is_of_kernels(checks[check]):
+    if not traits_of(checks[check]).explained:
         return False
     if isinstance(error, StudentError):
         return "DeviceError" in error.types
@@ -252,7 +253,7 @@ class Diagnosis:
 
     def _compared(self, context: ChildContext, error: Exception) -> str:
         """A hint from running the check once more with the same inputs, and with whole tiles."""
-        repeatable = context.check in REPEATABLE or is_of_kernels(self.checks[context.check])
+        repeatable = traits_of(self.checks[context.check]).kernels
         if not isinstance(error, Failure) or not repeatable:
             return ""
         again = self._plainly(context)

@@ -48,7 +48,8 @@ from grader.building import tree as build
 from grader.building.snapshot import Snapshot
 from grader.checks.child import ChildContext
 from grader.checks.compare import Array, Failure
-from grader.checks.registry import CHECKS, OFF_DEVICE, Check, is_timed
+from grader.checks.registry import CHECKS, Check
+from grader.checks.traits import traits_of
 from grader.course.rubric import Rubric
 from grader.explain.rerun import outcome, settings_of
 from grader.sandbox import process
@@ -95,7 +96,8 @@ class Opinion:
 
 def concerns(check: str, error: Exception, checks: Mapping[str, Check] = CHECKS) -> bool:
     """Whether the fast form of kernels may be to blame for a failed check."""
-    if check not in checks or check in OFF_DEVICE or is_timed(check, "emulated"):
+    traits = traits_of(checks.get(check))
+    if check not in checks or not traits.device or "emulated" in traits.timed:
         return False
     if isinstance(error, StudentError):  # what did not end was tried thread by thread already
         return "DeviceError" in error.types and not endless_kernel(error)

@@ -20,8 +20,9 @@ from grader.checks.child import Unimportable
 from grader.checks.compare import Failure
 from grader.checks.far import DeviceLost, FarContext
 from grader.checks.outcomes import Flag, NotHere
-from grader.checks.registry import OFF_DEVICE, Check, checks_of, is_of_kernels
+from grader.checks.registry import Check, checks_of
 from grader.checks.speed import gpu
+from grader.checks.traits import traits_of
 from grader.course.course import Course, kit_course
 from grader.course.rubric import Row, Rubric, selected
 from grader.explain.audit import Auditor
@@ -232,7 +233,7 @@ class _Grading:
     @contextlib.contextmanager
     def results(self, rows: Sequence[Row]) -> Iterator[Iterator[Result]]:
         """Decides the rows, and yields the results in the order in which they come."""
-        self._rows, jobs = rows, plan(rows, self._backend)
+        self._rows, jobs = rows, plan(rows, self._backend, self._checks)
         if not any(row.name == "build" for row in rows):
             self._try_device()
             self._built = Snapshot(self._tree, self._pristine)
@@ -273,7 +274,7 @@ class _Grading:
             return result_of(row, FAIL, message=f"task {row.task} is not written yet")
         if missing:
             return skip(row, f"needs {', '.join(missing)}")
-        if row.name in OFF_DEVICE and any(each.name == "build" for each in self._rows):
+        if not self._needs_build(row) and any(each.name == "build" for each in self._rows):
             # Without what was built, so that a library that dies takes nothing with it. What fails
             # is made sure of in the built tree: honest code may call the library. But a limit that
             # was met would be met once more.
@@ -389,7 +390,11 @@ class _Grading:
         return result, error
 
     def _is_audited(self, row: Row) -> bool:
-        return is_of_kernels(self._checks[row.name]) and self._options.rubric.audit.total > 0
+        is_of_kernels = traits_of(self._checks[row.name]).kernels
+        return is_of_kernels and self._options.rubric.audit.total > 0
+
+    def _needs_build(self, row: Row) -> bool:
+        return traits_of(self._checks.get(row.name)).device
 
     def _begin_audits(self) -> None:
         """Of all checks of kernels that are to be decided; once."""
@@ -409,7 +414,7 @@ class _Grading:
             backend=backend,
             seed=self._report.seed,
             check=row.name,
-            seconds=row.seconds / (_HASTE if self._hung and row.name in OFF_DEVICE else 1),
+            seconds=row.seconds / (_HASTE if self._hung and not self._needs_build(row) else 1),
             data=self._options.data,
             env={**build.child_environment(backend), **endless.environment(self._endless)},
             reaches=snapshot.reaches,
@@ -458,7 +463,7 @@ class _Grading:
             self._unimportable.setdefault(error.importing, why)
             if snapshot is self._sources:
                 self._unimportable_unbuilt.setdefault(error.importing, why)
-        self._hung |= row.name in OFF_DEVICE and _grows_or_hangs(error)
+        self._hung |= not self._needs_build(row) and _grows_or_hangs(error)
         if kernel := endless.endless_kernel(error):
             self._endless.add(kernel)
             context.env |= endless.environment(self._endless)

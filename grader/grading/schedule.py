@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.checks.registry import OFF_DEVICE, is_timed
+from grader.checks.registry import CHECKS, Check
+from grader.checks.traits import traits_of
 from grader.course.rubric import Row
 from grader.report.model import PASS, Result
 from grader.sandbox.cancel import Cancelled, cancelled_by
@@ -50,22 +51,23 @@ class Worker:
     wanted: Callable[[], bool] = lambda: True
 
 
-def plan(rows: Sequence[Row], backend: str) -> list[Job]:
+def plan(rows: Sequence[Row], backend: str, checks: Mapping[str, Check] = CHECKS) -> list[Job]:
     """Which rows wait for which. What looks at the clock comes last, and alone."""
     names = [row.name for row in rows]
+    traits = {name: traits_of(checks.get(name)) for name in names}
     late: list[str] = []
     for row in rows:
-        if is_timed(row.name, backend) or not set(late).isdisjoint(row.requires):
+        if backend in traits[row.name].timed or not set(late).isdisjoint(row.requires):
             late.append(row.name)
     early = [name for name in names if name not in late]
     jobs = []
     for row in rows:
         after = set(row.requires)
-        if row.name not in OFF_DEVICE | {"build"}:
+        if traits[row.name].device and row.name != "build":
             after |= {"build"} & set(names)
         if row.name in late:
             after |= {*early, *late[: late.index(row.name)]}
-        lane = BESIDE if row.name in OFF_DEVICE else DEVICE
+        lane = DEVICE if traits[row.name].device else BESIDE
         jobs.append(Job(row, lane, frozenset(after)))
     return jobs
 

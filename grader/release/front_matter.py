@@ -20,7 +20,7 @@ FOR_STUDENTS = {
     "checks": (
         "__init__", "answers", "call_script", "compare", "context", "core", "device", "executor",
         "feeds", "gradients", "kernel_case", "kernels", "mnist", "mnist_reference", "plan",
-        "randomgraph", "recipe", "trainer", "unwritten", "walks",
+        "randomgraph", "recipe", "trainer", "traits", "unwritten", "walks",
     ),
     "report": ("__init__", "wording"),
     "status": ("__init__", "__main__", "child", "here", "table"),

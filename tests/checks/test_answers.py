@@ -14,7 +14,8 @@ from grader.building.tree import child_environment
 from grader.checks.answers import require_int, require_number, room, shape_of, shown
 from grader.checks.child import ChildContext
 from grader.checks.compare import Failure
-from grader.checks.registry import CHECKS, OFF_DEVICE
+from grader.checks.registry import CHECKS
+from grader.checks.traits import traits_of
 from grader.course.rubric import load_rubric
 from grader.explain.diagnosis import _smaller
 from grader.grading import runner
@@ -24,6 +25,7 @@ from grader.report.audience import student_view
 from grader.report.model import ERROR, FAIL, PASS
 from grader.student.remote import ChildError, Opaque, Remote
 
+OFF_DEVICE = sorted(name for name, each in CHECKS.items() if not traits_of(each).device)
 KIT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("DLSYS_DATA") or KIT.parent / "shared" / "data" / "mnist")
 
@@ -64,7 +66,7 @@ def broken(check, tree, seed, lots, monkeypatch, count):
     context = ChildContext(tree=tree, rubric=rubric, backend="emulated", seed=seed, check=check,
                       seconds=120, data=DATA if DATA.is_dir() else None,
                       env=child_environment("emulated"))  # fmt: skip
-    context.watched = check not in OFF_DEVICE  # small sizes are enough
+    context.watched = traits_of(CHECKS[check]).device  # small sizes are enough
     with monkeypatch.context() as patch:
         patch.setattr(Remote, "fetch", fetch)
         try:
@@ -81,7 +83,7 @@ def built():
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("check", [*sorted(OFF_DEVICE), "memory_plan", "mnist_gpu", "relu",
+@pytest.mark.parametrize("check", [*OFF_DEVICE, "memory_plan", "mnist_gpu", "relu",
                                    "matrix_multiply", "softmax_cross_entropy"])  # fmt: skip
 def test_no_answer_breaks_a_check(check, built, monkeypatch):
     lots = random.Random(check)

@@ -10,9 +10,11 @@ from rich.console import Console
 
 import catalogue
 from grader.building import tree
+from grader.checks import kernels
 from grader.checks.child import ChildContext
 from grader.checks.compare import Failure
-from grader.checks.registry import CHECKS, ON_GPU
+from grader.checks.registry import CHECKS
+from grader.checks.traits import traits_of
 from grader.course.rubric import FindingsBudget, RubricError, load_rubric
 from grader.explain import diagnosis
 from grader.explain.diagnosis import Diagnosis, concerns_kernels
@@ -190,7 +192,8 @@ def test_only_failures_of_kernels_are_explained():
     assert not any(concerns_kernels("reverse_walk", error) for error in told)
     silent = [python, hole, ChildTimeout(3, "relu")]
     assert not any(concerns_kernels("relu", error) for error in silent)
-    assert set(CHECKS) >= ON_GPU
+    explained = {name for name, check in CHECKS.items() if traits_of(check).explained}
+    assert {*kernels.CHECKS, "feed_shapes", "memory_plan", "mnist_gpu"} == explained
 
 
 def context(tmp_path, check="relu"):
@@ -207,6 +210,7 @@ def compared(monkeypatch, tmp_path, outcomes):
         if outcome is not None:
             raise outcome
 
+    check.traits = traits_of(CHECKS["relu"])
     monkeypatch.setitem(CHECKS, "relu", check)
     explain = Diagnosis({}, RUBRIC, lambda: tmp_path, View())
     return explain._compared(context(tmp_path), Failure("x", "", "a"))

@@ -10,10 +10,12 @@ import numpy as np
 from grader.checks.answers import SMALL, shape_of, shown
 from grader.checks.compare import Failure
 from grader.checks.context import Context, Session, expect_error
+from grader.checks.traits import check, declared
 
 Shape = tuple[int, ...]
 
 
+@check(device=False)
 def infer_shape(ctx: Context) -> None:
     """every op infers the shape of its result, and refuses shapes that do not fit"""
     # Three different sizes: with equal ones, a transposed shape would look right.
@@ -93,4 +95,4 @@ def _check_shape(
             raise Failure(f"{where} is {shown(got)}, expected {right}")
 
 
-CHECKS = {check.__name__: check for check in (infer_shape,)}
+CHECKS = declared(globals())

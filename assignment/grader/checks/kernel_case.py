@@ -15,6 +15,7 @@ from grader.checks.call_script import Call, comma
 from grader.checks.compare import POISON, Array, Failure, differing, verify
 from grader.checks.context import Context, Session, shape_text
 from grader.checks.device import Guarded, require_use
+from grader.checks.traits import Traits
 from grader.student.proxy import ChildError, Proxy
 
 #: Arrays of at most so many floats are called with more often, and are read once more at the end.
@@ -65,6 +66,7 @@ class KernelCheck:
 
     __name__: str
     __wrapped__: Callable[[Context], Iterator[Case]]
+    traits = Traits(kernels=True, explained=True)
 
     def __init__(self, cases: Callable[[Context], Iterator[Case]]) -> None:
         functools.update_wrapper(self, cases)

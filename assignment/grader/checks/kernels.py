@@ -11,6 +11,7 @@ import numpy as np
 from grader.checks.compare import ROUND, Array, differing, sum_bound
 from grader.checks.context import Context
 from grader.checks.kernel_case import Case, KernelCheck
+from grader.checks.traits import declared
 
 Shape = tuple[int, ...]
 
@@ -25,15 +26,6 @@ ODD_MATRICES: tuple[Shape, ...] = (
 
 #: The smallest normal float32.
 SMALLEST = 2.0**-126
-
-CHECKS: dict[str, Callable[[Context], None]] = {}
-
-
-def check(cases: Callable[[Context], Iterator[Case]]) -> KernelCheck:
-    """Makes a check of a function that yields cases, and enters it into CHECKS."""
-    made = KernelCheck(cases)
-    CHECKS[cases.__name__] = made
-    return made
 
 
 def _shapes(ctx: Context, published: Shape, odd: Iterable[Shape]) -> list[Shape]:
@@ -56,7 +48,7 @@ def _beyond(ctx: Context, sizes: Shape) -> Shape:
     return tuple(size + int(ctx.random.integers(1, 2 + size // 20)) for size in sizes)
 
 
-@check
+@KernelCheck
 def array_set(ctx: Context) -> Iterator[Case]:
     """array_set fills arrays of any size and rank, also of no elements"""
     shapes = _shapes(ctx, (500, 200), ODD_SHAPES)
@@ -74,7 +66,7 @@ def array_set(ctx: Context) -> Iterator[Case]:
         yield Case("array_set", draw, judge, overwrites=0, in_place=True)
 
 
-@check
+@KernelCheck
 def broadcast_to(ctx: Context) -> Iterator[Case]:
     """broadcast_to tiles its input along a new first axis, for any size and rank"""
     odd: list[tuple[Shape, int]] = [((129, 3), 5), ((31,), 3), ((33,), 1), ((256,), 1000)]
@@ -96,7 +88,7 @@ def _draw(ctx: Context, shapes: Iterable[Shape], largest: float = 1) -> list[Any
     return [ctx.uniform(shape, -largest, largest) for shape in shapes]
 
 
-@check
+@KernelCheck
 def reduce_sum_axis_zero(ctx: Context) -> Iterator[Case]:
     """reduce_sum_axis_zero sums every row, for odd sizes too; a vector sums to shape (1,)"""
     odd: tuple[Shape, ...] = (
@@ -150,7 +142,7 @@ def elementwise(
         yield Case(name, one_array, judge, None, 0)
 
 
-@check
+@KernelCheck
 def matrix_elementwise_add(ctx: Context) -> Iterator[Case]:
     """matrix_elementwise_add adds arrays of any shape, also in place"""
     return elementwise(
@@ -159,7 +151,7 @@ def matrix_elementwise_add(ctx: Context) -> Iterator[Case]:
     )  # fmt: skip
 
 
-@check
+@KernelCheck
 def matrix_elementwise_multiply(ctx: Context) -> Iterator[Case]:
     """matrix_elementwise_multiply multiplies arrays of any shape, also in place"""
     return elementwise(
@@ -181,7 +173,7 @@ def _constant(ctx: Context) -> float:
     return float(np.float32(ctx.random.uniform(1, 5) * ctx.random.choice([-1, 1])))
 
 
-@check
+@KernelCheck
 def matrix_elementwise_add_by_const(ctx: Context) -> Iterator[Case]:
     """matrix_elementwise_add_by_const adds a number to arrays of any shape, also in place"""
     return elementwise(
@@ -190,7 +182,7 @@ def matrix_elementwise_add_by_const(ctx: Context) -> Iterator[Case]:
     )  # fmt: skip
 
 
-@check
+@KernelCheck
 def matrix_elementwise_multiply_by_const(ctx: Context) -> Iterator[Case]:
     """matrix_elementwise_multiply_by_const scales arrays of any shape, also in place"""
     return elementwise(
@@ -199,7 +191,7 @@ def matrix_elementwise_multiply_by_const(ctx: Context) -> Iterator[Case]:
     )  # fmt: skip
 
 
-@check
+@KernelCheck
 def matrix_multiply(ctx: Context) -> Iterator[Case]:
     """matrix_multiply is right for every transpose, and for sizes that no tile divides"""
     published = [(500, 1000, 700, False, False), (1000, 2000, 500, False, True)]
@@ -253,7 +245,7 @@ def _product(a: Array, trans_a: bool, b: Array, trans_b: bool) -> tuple[Array, A
     return op_a @ op_b, sum_bound(len(op_b), np.abs(op_a) @ np.abs(op_b))
 
 
-@check
+@KernelCheck
 def relu(ctx: Context) -> Iterator[Case]:
     """relu keeps what is positive and makes the rest 0, for any shape, also in place"""
 
@@ -290,7 +282,7 @@ def _nan_lost(got: Array, bound: Any, x: Array) -> str:
     )
 
 
-@check
+@KernelCheck
 def relu_gradient(ctx: Context) -> Iterator[Case]:
     """relu_gradient passes the gradient where the input is positive; at 0 it is 0"""
 
@@ -311,7 +303,7 @@ def _log_softmax(x: Array) -> Array:
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
-@check
+@KernelCheck
 def softmax(ctx: Context) -> Iterator[Case]:
     """softmax works on each row of a matrix, for any number of rows, without overflow"""
 
@@ -348,7 +340,7 @@ def _far_from_zero(ctx: Context, shape: tuple[int, ...]) -> Array:
     return (ctx.uniform(shape, -5, 5) + offset).astype(np.float32)
 
 
-@check
+@KernelCheck
 def softmax_cross_entropy(ctx: Context) -> Iterator[Case]:
     """softmax_cross_entropy is the mean over rows, for any number of rows"""
 
@@ -380,3 +372,6 @@ def _one_way(values: Array) -> Array:
     of random ones cancel in a mean of many."""
     bits = np.abs(values).view(np.uint32)
     return ((bits & np.uint32(0xFFFFE000)) | np.uint32(0x0F00)).view(np.float32)
+
+
+CHECKS = declared(globals())

@@ -12,6 +12,7 @@ from grader.checks.call_script import comma
 from grader.checks.compare import ROUND64, Array, Failure, sum_bound, verify
 from grader.checks.context import Context, Session, expect_error
 from grader.checks.randomgraph import RandomGraph
+from grader.checks.traits import check, declared
 
 Formula = Callable[..., list[Array]]
 
@@ -22,6 +23,7 @@ _DOUBLINGS = 64
 _SOON = 10.0  # seconds for what takes none
 
 
+@check(device=False)
 def topological_order(ctx: Context) -> None:
     """find_topo_sort visits depth first, inputs before what uses them, each node once"""
     with ctx.session() as session:
@@ -97,6 +99,7 @@ def _check_order(
         )
 
 
+@check(device=False)
 def reverse_walk(ctx: Context) -> None:
     """gradients adds up the contributions of every use of a value"""
     shape = ctx.sizes(9, 9)
@@ -164,4 +167,4 @@ def _check_names(ctx: Context, session: Session) -> None:
         verify(got[position], want, sum_bound(8, 2.0**8, ROUND64), f"{what}[{position}], (3, 4)")
 
 
-CHECKS = {check.__name__: check for check in (topological_order, reverse_walk)}
+CHECKS = declared(globals())

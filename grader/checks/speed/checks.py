@@ -22,6 +22,7 @@ from grader.checks.outcomes import Flag, NotHere
 from grader.checks.speed import gpu
 from grader.checks.speed.batches import Case, Lane, Sheet
 from grader.checks.speed.clock import Lap, Race, figures, race, reference_alone, require_plausible
+from grader.checks.traits import Traits, declared
 from grader.student.remote import ChildError
 
 #: The backends on which the clock means something.
@@ -32,8 +33,6 @@ TURN = 600.0
 UNKNOWN_L2 = 256 << 20
 
 Random = np.random.Generator
-
-CHECKS: dict[str, Callable[[ChildContext], None]] = {}
 
 
 def check(case: Callable[[ChildContext], Case]) -> Callable[[ChildContext], None]:
@@ -46,7 +45,7 @@ def check(case: Callable[[ChildContext], Case]) -> Callable[[ChildContext], None
         ctx.require_harmless()  # code that reaches into its process could do the work late
         _time(ctx, case(ctx))
 
-    CHECKS[case.__name__] = timed
+    timed.traits = Traits(timed=frozenset(("cuda", "emulated")))  # type: ignore[attr-defined]
     return timed
 
 
@@ -270,3 +269,6 @@ def _score(ctx: ChildContext, ratio: float) -> None:
             f"{ratio:.2f} of the reference's speed; points begin above {row.zero_ratio:g}",
             "what would the kernel take if it only moved its bytes? see `cost` above it",
         )
+
+
+CHECKS = declared(globals())
