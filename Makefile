@@ -6,6 +6,8 @@
 #
 # Needs Python 3.10 or newer with venv, and make. Everything else comes from the package index.
 
+# `make help` lists all of them.
+
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -24,8 +26,8 @@ all: $(READY)
 grade: $(READY)
 	@$(BIN)/grader grade "$(SUBMISSION)" --profile $(PROFILE) --device $(DEVICE) $(ARGS)
 
-# Runs the tests that students run, on the solution, then the kit's own tests on both cores: two
-# at a time, so that a BLAS with two threads would only wait for the other test.
+# Runs all tests: those of students on the solution, then the kit's own.
+# Two at a time, on both cores: a BLAS with two threads would only wait for the other test.
 test: $(READY_DEV) all
 	cd solution && ../$(BIN)/python -m pytest -q tests
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
@@ -75,6 +77,11 @@ lock: | $(BIN)/python
 	$(BIN)/uv pip compile -q --universal --python-version 3.10 --all-extras --no-header \
 	  --no-annotate pyproject.toml -o constraints.txt
 
+# Lists the targets.
+help:
+	@awk '/^# / && !said { said = substr($$0, 3) } !/^#/ { if (said && /^[a-z0-9-]+:/) \
+	  printf "make %-12s %s\n", substr($$1, 1, index($$1, ":") - 1), said; said = "" }' Makefile
+
 # Removes what was built; the virtual environment stays.
 clean:
 	$(MAKE) -C solution clean
@@ -98,4 +105,4 @@ $(READY_DEV): $(READY)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-.PHONY: all grade test lint format release handout docs docs-links gpu-check arm64-check lock clean
+.PHONY: all help grade test lint format release handout docs docs-links gpu-check arm64-check lock clean
