@@ -402,3 +402,26 @@ def test_a_machine_on_which_others_work_is_no_endless_loop():
         for one in (busy, idle):
             one.kill()
             one.communicate()
+
+
+def test_what_has_no_points_and_fails_after_another_task_follows():
+    rows = [
+        here.Row("gradient", "1.2", 2, (), 20), here.Row("shapes", "2.1", 1, (), 20),
+        here.Row("training", "2.1", 0, (), 20),
+    ]  # fmt: skip
+    found = {"gradient": FAIL, "shapes": PASS, "training": FAIL}
+    outcomes = {name: Outcome(name, status, "wrong") for name, status in found.items()}
+    assert table.follow(rows, outcomes) == ["training"]
+    assert table.state_of("2.1", rows, outcomes, {}) == table.WAITING
+    outcomes["gradient"] = Outcome("gradient", PASS)
+    assert table.follow(rows, outcomes) == []
+    assert table.state_of("2.1", rows, outcomes, {}) == table.FAILING
+
+
+def test_one_mistake_is_told_once(work):
+    edit(work, PY, "[unbroadcast_op(b * output_grad, a), unbroadcast_op(a * output_grad, b)]",
+         "[unbroadcast_op(a * output_grad, a), unbroadcast_op(b * output_grad, b)]")  # fmt: skip
+    said = seen(work, "1.2", "mnist_numpy")
+    assert said.count("failing") == 1
+    assert "without points, and after these: mnist_numpy failed; mend the above first" in said
+    assert "make check-kernels" not in said

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from grader.checks.context import Context
+from grader.checks.traits import traits_of
 from grader.status import here
 from grader.status.child import Child, Interrupted
 from grader.status.here import FAIL, PASS, SKIPPED, Outcome, Plan, PlanError, Row
@@ -221,13 +222,16 @@ def _show(
     total = sum(row.points for row in rows)
     score = sum(row.points for row in rows if outcomes[row.name].status == PASS)
     print(f"  {'':<5} {'points so far':<46} {f'{score:g}/{total:g}':>5}")
-    for row in rows:
-        outcome = outcomes[row.name]
-        if outcome.status == FAIL and not outcome.is_of_a_hole:
+    after = follow(rows, outcomes)
+    failed = [row for row in rows if fails(outcomes[row.name])]
+    for row in failed:
+        if row.name not in after:
             name = f"{row.task} {row.name}".strip()
             print(f"\n{name}: {_sentence(checks[row.name])}")
-            print("\n".join(f"  {line}" for line in outcome.text().splitlines()))
-    if device == _KNOWN["emulated"] and any(_is_of_kernels(r, outcomes[r.name]) for r in rows):
+            print("\n".join(f"  {line}" for line in outcomes[row.name].text().splitlines()))
+    if after:
+        print(f"\nwithout points, and after these: {', '.join(after)} failed; mend the above first")
+    if device == _KNOWN["emulated"] and any(traits_of(checks[r.name]).kernels for r in failed):
         print(
             "\nmake check-kernels looks at every access: races, wrong addresses, what nobody wrote"
         )
@@ -257,16 +261,31 @@ def _next(
     return ""
 
 
-def _is_of_kernels(row: Row, outcome: Outcome) -> bool:
-    """Whether a check has failed that calls kernels, for another reason than a hole."""
-    return "build" in row.requires and outcome.status == FAIL and not outcome.is_of_a_hole
+def fails(outcome: Outcome) -> bool:
+    """Whether a check has failed for another reason than a hole."""
+    return outcome.status == FAIL and not outcome.is_of_a_hole
+
+
+def follow(rows: Sequence[Row], outcomes: Mapping[str, Outcome]) -> list[str]:
+    """The checks without points that failed after one with points, of another task: one mistake
+    often fails several."""
+    found, tasks = list[str](), set[str]()
+    for row in rows:
+        if fails(outcomes[row.name]):
+            if not row.points and tasks - {row.task}:
+                found.append(row.name)
+            elif row.points:
+                tasks.add(row.task)
+    return found
 
 
 def state_of(
     task: str, rows: Sequence[Row], outcomes: dict[str, Outcome], holes: dict[str, str]
 ) -> str:
     """What there is to say of a task: DONE, FAILING, NOT_BEGUN or WAITING for others."""
-    statuses = {outcomes[row.name].status for row in rows if row.task == task}
+    after = follow(rows, outcomes)
+    mine = [row.name for row in rows if row.task == task]
+    statuses = {SKIPPED if name in after else outcomes[name].status for name in mine}
     if statuses == {PASS}:
         return DONE
     if task in holes:
