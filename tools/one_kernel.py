@@ -26,9 +26,9 @@ KERNEL = """\
 __global__ void block_sum(int n, const float* in, float* out) {
   __shared__ float part[64];
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  float sum = 0;
-  for (int k = 0; k < 4; ++k) sum += 4 * i + k < n ? in[4 * i + k] : 0;
-  part[threadIdx.x] = sum;
+  float mine = 0;
+  for (int k = 0; k < 4; ++k) mine += 4 * i + k < n ? in[4 * i + k] : 0;
+  part[threadIdx.x] = mine;
   __syncthreads();
   for (int width = 32; width > 0; width /= 2) {
     if (threadIdx.x < width) part[threadIdx.x] += part[threadIdx.x + width];

@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from grader.checks.traits import check
 from grader.course.rubric import load_rubric
 from grader.grading.runner import Options, grade
 from grader.report.model import ERROR, FAIL, PASS
@@ -98,14 +99,15 @@ def graded(monkeypatch, *outcomes):
     """The result of a check that ends so, run by run."""
     ran = []
 
-    def check(context):
+    @check(device=False)
+    def ends(context):
         """ends as told"""
         ran.append(context.tree)
         if outcomes[len(ran) - 1] is not None:
             raise outcomes[len(ran) - 1]
 
     monkeypatch.setattr(
-        "grader.grading.runner.checks_of", lambda course: {"topological_order": check}
+        "grader.grading.runner.checks_of", lambda course: {"topological_order": ends}
     )
     only = ("topological_order",)
     options = Options(rubric=load_rubric("default"), device="emulated", only=only)
