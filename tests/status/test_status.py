@@ -419,8 +419,8 @@ def test_what_has_no_points_and_fails_after_another_task_follows():
 
 
 def test_one_mistake_is_told_once(work):
-    edit(work, PY, "return [unbroadcast_op(output_grad, operand) for operand in node.inputs]",
-         "return [unbroadcast_op(output_grad * -1, operand) for operand in node.inputs]")  # fmt: skip
+    right = "return [unbroadcast_op(output_grad, operand) for operand in node.inputs]"
+    edit(work, PY, right, right.replace("(output_grad,", "(output_grad * -1,"))
     said = seen(work, "1.2", "mnist_numpy")
     assert said.count("failing") == 1
     assert "without points, and after these: mnist_numpy failed; mend the above first" in said
