@@ -5,7 +5,8 @@ the mistake is mended; `DLSYS_SEED=7 nosetests` draws others. What is not writte
 and so is what needs a check that does not pass.
 
 Checks run in a process of their own: one that crashes or never ends fails, and the next ones run
-all the same. With -s, in a debugger and in the checked build they run in the process of the tests.
+all the same. With -s, in a debugger and in the checked build they run in the process of the tests,
+each for itself.
 """
 
 import atexit
@@ -42,7 +43,7 @@ def check(name):
     """
     __tracebackhide__ = True
     row = here.row_of(name, ROOT)
-    if not (ALONE or CHECKED):
+    if not (ALONE or CHECKED or is_watched()):
         missing = [other for other in row.requires if other != "build" and not passes(other)]
         if missing:
             raise unittest.SkipTest("needs %s" % ", ".join(missing))
