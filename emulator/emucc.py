@@ -5,7 +5,7 @@
 Examples:
 
     emucc.py main.cu kernels.cu host.cc -Iinclude -O2 -o prog   several files, and C++ beside them
-    emucc.py --checked saxpy.cu -o saxpy && ./saxpy             finds races, wrong accesses ...
+    emucc.py --checked --run saxpy.cu -- 1024                   finds races, wrong accesses ...
     emucc.py --run saxpy.cu -- 1024                             builds it somewhere, and runs it
     emucc.py --explain src/gpu_op.cu                            how each kernel runs, and why
     emucc.py -c src/gpu_op.cu -o gpu_op.o --keep                an object file, and the plain C++
@@ -34,6 +34,7 @@ import tempfile
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 
+import check_kernels
 import toolchain
 from compiler import PRELUDE, CompileError, Source, precompile, usable, without_names
 from rewrite import CHECKED, LOOPS, THREADS
@@ -344,7 +345,10 @@ def main(words=None):
             return 0
         made = driver.build()
         if options.runs:
-            return subprocess.run([os.path.abspath(made[0]), *options.arguments]).returncode
+            command = [os.path.abspath(made[0]), *options.arguments]
+            if driver.checked:
+                return check_kernels.main(["--", *command])
+            return subprocess.run(command).returncode
     except UsageError as error:
         print("emucc: %s; hint: emucc.py --help" % error, file=sys.stderr)
         return 2

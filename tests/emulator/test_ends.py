@@ -264,3 +264,19 @@ def test_a_stack_that_overflows_is_called_so(kit):
     (finding,), done = found(kit, "recurses")
     assert finding.kind == "stack overflow" and finding.kernel == "recurse"
     assert "the stack overflowed" in done.stderr
+
+
+def test_a_program_started_by_hand_says_in_words_what_is_found(kit):
+    done = kit.call("env", "-u", "EMULATOR_FINDINGS", kit.folder / "ends", "ends", "abort")
+    lines = [line for line in done.stderr.splitlines() if "found: " in line]
+    words = "emulated GPU: found: out-of-bounds write global in kernel "
+    assert [line.startswith(words) for line in lines] == [True], done.stderr
+    assert "thread (" in lines[0] and lines[0].endswith("check_kernels.py -- PROGRAM shows where")
+
+
+def test_emucc_runs_a_checked_program_and_shows_the_line(kit):
+    emucc = Path(check_kernels.__file__).with_name("emucc.py")
+    done = kit.call(sys.executable, emucc, "--checked", "--run", SOURCE, "--", "ends", "abort")
+    assert done.returncode == 1
+    assert f"{SOURCE.name}:{PAST_THE_END[1]}" in done.stdout
+    assert "SIGABRT" in done.stdout and "found: {" not in done.stderr

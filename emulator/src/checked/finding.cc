@@ -120,11 +120,27 @@ std::string json(const Finding& f) {
          "}\n";
 }
 
+std::string shown(const uint3& index) {
+  return "(" + std::to_string(index.x) + ", " + std::to_string(index.y) + ", " +
+         std::to_string(index.z) + ")";
+}
+
+// What a program says by itself, whose findings go to no file: places need a debugger's tables.
+std::string sentence(const Finding& f) {
+  std::string text = f.kind;
+  if (!f.kernel.empty()) text += " in kernel " + f.kernel;
+  if (f.who.known) text += ", block " + shown(f.who.block) + ", thread " + shown(f.who.thread);
+  if (f.memory.known && !f.memory.name.empty())
+    text += ", " + f.memory.name + " of " + std::to_string(f.memory.size) + " bytes at " +
+            std::to_string(f.memory.offset);
+  return f.detail.empty() ? text : text + ": " + f.detail;
+}
+
 // In one piece: other processes may write to the same file.
 void append(const std::string& text) {
   const char* path = std::getenv("EMULATOR_FINDINGS");
   if (path == nullptr) {
-    std::fprintf(stderr, "emulated GPU: found: %s", text.c_str());
+    std::fprintf(stderr, "emulated GPU: %s", text.c_str());
     return;
   }
   int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -137,8 +153,14 @@ void append(const std::string& text) {
 void write_growth(Entry* entry) {
   Finding growth = entry->finding;
   growth.count -= entry->written;
+  const bool is_new = entry->written == 0;
   entry->written = entry->finding.count;
-  append(json(growth));
+  if (std::getenv("EMULATOR_FINDINGS") != nullptr) return append(json(growth));
+  if (!is_new) return;  // on a terminal, each once
+  static bool is_hinted = false;
+  std::fprintf(stderr, "emulated GPU: found: %s%s\n", sentence(growth).c_str(),
+               is_hinted ? "" : "; hint: check_kernels.py -- PROGRAM shows where");
+  is_hinted = true;
 }
 
 bool is_before(const uint3& a, const uint3& b) {
