@@ -35,6 +35,7 @@ class Kernel:
         self.numerators = {}  # of variables: ranges that must grow by 1 for it to be alike
         self.leaves_early = False
         self.has_lanes = False
+        self.is_flat = False  # whether blocks may run side by side as if they were one
         names = program.number_names(function)
         # An object may hold the address of any variable, and its functions may take references.
         self.has_objects = not all(
@@ -61,7 +62,8 @@ class Kernel:
         left = "bool* const emulator_left = ::emulator::take_locals<bool>(emulator_block); "
         left += "::std::memset(emulator_left, 0, blockDim.x * blockDim.y * blockDim.z); "
         text = self.sequence(body)
-        return "EMULATOR_BLOCK; %s%s return {};" % (
+        return "%s; %s%s return {};" % (
+            "EMULATOR_FLAT_BLOCK" if self.is_flat else "EMULATOR_BLOCK",
             left if self.leaves_early else "",
             self.given(text),
         )

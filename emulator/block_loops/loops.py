@@ -177,8 +177,11 @@ class Loops:
         if not void:
             raise Refusal("its declaration")
         kind = "::emulator::Looped<%s>" % ", ".join(kernel.types())
+        if kernel.is_flat:
+            kind = "::emulator::Flat"
         said = CUT if kernel.has_barrier else LOOPS
-        self.program.said.append((function.name, said, "in chunks" if kernel.has_lanes else ""))
+        how = "in chunks" if kernel.has_lanes else "blocks side by side" if kernel.is_flat else ""
+        self.program.said.append((function.name, said, how))
         return "%s%s%s%s { %s }" % (
             before, kind, after, head[len(before + void + after) :], body)  # fmt: skip
 

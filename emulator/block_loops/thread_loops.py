@@ -13,10 +13,50 @@ import re
 
 from block_loops.uniformity import ALIKE, CONSECUTIVE, FIXED
 from block_loops.vector_groups import Lanes, declared, declared_within, has_return
+from cuda_source.functions import INDICES, ORDERED
 from cuda_source.statements import QUALIFIERS, TYPE_WORDS
 from cuda_source.tokens import Edit
 
 LEAVE = "{ emulator_left[emulator_row + threadIdx.x] = true; return; }"
+
+
+# How a kernel may know its threads for blocks to run side by side: BLOCK * SIZE + THREAD.
+BLOCK, SIZE, THREAD = "blockIdx . x", "blockDim . x", "threadIdx . x"
+FLAT = tuple(
+    tuple(text.split())
+    for product in (f"{BLOCK} * {SIZE}", f"{SIZE} * {BLOCK}")
+    for start in (product, f"( {product} )")
+    for text in (f"{start} + {THREAD}", f"{THREAD} + {start}")
+)
+# What may stand before that: nothing that takes a part of it for itself.
+BEFORE_FLAT = ("=", "(", "[", ",", "{", "return", "<", ">", "<=", ">=", "==", "!=", "&&", "||")
+
+
+def knows_flat_threads(kernel):
+    """Whether a kernel knows its threads by their number in the grid alone, leaves no traces of
+    their order, and calls no function of the program: the compiler refuses what is missed here."""
+    tokens, function = kernel.tokens, kernel.function
+    i, found = function.brace, False
+    while i < function.end:
+        length = flat_length(tokens, i)
+        if length:
+            found, i = True, i + length
+            continue
+        name = tokens.text(i)
+        if name in INDICES or name in ORDERED or name in kernel.program.functions:
+            return False
+        i += 1
+    return found
+
+
+def flat_length(tokens, i):
+    """How many tokens from i on are a thread's number in the grid; 0 if none."""
+    for wanted in FLAT:
+        end = i + len(wanted)
+        if wanted == tuple(tokens.text(k) for k in range(i, end)):
+            is_whole = tokens.text(i - 1) in BEFORE_FLAT
+            return len(wanted) * (is_whole and tokens.text(end) not in ("*", "/", "%"))
+    return 0
 
 
 class Run(Lanes):
@@ -144,7 +184,7 @@ class Run(Lanes):
         left = "if (emulator_left[emulator_row + emulator_x]) continue; "
         return (
             "EMULATOR_ROWS { EMULATOR_ROW; (void)emulator_row; "
-            "for (unsigned emulator_x = 0; emulator_x < blockDim.x; ++emulator_x) { %s"
+            "for (unsigned emulator_x = 0; emulator_x < emulator_width; ++emulator_x) { %s"
             "EMULATOR_THREAD(emulator_x); %s } }" % (left if self.kernel.leaves_early else "", text)
         )
 
@@ -163,13 +203,15 @@ class Run(Lanes):
         if not chunks and not compared and not conditions:
             return (
                 "EMULATOR_ROWS { EMULATOR_ROW; (void)emulator_row; "
-                "const unsigned emulator_x = 0; const int emulator_n = blockDim.x; %s%s} "
+                "const unsigned emulator_x = 0; const int emulator_n = emulator_width; %s%s} "
                 % (self.first_thread(before, steady), self.whole_row(body))
             )
         ordered = self.ordered_by(before)
         implied = bool(compared) and all(
             v in ordered and self.analysis.kinds[v] == CONSECUTIVE for v in compared
         )
+        if implied and not chunks and not self.choices:
+            self.kernel.is_flat = knows_flat_threads(self.kernel)
         return (
             "EMULATOR_ROWS { EMULATOR_ROW; (void)emulator_row; "
             + self.active(before, [] if implied else compared)
@@ -177,7 +219,7 @@ class Run(Lanes):
             + self.ordered(before, ordered)
             + (self.alike_if_ordered(ordered) if implied else self.alike(compared))
             + self.body(before + own, steady, body, chunks)
-            + "::emulator::run_row<%s, %s>(blockDim.x, emulator_is_active, emulator_is_ordered, "
+            + "::emulator::run_row<%s, %s>(emulator_width, emulator_is_active, emulator_is_ordered, "
             "emulator_alike, emulator_body); }"
             % ("true" if chunks else "false", "true" if self.is_falling() else "false")
         )
@@ -328,7 +370,7 @@ class Run(Lanes):
         needed = [v for v in before + own if v in compared or v in self.needed_by(compared)]
         checks = " && ".join(
             "emulator_first.at[{0}] >= 0 && "
-            "emulator_last.at[{0}] - emulator_first.at[{0}] == blockDim.x - 1ll".format(i)
+            "emulator_last.at[{0}] - emulator_first.at[{0}] == emulator_width - 1ll".format(i)
             for i in range(len(compared))
         )
         return (
@@ -336,7 +378,7 @@ class Run(Lanes):
             "const auto emulator_of = [&](unsigned emulator_x) EMULATOR_INLINE { "
             "EMULATOR_THREAD(emulator_x); %s return emulator_values{{%s}}; }; "
             "const emulator_values emulator_first = emulator_of(0), "
-            "emulator_last = emulator_of(blockDim.x - 1); "
+            "emulator_last = emulator_of(emulator_width - 1); "
             "const bool emulator_is_ordered = %s; "
             % (len(compared), self.declarations(needed), values, checks)
         )
@@ -347,7 +389,7 @@ class Run(Lanes):
     def body(self, plain, steady, body, chunks):
         """A lambda: the body for threads x .. x + n - 1, n being an integer or Threads<n>."""
         text = "const auto emulator_body = [&](unsigned emulator_x, auto emulator_count) "
-        text += "EMULATOR_INLINE { EMULATOR_UNREACHABLE_IF(emulator_x > 1023); "
+        text += "EMULATOR_INLINE { EMULATOR_UNREACHABLE_IF(emulator_x >= emulator_most); "
         if not chunks:
             text += "const int emulator_n = emulator_count; "
             return text + self.first_thread(plain, steady) + self.whole_row(body) + " }; "

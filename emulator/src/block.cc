@@ -87,7 +87,7 @@ void Block::run(Grid* grid, int64_t begin, int64_t end) {
   use_shared(shared_);
   running_block = this;
   emulator_in_kernel = true;
-  next_ = begin, end_ = end;
+  next_ = begin, end_ = end, together_ = 1;
   grid->block_function != nullptr ? run_loops() : run_fibers();
   running_block = nullptr;
   emulator_in_kernel = false;
@@ -182,10 +182,14 @@ void Block::run_loops() {
   set_sticky_error(cudaErrorIllegalAddress, "emulated GPU: " + where_of_block() + ": " + fault_);
 }
 
-// Runs the block that failed once more, thread by thread; false if that told who it was.
+// Runs the blocks that failed once more, thread by thread; false if that told who it was.
 bool Block::find_thread() {
+  for (unsigned i = 0; i < together_; ++i) {
+    go_to(next_ + i);
+    if (!run_block()) return false;
+  }
   go_to(next_);
-  return run_block();
+  return true;
 }
 
 void Block::leave_loops(const std::string& fault) {
@@ -221,13 +225,11 @@ void Block::fiber_main() {
 }
 
 // Others may have failed meanwhile, and local variables take room.
-const int64_t kBlocksInARow = 32;
-
 void Block::run_block_functions() {
   const BlockFunction function = grid_->block_function;
   const void* const call = grid_->call;
   if (next_ < end_) go_to(next_);
-  BlockRun run = {{blockIdx, blockDim, gridDim}, &blockIdx, &next_, 0};
+  BlockRun run = {{blockIdx, blockDim, gridDim}, &blockIdx, &next_, &together_, 0};
   int64_t most = 1;
   while (next_ < end_ && !grid_->failed.load(std::memory_order_relaxed)) {
     const int64_t row = gridDim.x - run.index.block.x;
@@ -235,7 +237,7 @@ void Block::run_block_functions() {
     function(call, &run);
     // What each block must find anew is given to it here.
     const bool is_alone = release_locals() || grid_->config.shared != 0;
-    most = is_alone ? 1 : kBlocksInARow;
+    most = is_alone ? 1 : kBlocksTogether;
     if (next_ < end_) go_on(&run.index.block);
   }
   in_loops_ = false;

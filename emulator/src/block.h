@@ -178,6 +178,7 @@ class Block {
 
   Grid* grid_ = nullptr;
   int64_t next_ = 0, end_ = 0;  // the blocks left to run
+  unsigned together_ = 1;       // of them, those that run now
   bool in_loops_ = false;       // in a block function
   std::string fault_;           // what went wrong there
   Watched watched_;

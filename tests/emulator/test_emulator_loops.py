@@ -45,7 +45,7 @@ def test_loops_write_the_bits_of_threads(kit, kernel):
 
 CUT, LOOPS = "loops, cut at barriers", "loops"
 HOW = {
-    "guard_return": LOOPS, "guards_of_two": LOOPS, "wide_index": LOOPS, "strides": LOOPS,
+    "guard_return": LOOPS + ": blocks side by side", "guards_of_two": LOOPS, "wide_index": LOOPS, "strides": LOOPS,
     "product": LOOPS + ": in chunks", "flat_product": LOOPS + ": in chunks",
     "shared_tile": CUT + ": in chunks", "pointers_move": CUT + ": in chunks", "tree": CUT,
     "tree_of_while": CUT, "leaves_before_a_barrier": CUT, "whole_blocks_leave": CUT,
@@ -284,3 +284,55 @@ def test_sums_of_floats_have_the_same_bits(kit):
     assert [done.returncode for done in outputs] == [0, 0]
     assert len(outputs[0].stdout.splitlines()) == 300
     assert outputs[0].stdout == outputs[1].stdout
+
+
+# --- blocks side by side -------------------------------------------------------------------------
+
+SIDE_BY_SIDE = {"bracketed", "leaves", "chosen", "cycles", "later", "typed", "bounded"}
+
+
+def test_blocks_side_by_side_write_the_bits_of_threads(kit):
+    shown = {
+        (loops, threads): kit.run("flat", "all", EMULATOR_LOOPS=loops, EMULATOR_THREADS=threads)
+        for loops in "01"
+        for threads in "13"
+    }
+    assert {done.returncode for done in shown.values()} == {0}
+    (values,) = {done.stdout for done in shown.values()}
+    assert len(set(values.splitlines())) > 100
+
+
+def test_only_the_thread_s_number_in_the_grid_lets_blocks_run_side_by_side():
+    how = explained(emulator_kit.PROGRAMS / "flat.cu")
+    assert {name for name in how if "side by side" in how[name]} == SIDE_BY_SIDE
+    assert all(way.startswith("loops") for way in how.values())
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_of_blocks_side_by_side_the_thread_that_failed_is_named(kit, threads):
+    done = kit.run("flat", "past_the_end", EMULATOR_THREADS=threads)
+    assert done.stdout == "700\n"
+    assert re.search(r"kernel leaves, block \(\d+, 0, 0\), thread \(0, 0, 0\): ", done.stderr)
+    if threads == "1":  # which holds 100 blocks
+        assert "block (100, 0, 0)" in done.stderr
+
+
+@pytest.mark.parametrize("use", ["threadIdx.x", "blockIdx.x + 1", "blockDim.x", "gridDim.x"])
+def test_the_compiler_refuses_a_flat_kernel_that_asks_for_more(tmp_path, monkeypatch, use):
+    """Even if the pass took it for one: the first version then runs thread by thread."""
+    source = tmp_path / "more.cu"
+    source.write_text(
+        "__global__ void more(float* out, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
+        f"if (i < n) out[i] = {use}; }}"
+    )
+    assert explained(source)["more"] == "loops"
+    code = (
+        "import sys; sys.path[:0] = [sys.argv[1]]; import emucc; from block_loops import "
+        "thread_loops; thread_loops.knows_flat_threads = lambda kernel: True; "
+        "sys.exit(emucc.main(['--explain', sys.argv[2]]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, emulator_kit.EMULATOR, source], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split(None, 1)[1].startswith("fibers"), done.stdout

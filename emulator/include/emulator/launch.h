@@ -196,6 +196,14 @@ struct Call {
     static_cast<const Call*>(call)->block(index);
   }
   static void run_blocks(const void* call, BlockRun* blocks) {
+    typedef decltype(std::declval<const Block&>()(blocks->index)) Kind;
+    if constexpr (Kind::is_flat) {
+      blocks->take_all();
+      if (blocks->index.together > 1) {
+        run_block(call, blocks->index);
+        return blocks->leave_all();
+      }
+    }
     do run_block(call, blocks->index);
     while (blocks->go_on());
   }

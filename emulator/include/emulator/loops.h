@@ -40,7 +40,11 @@ namespace emulator {
 struct BlockIndex {
   uint3 block;
   dim3 size, grid;
+  unsigned together = 1;  // blocks, with those that follow in x: more than 1 in flat kernels alone
 };
+
+/*! \brief So many blocks may run in a row before the launch is looked after. */
+const int64_t kBlocksTogether = 32;
 
 /*!
  * \brief Blocks that follow one another in x. A call for each takes longer than a small block.
@@ -48,10 +52,23 @@ struct BlockIndex {
  * What the rest of the emulated GPU knows of the running block is kept true at each step.
  */
 struct BlockRun {
-  BlockIndex index;  // of the running block
-  uint3* shown;      // blockIdx
-  int64_t* next;     // the number of the running block
-  int64_t end;       // the number after the last one
+  BlockIndex index;    // of the running block
+  uint3* shown;        // blockIdx
+  int64_t* next;       // the number of the running block
+  unsigned* together;  // how many run at once, from that one on
+  int64_t end;         // the number after the last one
+
+  /*! \brief Takes all blocks at once, if their threads lie in one row. */
+  void take_all() {
+    if (index.size.y * index.size.z == 1)
+      *together = index.together = static_cast<unsigned>(end - *next);
+  }
+  /*! \brief Behind the block that was taken last. */
+  void leave_all() {
+    *next += index.together;
+    index.block.x += index.together - 1;
+    *together = index.together = 1;
+  }
 
   /*! \brief Steps to the next block; false behind the last one. */
   bool go_on() {
@@ -109,7 +126,62 @@ struct is_storable<Moved<T>>
 template <typename... Types>
 struct Looped {
   static constexpr bool value = (... && is_storable<Types>::value);
+  static constexpr bool is_flat = false;
 };
+
+/*!
+ * \brief Returned by a function that runs blocks side by side as if they were one wide block.
+ *
+ * It knows its threads by `blockIdx.x * blockDim.x + threadIdx.x` alone: these have types of which
+ * nothing else can be made, so that the compiler refuses a function that asks for more.
+ */
+struct Flat {
+  static constexpr bool value = true, is_flat = true;
+};
+
+struct FlatBlockX {
+  unsigned value;
+};
+struct FlatSizeX {
+  unsigned value;
+};
+struct FlatThreadX {
+  unsigned value;
+};
+struct FlatStart {
+  unsigned value;
+};
+struct FlatBlock {
+  FlatBlockX x;
+};
+struct FlatSize {
+  FlatSizeX x;
+};
+struct FlatThread {
+  FlatThreadX x;
+};
+struct FlatGrid {};
+
+__forceinline__ FlatStart operator*(FlatBlockX block, FlatSizeX size) {
+  return {block.value * size.value};
+}
+__forceinline__ FlatStart operator*(FlatSizeX size, FlatBlockX block) { return block * size; }
+__forceinline__ unsigned operator+(FlatStart start, FlatThreadX thread) {
+  return start.value + thread.value;
+}
+__forceinline__ unsigned operator+(FlatThreadX thread, FlatStart start) { return start + thread; }
+
+/*! \brief threadIdx in a function that runs blocks, by the kind of its blockIdx. */
+__forceinline__ uint3 thread_of(const uint3&, unsigned x, unsigned y, unsigned z) {
+  return {x, y, z};
+}
+__forceinline__ FlatThread thread_of(FlatBlock, unsigned x, unsigned, unsigned) { return {{x}}; }
+/*! \brief What device functions get. */
+__forceinline__ Index index_handed(const uint3& thread, const uint3& block, const dim3& size,
+                                   const dim3& grid) {
+  return {thread, block, size, grid};
+}
+__forceinline__ FlatGrid index_handed(FlatThread, FlatBlock, FlatSize, FlatGrid) { return {}; }
 
 /*! \brief A variable of which each thread of the block has its own. */
 template <typename T>
@@ -182,25 +254,38 @@ __forceinline__ void run_row(unsigned width, const Active& active, bool ordered,
 
 // A compiler that knows CUDA's limits knows that indices do not overflow.
 #define EMULATOR_BLOCK                                                                            \
+  constexpr unsigned emulator_most = 1024;                                                        \
   const uint3 blockIdx = emulator_block.block;                                                    \
   const dim3 blockDim = emulator_block.size, gridDim = emulator_block.grid;                       \
+  const unsigned emulator_width = blockDim.x;                                                     \
+  (void)emulator_width;                                                                           \
   EMULATOR_UNREACHABLE_IF(blockDim.x - 1 > 1023 || blockDim.y - 1 > 1023 || blockDim.z - 1 > 63); \
   EMULATOR_UNREACHABLE_IF(blockIdx.x > 0x7fffffff || blockIdx.y > 65535 || blockIdx.z > 65535)
 
-#define EMULATOR_ROWS                                                  \
-  for (unsigned emulator_z = 0; emulator_z < blockDim.z; ++emulator_z) \
-    for (unsigned emulator_y = 0; emulator_y < blockDim.y; ++emulator_y)
+// The same where blocks are taken together, of 1024 threads at most each.
+#define EMULATOR_FLAT_BLOCK                                                        \
+  constexpr unsigned emulator_most = 1024 * ::emulator::kBlocksTogether;           \
+  const ::emulator::FlatBlock blockIdx = {{emulator_block.block.x}};               \
+  const ::emulator::FlatSize blockDim = {{emulator_block.size.x}};                 \
+  const ::emulator::FlatGrid gridDim = {};                                         \
+  const unsigned emulator_width = emulator_block.size.x * emulator_block.together; \
+  EMULATOR_UNREACHABLE_IF(emulator_width - 1 > emulator_most - 1 || blockIdx.x.value > 0x7fffffff)
+
+#define EMULATOR_ROWS                                                             \
+  for (unsigned emulator_z = 0; emulator_z < emulator_block.size.z; ++emulator_z) \
+    for (unsigned emulator_y = 0; emulator_y < emulator_block.size.y; ++emulator_y)
 
 // The thread's number is emulator_row + threadIdx.x.
-#define EMULATOR_ROW          \
-  const size_t emulator_row = \
-      (static_cast<size_t>(emulator_z) * blockDim.y + emulator_y) * blockDim.x
+#define EMULATOR_ROW                                                           \
+  const size_t emulator_row =                                                  \
+      (static_cast<size_t>(emulator_z) * emulator_block.size.y + emulator_y) * \
+      emulator_block.size.x
 
-#define EMULATOR_THREAD(X)                                                           \
-  const uint3 threadIdx = {X, emulator_y, emulator_z};                               \
-  EMULATOR_UNREACHABLE_IF(threadIdx.x > 1023);                                       \
-  const ::emulator::Index emulator_index = {threadIdx, blockIdx, blockDim, gridDim}; \
-  (void)emulator_index
+#define EMULATOR_THREAD(X)                                                                      \
+  EMULATOR_UNREACHABLE_IF((X) >= emulator_most);                                                \
+  const auto threadIdx = ::emulator::thread_of(blockIdx, X, emulator_y, emulator_z);            \
+  const auto emulator_index = ::emulator::index_handed(threadIdx, blockIdx, blockDim, gridDim); \
+  (void)threadIdx, (void)emulator_index
 
 // In a device function.
 #define EMULATOR_INDEX                                                            \
