@@ -219,8 +219,8 @@ class Run(Lanes):
             + self.ordered(before, ordered)
             + (self.alike_if_ordered(ordered) if implied else self.alike(compared))
             + self.body(before + own, steady, body, chunks)
-            + "::emulator::run_row<%s, %s>(emulator_width, emulator_is_active, emulator_is_ordered, "
-            "emulator_alike, emulator_body); }"
+            + "::emulator::run_row<%s, %s>(emulator_width, emulator_is_active, "
+            "emulator_is_ordered, emulator_alike, emulator_body); }"
             % ("true" if chunks else "false", "true" if self.is_falling() else "false")
         )
 

@@ -233,3 +233,23 @@ CASE(a_trap_ends_the_launch) {
   trap_at<<<4, 1>>>(3);
   CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure);
 }
+
+template <typename T>
+__global__ void of_zeros(const T* in, T* out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = i < 4 ? min(in[i / 2], in[i % 2]) : max(in[i % 4 / 2], in[i % 2]);
+}
+
+template <typename T>
+void zero_is_more_than_minus_zero() {
+  Device<T> in(std::vector<T>{0, T(-0.0)}), out(8);
+  of_zeros<<<1, 8>>>(in.data, out.data);
+  std::vector<T> found = out.get();
+  const bool is_minus[] = {false, true, true, true, false, false, false, true};
+  for (int i = 0; i < 8; ++i) CHECK(found[i] == 0 && std::signbit(found[i]) == is_minus[i]);
+}
+
+CASE(zero_is_more_than_minus_zero) {
+  zero_is_more_than_minus_zero<float>();
+  zero_is_more_than_minus_zero<double>();
+}

@@ -47,6 +47,7 @@ ALONE = {
     "host": set(),
     "intrinsics": set(),
     "launches": set(),
+    "flat": {"past_the_end"},
     "loops": set(),
     "numbers": {"round_a_file", "widen_all", "compute_a_file_of_halves",
                 "compute_a_file_of_bfloats"},

@@ -45,7 +45,8 @@ def test_loops_write_the_bits_of_threads(kit, kernel):
 
 CUT, LOOPS = "loops, cut at barriers", "loops"
 HOW = {
-    "guard_return": LOOPS + ": blocks side by side", "guards_of_two": LOOPS, "wide_index": LOOPS, "strides": LOOPS,
+    "guard_return": LOOPS + ": blocks side by side", "guards_of_two": LOOPS, "wide_index": LOOPS,
+    "strides": LOOPS,
     "product": LOOPS + ": in chunks", "flat_product": LOOPS + ": in chunks",
     "shared_tile": CUT + ": in chunks", "pointers_move": CUT + ": in chunks", "tree": CUT,
     "tree_of_while": CUT, "leaves_before_a_barrier": CUT, "whole_blocks_leave": CUT,

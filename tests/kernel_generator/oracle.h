@@ -10,6 +10,7 @@
 
 #include <ucontext.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -235,6 +236,11 @@ ORACLE_SMALLER(int)
 ORACLE_SMALLER(unsigned)
 ORACLE_SMALLER(long long)
 ORACLE_SMALLER(unsigned long long)
+#undef ORACLE_SMALLER
+// Of 0 and -0, a GPU takes 0 for more.
+#define ORACLE_SMALLER(T)                                                               \
+  inline T min(T a, T b) { return a == b ? (std::signbit(a) ? a : b) : b < a ? b : a; } \
+  inline T max(T a, T b) { return a == b ? (std::signbit(a) ? b : a) : a < b ? b : a; }
 ORACLE_SMALLER(float)
 ORACLE_SMALLER(double)
 #undef ORACLE_SMALLER

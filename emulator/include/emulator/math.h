@@ -37,17 +37,31 @@ using Promoted =
 template <typename A, typename B>
 using Common = std::common_type_t<Promoted<A>, Promoted<B>>;
 
+// Of two equal numbers; those of unlike bits are 0 and -0, and 0 is more.
+template <bool most, typename T>
+inline T of_equals(T x, T y) {
+  if constexpr (std::is_same<T, float>::value || std::is_same<T, double>::value) {
+    typedef std::conditional_t<sizeof(T) == sizeof(float), uint32_t, uint64_t> Bits;
+    const Bits a = bit_cast<Bits>(x), b = bit_cast<Bits>(y);
+    return bit_cast<T>(most ? a & b : a | b);
+  } else {
+    return x;
+  }
+}
+
 }  // namespace emulator
 
 // Of any two numbers. As on a GPU, the one that is a number if the other is NaN.
 template <typename A, typename B>
 inline emulator::Common<A, B> max(A a, B b) {
-  emulator::Common<A, B> x = a, y = b;
+  const emulator::Common<A, B> x = a, y = b;
+  if (x == y) return emulator::of_equals<true>(x, y);
   return x > y || y != y ? x : y;
 }
 template <typename A, typename B>
 inline emulator::Common<A, B> min(A a, B b) {
-  emulator::Common<A, B> x = a, y = b;
+  const emulator::Common<A, B> x = a, y = b;
+  if (x == y) return emulator::of_equals<false>(x, y);
   return x < y || y != y ? x : y;
 }
 
