@@ -237,16 +237,20 @@ CASE(a_trap_ends_the_launch) {
 template <typename T>
 __global__ void of_zeros(const T* in, T* out) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  out[i] = i < 4 ? min(in[i / 2], in[i % 2]) : max(in[i % 4 / 2], in[i % 2]);
+  const T a = in[i % 4 / 2], b = in[i % 2];
+  out[i] = i < 4 ? min(a, b) : max(a, b);
+  out[i + 8] = i < 4 ? fmin(a, b) : fmax(a, b);
+  out[i + 16] = i < 4 ? std::fmin(b, a) : std::fmax(b, a);
+  out[i + 24] = i < 4 ? fminf(a, b) : fmaxf(a, b);
 }
 
 template <typename T>
 void zero_is_more_than_minus_zero() {
-  Device<T> in(std::vector<T>{0, T(-0.0)}), out(8);
+  Device<T> in(std::vector<T>{0, T(-0.0)}), out(32);
   of_zeros<<<1, 8>>>(in.data, out.data);
   std::vector<T> found = out.get();
   const bool is_minus[] = {false, true, true, true, false, false, false, true};
-  for (int i = 0; i < 8; ++i) CHECK(found[i] == 0 && std::signbit(found[i]) == is_minus[i]);
+  for (int i = 0; i < 32; ++i) CHECK(found[i] == 0 && std::signbit(found[i]) == is_minus[i % 8]);
 }
 
 CASE(zero_is_more_than_minus_zero) {
