@@ -234,6 +234,8 @@ def without_prelude(source, path):
              and ENTERS not in m.group(3).split()]  # fmt: skip
     if not found:
         return source
+    # A `#line 1` of the program's own stands behind no such marker.
+    found = [i for i in found if i > 0 and markers[i - 1].group(2).startswith("<")] or found
     # Between them stand markers of "<command-line>". The first is the prelude.
     headers = [i for i in range(1, found[-1])
                if ENTERS in markers[i].group(3).split() and not markers[i].group(2).startswith("<")

@@ -281,6 +281,14 @@ def test_an_error_in_a_local_header_has_its_line(kit, tmp_path):
     assert done.stderr.startswith(f"{tmp_path}/b.cuh:2: error: launch of `k`:")
 
 
+def test_a_line_that_says_it_is_the_first_hides_nothing_before_it(kit, tmp_path):
+    (tmp_path / "b.cuh").write_text("struct Pair { int a, b; };\n")
+    (tmp_path / "a.cu").write_text('#include "b.cuh"\n#line 1\nint wrong() { return Pair{}.c; }\n')
+    done = kit.emucc("-c", tmp_path / "a.cu", "-o", tmp_path / "a.o")
+    assert done.returncode == 1
+    assert re.search(r"a\.cu:1:.*‘struct Pair’ has no member named ‘c’", done.stderr)
+
+
 def test_a_kernel_called_like_a_function_is_refused(kit, tmp_path):
     (tmp_path / "a.cu").write_text(BEFORE + "int main() {\n  k(p, 3);\n}\n")
     done = kit.emucc("-c", tmp_path / "a.cu", "-o", tmp_path / "a.o")
