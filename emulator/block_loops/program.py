@@ -21,6 +21,7 @@ from cuda_source.functions import (
     is_built_in,
     takes_values,
 )
+from cuda_source.host_and_device import DIFFERS, IN_KERNEL
 from cuda_source.kernel_starts import namespaces_of
 from cuda_source.shared_variables import is_file_scope
 from cuda_source.statements import TYPE_WORDS, VECTORS, Parser
@@ -179,7 +180,15 @@ class Program:
             found = self.token_problem(function, i)
             if found is not None:
                 return found
+        for i in range(function.open, function.end):
+            if self.is_ours(function.tokens.text(i)):
+                return "`%s`, as second versions name things" % function.tokens.text(i)
         return None
+
+    @staticmethod
+    def is_ours(word):
+        """Whether a word may be the name of what a second version has beside the program's own."""
+        return word.startswith("emulator_") and word not in (IN_KERNEL, DIFFERS)
 
     @staticmethod
     def calls_by_default(function):

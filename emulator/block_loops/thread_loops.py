@@ -91,9 +91,12 @@ class Run(Lanes):
         parts = []
         for statement in statements:
             if self.is_chosen and statement in self.choices:
-                parts.append(self.code(statement.then.first, statement.then.last, edits))
+                parts.append("{ %s }" % self.code(statement.then.first, statement.then.last, edits))
             elif statement.kind == "declaration" and not statement.variables[0].is_shared:
                 parts += [self.declared_text(v) for v in statement.variables]
+            elif statement.kind == "expression":
+                # In brackets, a declaration that was taken for an expression does not compile.
+                parts.append("(%s);" % self.code(statement.first, statement.last - 1, edits))
             else:
                 parts.append(self.code(statement.first, statement.last, edits))
         return " ".join(parts)

@@ -20,12 +20,9 @@ from cuda_source.tokens import (
     without_prelude,
 )
 
-IN_KERNEL = "emulator_in_kernel"
+IN_KERNEL, DIFFERS = "emulator_in_kernel", "emulator_differs_between_host_and_device"
 # In a function that may be asked for a constant, which cannot be both.
-IN_KERNEL_CONSTANT = (
-    "(__builtin_is_constant_evaluated() ? emulator_differs_between_host_and_device() : "
-    "emulator_in_kernel)"
-)
+IN_KERNEL_CONSTANT = "(__builtin_is_constant_evaluated() ? %s() : %s)" % (DIFFERS, IN_KERNEL)
 # What a function is compiled to is the same with and without them.
 MEANINGLESS = ("inline", "__inline__", "__inline", "__forceinline__", "__noinline__")
 NO_NAMES = (*ATTRIBUTES, "decltype", "explicit")  # what may stand before a `(`

@@ -370,6 +370,18 @@ def alias(g):
     return statement(f"{head} {kind} {name} = ", v.node, ";")
 
 
+def unlike(g):
+    """A variable whose declaration may be taken for an expression."""
+    t, kind = g.type(), g.unique("Kind")
+    v = e.stored(g, t, 1)
+    name = named(g, str(v))
+    g.add_top(f"typedef {t} {kind};")
+    words = g.pick([f"::{kind}", f"::{kind} const", f"std::enable_if_t<1 == 1, {kind}>"])
+    g.note("declaration like an expression")
+    g.declare(Name(name, t, writable="const" not in words))
+    return statement(f"{words} {name} = ", v.node, ";")
+
+
 FORMS = {
     "scalar": (scalar, 8),
     "several": (several, 3),
@@ -386,6 +398,7 @@ FORMS = {
     "binding": (binding, 1.5),
     "lambda": (lambda_value, 1),
     "alias": (alias, 1),
+    "unlike": (unlike, 1),
 }
 
 
