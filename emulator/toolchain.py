@@ -82,6 +82,8 @@ def kernel_flags(cxx):
     if "__GNUC__" in macros and "__clang__" not in macros:
         flags = "-O1 -ftree-vectorize -fexpensive-optimizations -ftree-vrp"
         flags += " -fvect-cost-model=dynamic -fpeel-loops"
+        # An index past a row's end, which a GPU takes for the next row's, would end no loop.
+        flags += " -fno-aggressive-loop-optimizations"
     return flags + (" -mavx2" if "__x86_64__" in macros and has_avx2() else "")
 
 
