@@ -4,6 +4,7 @@
  */
 #include <cmath>
 
+#include "counts.h"
 #include "cublas_calls.h"
 
 namespace emulator {
@@ -18,6 +19,8 @@ cublasStatus_t reduce(cublasHandle_t handle, const char* name, int n, const T* x
   EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx));
   DeviceAccess access;
   *result = n > 0 ? function() : 0;
+  if (handle->pointer_mode == CUBLAS_POINTER_MODE_HOST)
+    add_to_count(Count::kBytesToHost, sizeof(Result));
   EMULATOR_CHECK(host_waits_for_stream(handle->stream));  // at least with a result on the host
   return CUBLAS_STATUS_SUCCESS;
 }

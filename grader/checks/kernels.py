@@ -54,10 +54,13 @@ def array_set(ctx: Context) -> Iterator[Case]:
     shapes = _shapes(ctx, (500, 200), ODD_SHAPES)
     # Nothing to launch. Asked of one kernel alone: who forgets it forgets it everywhere.
     shapes += [(0,), (0, 5)] if ctx.thorough and not ctx.watched else []
-    for shape in shapes:
+    wanted: list[tuple[Shape, float | None]] = [(shape, None) for shape in shapes]
+    if ctx.thorough:
+        wanted.append((ctx.sized((129,)), 0.0))
+    for shape, known in wanted:
 
-        def draw(shape: Shape = shape) -> list[Any]:
-            value = float(np.float32(ctx.random.uniform(-9, 9)))
+        def draw(shape: Shape = shape, known: float | None = known) -> list[Any]:
+            value = float(np.float32(ctx.random.uniform(-9, 9))) if known is None else known
             return [np.full(shape, np.nan, np.float32), value]
 
         def judge(arr: Array, value: float) -> tuple[Array, Any]:
@@ -111,6 +114,7 @@ def elementwise(
     formula: Callable[..., Any],
     published: Shape,
     inputs: Callable[[Shape], list[Any]],
+    numbers: Iterable[float] = (),
 ) -> Iterator[Case]:
     """Cases of one element-wise kernel: exact up to one rounding, also over each of its inputs,
     and with one array for all of them.
@@ -120,6 +124,7 @@ def elementwise(
         formula: the output, from the arguments; numpy float32 arrays and plain values.
         published: the shape that everybody knows; the random ones are no larger.
         inputs: fresh arguments for arrays of a shape.
+        numbers: values of the last argument by which nothing seems left to do.
     """
 
     def judge(*args: Any) -> tuple[Array, Any]:
@@ -137,6 +142,12 @@ def elementwise(
     arrays = [i for i, arg in enumerate(inputs((1,))) if isinstance(arg, np.ndarray)]
     for position in arrays:
         yield Case(name, functools.partial(inputs, ctx.sized((129, 9))), judge, None, position)
+    for number in numbers:
+
+        def with_number(number: float = number) -> list[Any]:
+            return [*inputs(ctx.sized((33, 9)))[:-1], number]
+
+        yield Case(name, with_number, judge, ctx.sized((33, 9)))
     if len(arrays) > 1:
         yield Case(name, one_array, judge, ctx.sized((33, 9)))
         yield Case(name, one_array, judge, None, 0)
@@ -178,7 +189,7 @@ def matrix_elementwise_add_by_const(ctx: Context) -> Iterator[Case]:
     """matrix_elementwise_add_by_const adds a number to arrays of any shape, also in place"""
     return elementwise(
         ctx, "matrix_elementwise_add_by_const", lambda a, c: a + np.float32(c), (2000, 3000),
-        lambda shape: [_of_all_sizes(ctx, shape), _constant(ctx)],
+        lambda shape: [_of_all_sizes(ctx, shape), _constant(ctx)], (0.0,),
     )  # fmt: skip
 
 
@@ -187,7 +198,7 @@ def matrix_elementwise_multiply_by_const(ctx: Context) -> Iterator[Case]:
     """matrix_elementwise_multiply_by_const scales arrays of any shape, also in place"""
     return elementwise(
         ctx, "matrix_elementwise_multiply_by_const", lambda a, c: a.astype(np.float64) * c,
-        (2000, 3000), lambda shape: [_of_all_sizes(ctx, shape), _constant(ctx)],
+        (2000, 3000), lambda shape: [_of_all_sizes(ctx, shape), _constant(ctx)], (0.0, 1.0),
     )  # fmt: skip
 
 

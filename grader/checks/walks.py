@@ -131,6 +131,9 @@ def reverse_walk(ctx: Context) -> None:
         stranger = ad.gradients(x * 2, [session.variable("z")])
         expect_error(session, stranger, "gradients(x * 2, [z]), where z is not used,")
         _check_names(ctx, session)
+        _check_infinite(ctx, session)
+        if ctx.thorough:
+            _check_cost_of_gradients(session)
 
 
 def _check_random(ctx: Context, session: Session) -> None:
@@ -165,6 +168,39 @@ def _check_names(ctx: Context, session: Session) -> None:
         got = session.evaluate([grads[i] for i in range(2)], {x: a, twin: b}, most=SMALL)
     for position, want in enumerate([a, b]):
         verify(got[position], want, sum_bound(8, 2.0**8, ROUND64), f"{what}[{position}], (3, 4)")
+
+
+def _check_infinite(ctx: Context, session: Session) -> None:
+    """The gradient of a product does not depend on the value that it is for: who computes it of
+    values of the product gets no number where that one is infinite."""
+    x, y = session.variable("x"), session.variable("y")
+    a, b = ctx.random.uniform(-2, 2, (2, 3, 4))
+    a[ctx.random.random(a.shape) < 0.5] = np.inf
+    a[0, 0] = -np.inf
+    what = "gradients(x * y + y) with respect to x, where some of x are inf"
+    with session.remote.doing(what):
+        grads = session.autodiff().gradients(x * y + y, [x])
+        (got,) = session.evaluate([grads[0]], {x: a, y: b}, most=SMALL)
+    try:
+        verify(got, b, sum_bound(8, 2.0**8, ROUND64), what)
+    except Failure as failure:
+        failure.hint = (
+            "build gradients of the ops' own, node.op.gradient, from the output to its inputs"
+        )
+        raise
+
+
+def _check_cost_of_gradients(session: Session) -> None:
+    """A graph of few nodes, and of more ways through them than anybody can walk."""
+    x = node = session.variable("x")
+    for _ in range(_DOUBLINGS):
+        node = node * node
+    what = f"gradients(x, squared {_DOUBLINGS} times): each node is used twice,"
+    with session.remote.doing(what), session.remote.deadline(_SOON):
+        grads = session.autodiff().gradients(node, [x])
+        count = session.sequence(grads, what, "node")
+    if count != 1:
+        raise Failure(f"{what} has {count} nodes, expected 1")
 
 
 CHECKS = declared(globals())

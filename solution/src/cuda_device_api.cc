@@ -208,6 +208,27 @@ COUNTED(cublasStatus_t, cublasGetVector,
 COUNTED(cublasStatus_t, cublasGetMatrix,
         (int rows, int columns, int size, const void* a, int a_step, void* b, int b_step),
         (rows, columns, size, a, a_step, b, b_step), static_cast<int64_t>(rows) * columns * size)
+
+// A result of one number goes to the host, unless the handle says that it lies on the device.
+static int64_t bytes_of_result(cublasHandle_t handle, size_t size) {
+  cublasPointerMode_t mode = CUBLAS_POINTER_MODE_HOST;
+  cublasGetPointerMode(handle, &mode);
+  return mode == CUBLAS_POINTER_MODE_HOST ? size : 0;
+}
+
+#define COUNTED_RESULT(name, type, result_type)                                           \
+  COUNTED(cublasStatus_t, name,                                                           \
+          (cublasHandle_t handle, int n, const type* x, int x_step, result_type* result), \
+          (handle, n, x, x_step, result), bytes_of_result(handle, sizeof(result_type)))
+
+COUNTED_RESULT(cublasSasum_v2, float, float)
+COUNTED_RESULT(cublasSnrm2_v2, float, float)
+COUNTED_RESULT(cublasIsamax_v2, float, int)
+COUNTED_RESULT(cublasIsamin_v2, float, int)
+COUNTED(cublasStatus_t, cublasSdot_v2,
+        (cublasHandle_t handle, int n, const float* x, int x_step, const float* y, int y_step,
+         float* result),
+        (handle, n, x, x_step, y, y_step, result), bytes_of_result(handle, sizeof(float)))
 COUNTED(void, __cudaRegisterManagedVar,
         (void** binary, void** host, char* device, const char* name, int ext, size_t size,
          int constant, int global),

@@ -35,12 +35,18 @@ def infer_shape(ctx: Context) -> None:
         ]
         for what, node, shape, expected in one_input:
             _check_shape(session, what, node, {x: shape}, expected)
+        if ctx.thorough:
+            _check_shape(session, "x + y", x + y, {x: (m, 1), y: (1, n)}, (m, n))
         _check_two_inputs(session, ad, x, y, (m, n, k))
         _check_other_shapes(session, x, ctx)
-        for what, node, shapes in (
+        refused = [
             ("matmul_op(x, y)", ad.matmul_op(x, y), [(m, n), (n + 1, k)]),
             ("x + y", x + y, [(m + 1, n), (m, n)]),
-        ):
+        ]
+        if ctx.thorough:
+            loss = ad.softmaxcrossentropy_op(x, y)
+            refused.append(("softmaxcrossentropy_op(x, y)", loss, [(m, n), (m + 1, n)]))
+        for what, node, shapes in refused:
             inferred = node.op.infer_shape(node, shapes)
             expect_error(session, inferred, f"{what} with {shapes}")
 

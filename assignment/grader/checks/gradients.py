@@ -26,6 +26,10 @@ _LINEAR = (
 _NO_OUTPUT_GRAD = (
     "it is right where the output's gradient is 1 and wrong for any other: multiply by output_grad"
 )
+_SLOPE = (
+    "the gradient depends on the sign of the input alone, so it is the output's gradient where the "
+    "input is infinite: build it of relu_gradient_op"
+)
 _CERTAIN = "softmax is 0 there, and so is the gradient: build it of softmax_op and the labels"
 
 
@@ -263,11 +267,22 @@ def gradient_relu_cross_entropy(ctx: Context) -> None:
         ad = session.autodiff()
         _check(ctx, session, "relu_op(a)", ad.relu_op, with_zeros,
                lambda g, a: [np.where(a > 0, g, 0)])  # fmt: skip
+        _check_slope(ctx, session, "relu_op(a)", ad.relu_op, with_zeros())
         for rows in (7, 1, *ctx.sizes(20)):
             draw = functools.partial(_logits_labels, ctx, rows)
             what, build = "softmaxcrossentropy_op(a, b)", ad.softmaxcrossentropy_op
             _check(ctx, session, what, build, draw, _cross_entropy_gradient, 4)
         _check_certain(ctx, session, what, build)
+
+
+def _check_slope(
+    ctx: Context, session: Session, what: str, build: Any, values: list[Array]
+) -> None:
+    """The gradient of relu where some of the input is infinite, of both signs."""
+    a, g = values
+    fed = _with_infinity(ctx, a)
+    gradient = _Gradient(session, what, build, [a.shape])
+    gradient.check_infinite(0, [fed, g], np.where(fed > 0, g, 0), 1, _SLOPE)
 
 
 def _check_certain(ctx: Context, session: Session, what: str, build: Any) -> None:
