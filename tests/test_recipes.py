@@ -5,7 +5,18 @@ import os
 import subprocess
 import sys
 
-from grader.building.tree import KIT, copy_files, tree_files
+import pytest
+
+from grader.building.tree import (
+    KIT,
+    REFERENCE,
+    build_environment,
+    copy_built,
+    copy_files,
+    make_command,
+    tree_files,
+)
+from grader.grading.prebuilt import prebuilt
 
 CHECK = '''
 @check(device=False)
@@ -25,6 +36,102 @@ task = "1.2"
 points = 3
 seconds = 20
 """
+
+OP = '''"""Activations."""
+
+import numpy as np
+
+from dlsys.autodiff import UnaryOp, relu_op
+
+
+class SoftsignOp(UnaryOp):
+    """x / (1 + |x|)."""
+
+    label = "Softsign({})"
+    kernel = "softsign"
+    elementwise = True
+
+    def forward(self, node, x):
+        return x / (1 + np.abs(x))
+
+    def gradient(self, node, output_grad):
+        """1 / (1 + |x|) is 1 - |softsign(x)|."""
+        result = softsign_op(*node.inputs)
+        rest = 1 + -1 * (relu_op(result) + relu_op(-1 * result))
+        return [output_grad * rest * rest]
+
+
+softsign_op = SoftsignOp()
+'''
+DECLARATION = """
+  /*! \\brief output = input / (1 + |input|). */
+  int DLGpuSoftsign(const DLArrayHandle input, DLArrayHandle output);
+"""
+KERNEL = """
+__global__ void softsign_kernel(int64_t n, const float* in, float* out) {
+  int64_t i = element_index();
+  if (i < n) out[i] = in[i] / (1 + fabsf(in[i]));
+}
+
+int DLGpuSoftsign(const DLArrayHandle input, DLArrayHandle output) {
+  REQUIRE(same_shape(input, output), "softsign: shapes differ: the input is " + shape_of(input) +
+                                         ", the output is " + shape_of(output));
+  int64_t n = size_of(output);
+  if (n == 0) return 0;
+  softsign_kernel<<<blocks_for(n, kThreads), kThreads>>>(n, data_of(input), data_of(output));
+  return launched("softsign");
+}
+"""
+
+
+def tests_of_ops(tree):
+    """tests/dlsys/test_ops.py on the package of a tree: whether all pass, and what is printed."""
+    (tree / "test_ops.py").write_bytes((KIT / "tests/dlsys/test_ops.py").read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rA", "test_ops.py"],
+        cwd=tree, env={**os.environ, "PYTHONPATH": str(tree / "python")}, capture_output=True,
+        text=True, timeout=300,
+    )  # fmt: skip
+    return done.returncode == 0, done.stdout
+
+
+def replaced(path, before, after):
+    assert path.read_text().count(before) == 1
+    path.write_text(path.read_text().replace(before, after))
+
+
+@pytest.fixture
+def with_softsign(tmp_path):
+    """The solution, built for the emulated GPU, with one op more, in three files."""
+    copy_built(tmp_path, prebuilt("emulated", source=REFERENCE))
+    (tmp_path / "python/dlsys/ops").mkdir()
+    (tmp_path / "python/dlsys/ops/activation.py").write_text(OP)
+    end = "\n} /* DLSYS_EXTERN_C */"
+    replaced(tmp_path / "src/c_runtime_api.h", end, DECLARATION + end)
+    kernels = tmp_path / "src/gpu_op.cu"
+    kernels.write_text(kernels.read_text() + KERNEL)
+    subprocess.run(
+        make_command("emulated"), cwd=tmp_path, check=True, timeout=300,
+        env={**os.environ, **build_environment()}, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    return tmp_path
+
+
+def test_an_operation_takes_three_files(with_softsign):
+    """It is tested without a line more: its shape, its gradient, its kernel."""
+    passed, said = tests_of_ops(with_softsign)
+    assert passed, said
+    for claim in (
+        "the_result_has_the_inferred_shape",
+        "the_gradient_is_that_of_finite_differences",
+        "the_gpu_computes_what_numpy_does",
+    ):
+        assert f"PASSED test_ops.py::test_{claim}[softsign_op((300,),)]" in said
+    module = with_softsign / "python/dlsys/ops/activation.py"
+    replaced(module, "output_grad * rest * rest", "output_grad * rest")
+    passed, said = tests_of_ops(with_softsign)
+    assert not passed
+    assert "FAILED test_ops.py::test_the_gradient_is_that_of_finite_differences[softsign_op" in said
 
 
 def test_a_check_takes_two_files(tmp_path):

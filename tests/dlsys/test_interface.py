@@ -169,6 +169,69 @@ def test_nodes_have_the_published_names():
     assert {str(node): name for name, node in named.items()} == {n: n for n in named}
 
 
+#: Op -> the names of what it is called with, and its object.
+OPS = {
+    "AddOp": ("add_op", "node_A", "node_B"),
+    "AddByConstOp": ("add_byconst_op", "node_A", "const_val"),
+    "MulOp": ("mul_op", "node_A", "node_B"),
+    "MulByConstOp": ("mul_byconst_op", "node_A", "const_val"),
+    "MatMulOp": ("matmul_op", "node_A", "node_B", "trans_A", "trans_B"),
+    "PlaceholderOp": ("placeholder_op",),
+    "ZerosLikeOp": ("zeroslike_op", "node_A"),
+    "OnesLikeOp": ("oneslike_op", "node_A"),
+    "ReduceSumAxisZeroOp": ("reducesumaxiszero_op", "node_A"),
+    "BroadcastToOp": ("broadcastto_op", "node_A", "node_B"),
+    "SoftmaxCrossEntropyOp": ("softmaxcrossentropy_op", "node_A", "node_B"),
+    "SoftmaxOp": ("softmax_op", "node_A"),
+    "ReluOp": ("relu_op", "node_A"),
+    "ReluGradientOp": ("relu_gradient_op", "node_A", "node_B"),
+}
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_an_op_is_called_as_published(name):
+    op = getattr(autodiff, OPS[name][0])
+    assert type(op) is getattr(autodiff, name)
+    given = {argument: autodiff.Variable(name=argument) for argument in OPS[name][1:]}
+    node = op(**given)
+    assert isinstance(node, autodiff.Node) and node.op is op
+    assert node.inputs == [given[n] for n in given if n.startswith("node_")]
+    assert node.const_attr is given.get("const_val")
+    for flag in ("A", "B") if name == "MatMulOp" else ():
+        assert getattr(node, f"matmul_attr_trans_{flag}") is given[f"trans_{flag}"]
+
+
+def test_an_op_of_the_students_own_makes_its_node_as_published():
+    class TwiceOp(autodiff.Op):
+        def __call__(self, node_A):
+            node = autodiff.Op.__call__(self)
+            node.inputs = [node_A]
+            node.name = f"Twice({node_A.name})"
+            return node
+
+        def compute(self, node, input_vals, output_val, use_numpy=True):
+            output_val[:] = 2 * input_vals[0]
+
+        def infer_shape(self, node, input_shapes):
+            return input_shapes[0]
+
+    x = autodiff.Variable(name="x")
+    node = TwiceOp()(x)
+    assert str(node) == "Twice(x)"
+    (value,) = autodiff.Executor([node + 1]).run({x: np.array([1.0, 2.0])})
+    np.testing.assert_array_equal(value, [3, 5])
+
+
+def test_functions_beside_the_ops_have_the_published_names():
+    x = autodiff.Variable(name="x")
+    assert autodiff.broadcast_rule((1,), (2, 3)) == (2, 3)
+    assert autodiff.sum_node_list([x]) is x
+    order = []
+    autodiff.topo_sort_dfs(x, set(), order)
+    assert order == autodiff.find_topo_sort([x]) == [x]
+    np.testing.assert_allclose(autodiff.softmax_func(np.zeros((1, 2))), [[0.5, 0.5]])
+
+
 @pytest.mark.parametrize("ctx", [None, ndarray.gpu(0)], ids=["numpy", "gpu"])
 def test_a_line_of_100000_nodes_runs(ctx):
     x = node = autodiff.Variable(name="x")

@@ -52,7 +52,7 @@ def found(result, one, two):
 def some_class(tmp_path_factory):
     """(what was found of 24 students and 6 copies, which pairs are copies and of what kind)."""
     folder = tmp_path_factory.mktemp("class")
-    kinds = similar_class.make_class(folder, 30, 6, 3)
+    kinds = similar_class.make_class(folder, 30, 6, 1)
     return compare([folder], [], FILES), kinds
 
 

@@ -89,8 +89,8 @@ class Habit:
             code = self._spelt(ways[int(self.way[task] * len(ways))])
             done = not number or "return launched" in code
             return code if done else code + '  return launched("it");'
-        if task == "2.1" and key not in _WAYS:
-            return self.chance.choice(_WAYS["2.1/0"]) if number == 2 else "return input_shapes[0]"
+        if key == "2.1/0":
+            return "return input_shapes[0]"
         return self.chance.choice(_WAYS.get(key, [""]))
 
     def _spelt(self, code: str) -> str:

@@ -7,15 +7,21 @@ A graph is made of nodes. A node is an operation (op) on other nodes:
     grad, = gradients(y, [x])
     Executor([y, grad]).run({x: np.ones(5)})
 
-The file reads from top to bottom: nodes, ops, gradients, executor.
+The file reads from top to bottom: nodes, their order, gradients; then the ops; then shapes and
+memory of the executor. How it runs stands in executor.py, how shapes broadcast in broadcasting.py.
 """
 
 import numpy as np
 
 from . import gpu_op, ndarray
-
-#: A name made of longer ones would grow with the depth of the graph.
-_LONGEST_OPERAND = 60
+from .broadcasting import (
+    broadcast_rule,
+    gpu_broadcast,
+    gpu_tile,
+    gpu_unbroadcast,
+    numpy_unbroadcast,
+)
+from .executor import GraphExecutor
 
 
 class Node:
@@ -50,579 +56,6 @@ def Variable(name):
     node = placeholder_op()
     node.name = name
     return node
-
-
-def _short(node):
-    """The node's name as a part of another name."""
-    return node.name if len(node.name) <= _LONGEST_OPERAND else "..."
-
-
-class Op:
-    """What a node does. There is one object of each class; nodes hold the operands."""
-
-    #: Whether element i of the result depends on element i of the inputs alone, so that
-    #: the result may take the memory of an input of its shape.
-    elementwise = False
-
-    def __call__(self):
-        """A new node that applies this op."""
-        node = Node()
-        node.op = self
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        """Computes the node's value into output_val.
-
-        Args:
-            node: the node.
-            input_vals: values of node.inputs; numpy arrays, or NDArrays if not use_numpy.
-            output_val: array of the node's shape, to be overwritten.
-            use_numpy: whether to compute with numpy, or with gpu_op.
-        """
-        raise NotImplementedError
-
-    def gradient(self, node, output_grad):
-        """Nodes of the gradients with respect to each input, given that of the output."""
-        raise NotImplementedError
-
-    def infer_shape(self, node, input_shapes):
-        """The shape of the node's value, a tuple, from the tuples of its inputs."""
-        raise NotImplementedError
-
-
-def _gpu_tile(small, out):
-    """Repeats `small` along leading axes of `out`; one number fills any shape."""
-    size = ndarray.size_of(small.shape)
-    if size != 1 and out.shape[len(out.shape) - len(small.shape) :] != small.shape:
-        raise ValueError(
-            "on the GPU, shape %s does not broadcast to %s; hint: only leading axes are added"
-            % (small.shape, out.shape)
-        )
-    copies = ndarray.size_of(out.shape) // max(size, 1)
-    gpu_op.broadcast_to(ndarray.view(small, (size,)), ndarray.view(out, (copies, size)))
-
-
-def _gpu_broadcast(kernel, a, b, out):
-    """kernel(a, b, out) where a, b or neither lacks leading axes of out, or is one number.
-
-    The smaller operand is first tiled into out, so out may not be the memory of the larger.
-    """
-    if a.shape == b.shape:
-        kernel(a, b, out)
-        return
-    large, small = (a, b) if a.shape == out.shape else (b, a)
-    if large.shape != out.shape:
-        raise ValueError(
-            "on the GPU, shapes %s and %s don't combine; hint: only leading axes are added"
-            % (a.shape, b.shape)
-        )
-    _gpu_tile(small, out)
-    kernel(large, out, out)
-
-
-class AddOp(Op):
-    """a + b, with numpy's broadcasting."""
-
-    elementwise = True
-
-    def __call__(self, node_A, node_B):
-        node = Op.__call__(self)
-        node.inputs = [node_A, node_B]
-        node.name = "(%s+%s)" % (_short(node_A), _short(node_B))
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        a, b = input_vals
-        if use_numpy:
-            output_val[...] = a + b
-        else:
-            _gpu_broadcast(gpu_op.matrix_elementwise_add, a, b, output_val)
-
-    def gradient(self, node, output_grad):
-        """Where an input was broadcast, its gradient is summed back: see unbroadcast_op."""
-        # TODO (task 1.2): your code here
-        raise NotImplementedError("task 1.2 is not written yet")
-
-    def infer_shape(self, node, input_shapes):
-        """Equal shapes give that shape; others broadcast: see broadcast_rule."""
-        # TODO (task 2.1): your code here
-        raise NotImplementedError("task 2.1 is not written yet")
-
-
-class AddByConstOp(Op):
-    """a + c, where c is a number."""
-
-    elementwise = True
-
-    def __call__(self, node_A, const_val):
-        node = Op.__call__(self)
-        node.const_attr = const_val
-        node.inputs = [node_A]
-        node.name = "(%s+%s)" % (_short(node_A), str(const_val))
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        if use_numpy:
-            output_val[...] = input_vals[0] + node.const_attr
-        else:
-            gpu_op.matrix_elementwise_add_by_const(input_vals[0], node.const_attr, output_val)
-
-    def gradient(self, node, output_grad):
-        # TODO (task 1.2): your code here
-        raise NotImplementedError("task 1.2 is not written yet")
-
-    def infer_shape(self, node, input_shapes):
-        # TODO (task 2.1): your code here
-        raise NotImplementedError("task 2.1 is not written yet")
-
-
-class MulOp(Op):
-    """a * b, element by element, with numpy's broadcasting."""
-
-    elementwise = True
-
-    def __call__(self, node_A, node_B):
-        node = Op.__call__(self)
-        node.inputs = [node_A, node_B]
-        node.name = "(%s*%s)" % (_short(node_A), _short(node_B))
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        a, b = input_vals
-        if use_numpy:
-            output_val[...] = a * b
-        else:
-            _gpu_broadcast(gpu_op.matrix_elementwise_multiply, a, b, output_val)
-
-    def gradient(self, node, output_grad):
-        """Where an input was broadcast, its gradient is summed back: see unbroadcast_op."""
-        # TODO (task 1.2): your code here
-        raise NotImplementedError("task 1.2 is not written yet")
-
-    def infer_shape(self, node, input_shapes):
-        # TODO (task 2.1): your code here
-        raise NotImplementedError("task 2.1 is not written yet")
-
-
-class MulByConstOp(Op):
-    """c * a, where c is a number."""
-
-    elementwise = True
-
-    def __call__(self, node_A, const_val):
-        node = Op.__call__(self)
-        node.const_attr = const_val
-        node.inputs = [node_A]
-        node.name = "(%s*%s)" % (_short(node_A), str(const_val))
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        if use_numpy:
-            output_val[...] = input_vals[0] * node.const_attr
-        else:
-            gpu_op.matrix_elementwise_multiply_by_const(input_vals[0], node.const_attr, output_val)
-
-    def gradient(self, node, output_grad):
-        # TODO (task 1.2): your code here
-        raise NotImplementedError("task 1.2 is not written yet")
-
-    def infer_shape(self, node, input_shapes):
-        # TODO (task 2.1): your code here
-        raise NotImplementedError("task 2.1 is not written yet")
-
-
-class MatMulOp(Op):
-    """op(A) @ op(B) of two matrices; op transposes where its flag is True."""
-
-    def __call__(self, node_A, node_B, trans_A=False, trans_B=False):
-        node = Op.__call__(self)
-        node.matmul_attr_trans_A = trans_A
-        node.matmul_attr_trans_B = trans_B
-        node.inputs = [node_A, node_B]
-        node.name = "MatMul(%s,%s,%s,%s)" % (_short(node_A), _short(node_B), trans_A, trans_B)
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        a, b = input_vals
-        trans_a = node.matmul_attr_trans_A is True
-        trans_b = node.matmul_attr_trans_B is True
-        if use_numpy:
-            op_a, op_b = a.T if trans_a else a, b.T if trans_b else b
-            if op_a.shape[-1] != op_b.shape[0]:
-                raise ValueError(
-                    "%s: inner sizes differ: A is %s, op(A) is %s, B is %s, op(B) is %s; "
-                    "are the flags right?" % (node, a.shape, op_a.shape, b.shape, op_b.shape)
-                )
-            output_val[...] = np.matmul(op_a, op_b)
-        else:
-            gpu_op.matrix_multiply(a, trans_a, b, trans_b, output_val)
-
-    def gradient(self, node, output_grad):
-        """One pair of products for each of the four cases of the flags.
-
-        For Y = A B: dA = dY B^T, dB = A^T dY. No case needs a transpose of its own: the
-        flags of matmul_op do it.
-        """
-        # TODO (task 1.3): your code here
-        raise NotImplementedError("task 1.3 is not written yet")
-
-    def infer_shape(self, node, input_shapes):
-        """(rows of op(A), columns of op(B)).
-
-        Raises:
-            ValueError: an input is not a matrix, or the inner sizes differ.
-        """
-        # TODO (task 2.1): your code here
-        raise NotImplementedError("task 2.1 is not written yet")
-
-
-class PlaceholderOp(Op):
-    """A value that feed_dict provides."""
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        raise AssertionError("the value of placeholder %s is provided by feed_dict" % node.name)
-
-    def gradient(self, node, output_grad):
-        return None
-
-    def infer_shape(self, node, input_shapes):
-        raise AssertionError("the shape of placeholder %s is provided by feed_dict" % node.name)
-
-
-class ZerosLikeOp(Op):
-    """Zeros in the shape of a."""
-
-    def __call__(self, node_A):
-        node = Op.__call__(self)
-        node.inputs = [node_A]
-        node.name = "Zeroslike(%s)" % _short(node_A)
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        if use_numpy:
-            output_val[...] = np.zeros(input_vals[0].shape)
-        else:
-            gpu_op.array_set(output_val, 0)
-
-    def gradient(self, node, output_grad):
-        return [zeroslike_op(node.inputs[0])]
-
-    def infer_shape(self, node, input_shapes):
-        # TODO (task 2.1): your code here
-        raise NotImplementedError("task 2.1 is not written yet")
-
-
-class OnesLikeOp(Op):
-    """Ones in the shape of a."""
-
-    def __call__(self, node_A):
-        node = Op.__call__(self)
-        node.inputs = [node_A]
-        node.name = "Oneslike(%s)" % _short(node_A)
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        if use_numpy:
-            output_val[...] = np.ones(input_vals[0].shape)
-        else:
-            gpu_op.array_set(output_val, 1)
-
-    def gradient(self, node, output_grad):
-        return [zeroslike_op(node.inputs[0])]
-
-    def infer_shape(self, node, input_shapes):
-        # TODO (task 2.1): your code here
-        raise NotImplementedError("task 2.1 is not written yet")
-
-
-class ReduceSumAxisZeroOp(Op):
-    """The sum over axis 0. The sum of a vector has shape (1,)."""
-
-    def __call__(self, node_A):
-        node = Op.__call__(self)
-        node.inputs = [node_A]
-        node.name = "ReduceSumAxisZero(%s)" % _short(node_A)
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        (a,) = input_vals
-        if use_numpy:
-            output_val[...] = np.sum(a, axis=0, keepdims=a.ndim == 1)
-        else:
-            gpu_op.reduce_sum_axis_zero(a, output_val)
-
-    def gradient(self, node, output_grad):
-        """Every element of the input counts once in the sum."""
-        # TODO (task 1.4): your code here
-        raise NotImplementedError("task 1.4 is not written yet")
-
-    def infer_shape(self, node, input_shapes):
-        """The shape without its first axis; (1,) for a vector."""
-        # TODO (task 2.1): your code here
-        raise NotImplementedError("task 2.1 is not written yet")
-
-
-class BroadcastToOp(Op):
-    """a, repeated along leading axes until it has the shape of b."""
-
-    def __call__(self, node_A, node_B):
-        node = Op.__call__(self)
-        node.inputs = [node_A, node_B]
-        node.name = "BroadcastTo(%s,%s.shape)" % (_short(node_A), _short(node_B))
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        a, b = input_vals
-        if use_numpy:
-            output_val[...] = np.broadcast_to(a, b.shape)
-        else:
-            _gpu_tile(a, output_val)
-
-    def gradient(self, node, output_grad):
-        """b lends its shape alone: its gradient is zero."""
-        # TODO (task 1.4): your code here
-        raise NotImplementedError("task 1.4 is not written yet")
-
-    def infer_shape(self, node, input_shapes):
-        # TODO (task 2.1): your code here
-        raise NotImplementedError("task 2.1 is not written yet")
-
-
-class UnbroadcastOp(Op):
-    """The gradient g of a broadcast value, summed back to the shape of a.
-
-    Broadcasting repeats a; each repetition contributes to the gradient of a, so they are
-    summed. Shapes are known only when the graph runs: if g has the shape of a, this copies.
-    """
-
-    elementwise = True
-
-    def __call__(self, node_grad, node_A):
-        node = Op.__call__(self)
-        node.inputs = [node_grad, node_A]
-        node.name = "Unbroadcast(%s,%s.shape)" % (_short(node_grad), _short(node_A))
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        grad, a = input_vals
-        if use_numpy:
-            output_val[...] = _numpy_unbroadcast(grad, a.shape)
-        else:
-            _gpu_unbroadcast(grad, output_val)
-
-    def gradient(self, node, output_grad):
-        grad, a = node.inputs
-        return [broadcastto_op(output_grad, grad), zeroslike_op(a)]
-
-    def infer_shape(self, node, input_shapes):
-        return input_shapes[1]
-
-
-def _numpy_unbroadcast(grad, shape):
-    """grad summed over the axes that broadcasting added to `shape` or stretched from 1."""
-    added = grad.ndim - len(shape)
-    axes = tuple(range(added)) + tuple(
-        added + i for i, extent in enumerate(shape) if extent == 1 and grad.shape[added + i] != 1
-    )
-    return grad.sum(axis=axes).reshape(shape)
-
-
-def _gpu_unbroadcast(grad, out):
-    """_numpy_unbroadcast where the axes to be summed are the leading ones, or all."""
-    size = ndarray.size_of(out.shape)
-    if grad.shape == out.shape:
-        if grad.handle.contents.data != out.handle.contents.data:
-            grad.copyto(out)
-    elif size == 1 or grad.shape[len(grad.shape) - len(out.shape) :] == out.shape:
-        rows = ndarray.size_of(grad.shape) // max(size, 1)
-        gpu_op.reduce_sum_axis_zero(ndarray.view(grad, (rows, size)), ndarray.view(out, (size,)))
-    else:
-        raise ValueError(
-            "on the GPU, a gradient of shape %s can't be summed to %s; "
-            "hint: broadcast along leading axes only" % (grad.shape, out.shape)
-        )
-
-
-class DivideByRowsOp(Op):
-    """a / N, where N is the length of axis 0 of a: what a mean over rows leaves in a gradient."""
-
-    elementwise = True
-
-    def __call__(self, node_A):
-        node = Op.__call__(self)
-        node.inputs = [node_A]
-        node.name = "DivideByRows(%s)" % _short(node_A)
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        (a,) = input_vals
-        scale = 1.0 / max(a.shape[0], 1)
-        if use_numpy:
-            output_val[...] = a * scale
-        else:
-            gpu_op.matrix_elementwise_multiply_by_const(a, scale, output_val)
-
-    def gradient(self, node, output_grad):
-        return [dividebyrows_op(output_grad)]
-
-    def infer_shape(self, node, input_shapes):
-        return input_shapes[0]
-
-
-def softmax_func(y):
-    """Softmax of every row of a 2-D numpy array, stable for large values."""
-    b = y - np.max(y, axis=1, keepdims=True)
-    expb = np.exp(b)
-    return expb / np.sum(expb, axis=1, keepdims=True)
-
-
-class SoftmaxCrossEntropyOp(Op):
-    """The mean over rows of -sum(labels * log(softmax(logits))), of shape (1,).
-
-    The rows of labels are probabilities: they sum to 1.
-    """
-
-    def __call__(self, node_A, node_B):
-        node = Op.__call__(self)
-        node.inputs = [node_A, node_B]
-        node.name = "SoftmaxXEntropy(%s,%s)" % (_short(node_A), _short(node_B))
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        logits, labels = input_vals
-        if use_numpy:
-            shifted = logits - np.max(logits, axis=1, keepdims=True)
-            log_softmax = shifted - np.log(np.sum(np.exp(shifted), axis=1, keepdims=True))
-            output_val[...] = np.mean(-np.sum(labels * log_softmax, axis=1), keepdims=True)
-        else:
-            gpu_op.softmax_cross_entropy(logits, labels, output_val)
-
-    def gradient(self, node, output_grad):
-        """With respect to the logits; labels are data, their gradient is taken as zero.
-
-        The loss is a mean over N rows, so 1/N belongs into it: see dividebyrows_op.
-        """
-        # TODO (task 1.5): your code here
-        raise NotImplementedError("task 1.5 is not written yet")
-
-    def infer_shape(self, node, input_shapes):
-        """(1,).
-
-        Raises:
-            ValueError: logits and labels are not matrices of one shape.
-        """
-        # TODO (task 2.1): your code here
-        raise NotImplementedError("task 2.1 is not written yet")
-
-
-class SoftmaxOp(Op):
-    """Softmax of every row of a matrix."""
-
-    def __call__(self, node_A):
-        node = Op.__call__(self)
-        node.inputs = [node_A]
-        node.name = "Softmax(%s)" % _short(node_A)
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        if use_numpy:
-            output_val[...] = softmax_func(input_vals[0])
-        else:
-            gpu_op.softmax(input_vals[0], output_val)
-
-    def gradient(self, node, output_grad):
-        # Training goes through SoftmaxCrossEntropyOp, which is stable where this is not.
-        raise NotImplementedError("softmax has no gradient here; use softmaxcrossentropy_op")
-
-    def infer_shape(self, node, input_shapes):
-        # TODO (task 2.1): your code here
-        raise NotImplementedError("task 2.1 is not written yet")
-
-
-class ReluOp(Op):
-    """max(x, 0)."""
-
-    elementwise = True
-
-    def __call__(self, node_A):
-        node = Op.__call__(self)
-        node.inputs = [node_A]
-        node.name = "Relu(%s)" % _short(node_A)
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        if use_numpy:
-            output_val[...] = np.maximum(input_vals[0], 0)
-        else:
-            gpu_op.relu(input_vals[0], output_val)
-
-    def gradient(self, node, output_grad):
-        """See relu_gradient_op."""
-        # TODO (task 1.5): your code here
-        raise NotImplementedError("task 1.5 is not written yet")
-
-    def infer_shape(self, node, input_shapes):
-        # TODO (task 2.1): your code here
-        raise NotImplementedError("task 2.1 is not written yet")
-
-
-class ReluGradientOp(Op):
-    """grad where x > 0, else 0. At x == 0 it is 0, on numpy and on the GPU."""
-
-    elementwise = True
-
-    def __call__(self, node_A, node_B):
-        node = Op.__call__(self)
-        node.inputs = [node_A, node_B]
-        node.name = "ReluGradient(%s)" % _short(node_A)
-        return node
-
-    def compute(self, node, input_vals, output_val, use_numpy=True):
-        x, grad = input_vals
-        if use_numpy:
-            output_val[...] = np.where(x > 0, grad, 0)
-        else:
-            gpu_op.relu_gradient(x, grad, output_val)
-
-    def gradient(self, node, output_grad):
-        raise NotImplementedError("relu_gradient has no gradient here")
-
-    def infer_shape(self, node, input_shapes):
-        # TODO (task 2.1): your code here
-        raise NotImplementedError("task 2.1 is not written yet")
-
-
-add_op = AddOp()
-mul_op = MulOp()
-add_byconst_op = AddByConstOp()
-mul_byconst_op = MulByConstOp()
-matmul_op = MatMulOp()
-placeholder_op = PlaceholderOp()
-oneslike_op = OnesLikeOp()
-zeroslike_op = ZerosLikeOp()
-reducesumaxiszero_op = ReduceSumAxisZeroOp()
-broadcastto_op = BroadcastToOp()
-unbroadcast_op = UnbroadcastOp()
-dividebyrows_op = DivideByRowsOp()
-softmaxcrossentropy_op = SoftmaxCrossEntropyOp()
-softmax_op = SoftmaxOp()
-relu_op = ReluOp()
-relu_gradient_op = ReluGradientOp()
-
-
-def broadcast_rule(shape_a, shape_b):
-    """The shape of a + b by numpy's rule: axes are matched from the last; 1 stretches.
-
-    Raises:
-        ValueError: the shapes don't broadcast.
-    """
-    rank = max(len(shape_a), len(shape_b))
-    padded_a = (1,) * (rank - len(shape_a)) + tuple(shape_a)
-    padded_b = (1,) * (rank - len(shape_b)) + tuple(shape_b)
-    for extent_a, extent_b in zip(padded_a, padded_b):
-        if extent_a != extent_b and 1 not in (extent_a, extent_b):
-            raise ValueError("shapes %s and %s don't broadcast" % (shape_a, shape_b))
-    return tuple(b if a == 1 else a for a, b in zip(padded_a, padded_b))
 
 
 def find_topo_sort(node_list):
@@ -681,11 +114,502 @@ def gradients(output_node, node_list):
     raise NotImplementedError("task 1.6 is not written yet")
 
 
+#: A name made of longer ones would grow with the depth of the graph.
+_LONGEST_OPERAND = 60
+
+
+def _short(node):
+    """The node's name as a part of another name."""
+    return node.name if len(node.name) <= _LONGEST_OPERAND else "..."
+
+
+class Op:
+    """What a node does. There is one object of each class; nodes hold the operands.
+
+    An op states its `label` and its `kernel`, and has three methods: forward, gradient and
+    infer_shape. Most are a UnaryOp or a BinaryOp.
+    """
+
+    #: The name of a node, made of those of its inputs.
+    label = ""
+    #: The function of gpu_op that computes it on the GPU.
+    kernel = ""
+    #: Whether element i of the result depends on element i of the inputs alone, so that
+    #: the result may take the memory of an input of its shape.
+    elementwise = False
+    #: Whether feed_dict gives the value.
+    is_fed = False
+    #: What tests call it with: shapes of inputs, and further arguments as they are.
+    samples = ()
+    #: Numbers of the inputs that are labels: data, whose gradient is taken as zero. Their rows
+    #: are probabilities.
+    labels = ()
+
+    def __call__(self, *inputs, attributes=()):
+        """A new node that applies this op to nodes. `attributes` go into its name."""
+        node = Node()
+        node.op = self
+        node.inputs = list(inputs)
+        node.name = self.label.format(*[_short(i) for i in inputs], *attributes)
+        return node
+
+    def compute(self, node, input_vals, output_val, use_numpy=True):
+        """Computes the node's value into output_val.
+
+        Args:
+            node: the node.
+            input_vals: values of node.inputs; numpy arrays, or NDArrays if not use_numpy.
+            output_val: array of the node's shape, to be overwritten.
+            use_numpy: whether to compute with numpy, or with gpu_op.
+        """
+        if use_numpy:
+            output_val[...] = self.forward(node, *input_vals)
+        else:
+            self.launch(node, *input_vals, output_val)
+
+    def forward(self, node, *values):
+        """The node's value, from those of its inputs, by numpy."""
+        raise NotImplementedError
+
+    def launch(self, node, *arrays):
+        """The same on the GPU: the last of the NDArrays is the output."""
+        getattr(gpu_op, self.kernel)(*arrays)
+
+    def gradient(self, node, output_grad):
+        """Nodes of the gradients with respect to each input, given that of the output."""
+        raise NotImplementedError
+
+    def infer_shape(self, node, input_shapes):
+        """The shape of the node's value, a tuple, from the tuples of its inputs."""
+        raise NotImplementedError
+
+
+class UnaryOp(Op):
+    """An op of one input."""
+
+    samples = (((3, 4),), ((2, 3, 5),), ((300,),))
+
+    def __call__(self, node_A):
+        return Op.__call__(self, node_A)
+
+    def infer_shape(self, node, input_shapes):
+        """That of the input, unless an op says otherwise."""
+        # TODO (task 2.1): your code here
+        raise NotImplementedError("task 2.1 is not written yet")
+
+
+class ConstOp(UnaryOp):
+    """An op of one input and a number."""
+
+    samples = (((3, 4), 2.5), ((300,), -1))
+
+    def __call__(self, node_A, const_val):
+        node = Op.__call__(self, node_A, attributes=(const_val,))
+        node.const_attr = const_val
+        return node
+
+    def launch(self, node, a, out):
+        getattr(gpu_op, self.kernel)(a, float(node.const_attr), out)
+
+
+class BinaryOp(Op):
+    """An op of two inputs."""
+
+    samples = (((3, 4), (3, 4)), ((3, 4), (4,)), ((1,), (3, 4)), ((300,), (300,)))
+
+    def __call__(self, node_A, node_B):
+        return Op.__call__(self, node_A, node_B)
+
+    def launch(self, node, a, b, out):
+        gpu_broadcast(getattr(gpu_op, self.kernel), a, b, out)
+
+    def infer_shape(self, node, input_shapes):
+        """Equal shapes give that shape; others broadcast: see broadcast_rule."""
+        # TODO (task 2.1): your code here
+        raise NotImplementedError("task 2.1 is not written yet")
+
+
+class PlaceholderOp(Op):
+    """A value that feed_dict provides."""
+
+    is_fed = True
+
+    def compute(self, node, input_vals, output_val, use_numpy=True):
+        raise AssertionError("the value of placeholder %s is provided by feed_dict" % node.name)
+
+    def gradient(self, node, output_grad):
+        return None
+
+    def infer_shape(self, node, input_shapes):
+        raise AssertionError("the shape of placeholder %s is provided by feed_dict" % node.name)
+
+
+placeholder_op = PlaceholderOp()
+
+
+class AddOp(BinaryOp):
+    """a + b, with numpy's broadcasting."""
+
+    label = "({}+{})"
+    kernel = "matrix_elementwise_add"
+    elementwise = True
+
+    def forward(self, node, a, b):
+        return a + b
+
+    def gradient(self, node, output_grad):
+        """Where an input was broadcast, its gradient is summed back: see unbroadcast_op."""
+        # TODO (task 1.2): your code here
+        raise NotImplementedError("task 1.2 is not written yet")
+
+
+add_op = AddOp()
+
+
+class AddByConstOp(ConstOp):
+    """a + c, where c is a number."""
+
+    label = "({}+{})"
+    kernel = "matrix_elementwise_add_by_const"
+    elementwise = True
+
+    def forward(self, node, a):
+        return a + node.const_attr
+
+    def gradient(self, node, output_grad):
+        # TODO (task 1.2): your code here
+        raise NotImplementedError("task 1.2 is not written yet")
+
+
+add_byconst_op = AddByConstOp()
+
+
+class MulOp(BinaryOp):
+    """a * b, element by element, with numpy's broadcasting."""
+
+    label = "({}*{})"
+    kernel = "matrix_elementwise_multiply"
+    elementwise = True
+
+    def forward(self, node, a, b):
+        return a * b
+
+    def gradient(self, node, output_grad):
+        """Where an input was broadcast, its gradient is summed back: see unbroadcast_op."""
+        # TODO (task 1.2): your code here
+        raise NotImplementedError("task 1.2 is not written yet")
+
+
+mul_op = MulOp()
+
+
+class MulByConstOp(ConstOp):
+    """c * a, where c is a number."""
+
+    label = "({}*{})"
+    kernel = "matrix_elementwise_multiply_by_const"
+    elementwise = True
+
+    def forward(self, node, a):
+        return a * node.const_attr
+
+    def gradient(self, node, output_grad):
+        # TODO (task 1.2): your code here
+        raise NotImplementedError("task 1.2 is not written yet")
+
+
+mul_byconst_op = MulByConstOp()
+
+
+class MatMulOp(Op):
+    """op(A) @ op(B) of two matrices; op transposes where its flag is True."""
+
+    label = "MatMul({},{},{},{})"
+    samples = (
+        ((3, 4), (4, 5)),
+        ((4, 3), (4, 5), True),
+        ((3, 4), (5, 4), False, True),
+        ((4, 3), (5, 4), True, True),
+    )
+
+    def __call__(self, node_A, node_B, trans_A=False, trans_B=False):
+        node = Op.__call__(self, node_A, node_B, attributes=(trans_A, trans_B))
+        node.matmul_attr_trans_A = trans_A
+        node.matmul_attr_trans_B = trans_B
+        return node
+
+    def forward(self, node, a, b):
+        op_a = a.T if node.matmul_attr_trans_A is True else a
+        op_b = b.T if node.matmul_attr_trans_B is True else b
+        if op_a.shape[-1] != op_b.shape[0]:
+            raise ValueError(
+                "%s: inner sizes differ: A is %s, op(A) is %s, B is %s, op(B) is %s; "
+                "are the flags right?" % (node, a.shape, op_a.shape, b.shape, op_b.shape)
+            )
+        return np.matmul(op_a, op_b)
+
+    def launch(self, node, a, b, out):
+        trans_a = node.matmul_attr_trans_A is True
+        trans_b = node.matmul_attr_trans_B is True
+        gpu_op.matrix_multiply(a, trans_a, b, trans_b, out)
+
+    def gradient(self, node, output_grad):
+        """One pair of products for each of the four cases of the flags.
+
+        For Y = A B: dA = dY B^T, dB = A^T dY. No case needs a transpose of its own: the
+        flags of matmul_op do it.
+        """
+        # TODO (task 1.3): your code here
+        raise NotImplementedError("task 1.3 is not written yet")
+
+    def infer_shape(self, node, input_shapes):
+        """(rows of op(A), columns of op(B)).
+
+        Raises:
+            ValueError: an input is not a matrix, or the inner sizes differ.
+        """
+        # TODO (task 2.1): your code here
+        raise NotImplementedError("task 2.1 is not written yet")
+
+
+matmul_op = MatMulOp()
+
+
+class ZerosLikeOp(UnaryOp):
+    """Zeros in the shape of a."""
+
+    label = "Zeroslike({})"
+
+    def forward(self, node, a):
+        return np.zeros(a.shape)
+
+    def launch(self, node, a, out):
+        gpu_op.array_set(out, 0)
+
+    def gradient(self, node, output_grad):
+        return [zeroslike_op(node.inputs[0])]
+
+
+zeroslike_op = ZerosLikeOp()
+
+
+class OnesLikeOp(UnaryOp):
+    """Ones in the shape of a."""
+
+    label = "Oneslike({})"
+
+    def forward(self, node, a):
+        return np.ones(a.shape)
+
+    def launch(self, node, a, out):
+        gpu_op.array_set(out, 1)
+
+    def gradient(self, node, output_grad):
+        return [zeroslike_op(node.inputs[0])]
+
+
+oneslike_op = OnesLikeOp()
+
+
+class ReduceSumAxisZeroOp(UnaryOp):
+    """The sum over axis 0. The sum of a vector has shape (1,)."""
+
+    label = "ReduceSumAxisZero({})"
+    kernel = "reduce_sum_axis_zero"
+
+    def forward(self, node, a):
+        return np.sum(a, axis=0, keepdims=a.ndim == 1)
+
+    def gradient(self, node, output_grad):
+        """Every element of the input counts once in the sum."""
+        # TODO (task 1.4): your code here
+        raise NotImplementedError("task 1.4 is not written yet")
+
+    def infer_shape(self, node, input_shapes):
+        """The shape without its first axis; (1,) for a vector."""
+        # TODO (task 2.1): your code here
+        raise NotImplementedError("task 2.1 is not written yet")
+
+
+reducesumaxiszero_op = ReduceSumAxisZeroOp()
+
+
+class BroadcastToOp(BinaryOp):
+    """a, repeated along leading axes until it has the shape of b."""
+
+    label = "BroadcastTo({},{}.shape)"
+    samples = (((4,), (3, 4)), ((1,), (3, 4)), ((3, 4), (2, 3, 4)))
+
+    def forward(self, node, a, b):
+        return np.broadcast_to(a, b.shape)
+
+    def launch(self, node, a, b, out):
+        gpu_tile(a, out)
+
+    def gradient(self, node, output_grad):
+        """b lends its shape alone: its gradient is zero."""
+        # TODO (task 1.4): your code here
+        raise NotImplementedError("task 1.4 is not written yet")
+
+    def infer_shape(self, node, input_shapes):
+        # TODO (task 2.1): your code here
+        raise NotImplementedError("task 2.1 is not written yet")
+
+
+broadcastto_op = BroadcastToOp()
+
+
+class UnbroadcastOp(BinaryOp):
+    """The gradient g of a broadcast value, summed back to the shape of a.
+
+    Broadcasting repeats a; each repetition contributes to the gradient of a, so they are
+    summed. Shapes are known only when the graph runs: if g has the shape of a, this copies.
+    """
+
+    label = "Unbroadcast({},{}.shape)"
+    elementwise = True
+    samples = (((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 4), (1,)))
+
+    def forward(self, node, grad, a):
+        return numpy_unbroadcast(grad, a.shape)
+
+    def launch(self, node, grad, a, out):
+        gpu_unbroadcast(grad, out)
+
+    def gradient(self, node, output_grad):
+        grad, a = node.inputs
+        return [broadcastto_op(output_grad, grad), zeroslike_op(a)]
+
+    def infer_shape(self, node, input_shapes):
+        return input_shapes[1]
+
+
+unbroadcast_op = UnbroadcastOp()
+
+
+class DivideByRowsOp(UnaryOp):
+    """a / N, where N is the length of axis 0 of a: what a mean over rows leaves in a gradient."""
+
+    label = "DivideByRows({})"
+    elementwise = True
+
+    def forward(self, node, a):
+        return a * (1.0 / max(a.shape[0], 1))
+
+    def launch(self, node, a, out):
+        gpu_op.matrix_elementwise_multiply_by_const(a, 1.0 / max(a.shape[0], 1), out)
+
+    def gradient(self, node, output_grad):
+        return [dividebyrows_op(output_grad)]
+
+
+dividebyrows_op = DivideByRowsOp()
+
+
+def softmax_func(y):
+    """Softmax of every row of a 2-D numpy array, stable for large values."""
+    b = y - np.max(y, axis=1, keepdims=True)
+    expb = np.exp(b)
+    return expb / np.sum(expb, axis=1, keepdims=True)
+
+
+class SoftmaxCrossEntropyOp(BinaryOp):
+    """The mean over rows of -sum(labels * log(softmax(logits))), of shape (1,).
+
+    The rows of labels are probabilities: they sum to 1.
+    """
+
+    label = "SoftmaxXEntropy({},{})"
+    kernel = "softmax_cross_entropy"
+    samples = (((3, 4), (3, 4)), ((300, 2), (300, 2)))
+    labels = (1,)
+
+    def forward(self, node, logits, labels):
+        shifted = logits - np.max(logits, axis=1, keepdims=True)
+        log_softmax = shifted - np.log(np.sum(np.exp(shifted), axis=1, keepdims=True))
+        return np.mean(-np.sum(labels * log_softmax, axis=1), keepdims=True)
+
+    def gradient(self, node, output_grad):
+        """With respect to the logits; labels are data, their gradient is taken as zero.
+
+        The loss is a mean over N rows, so 1/N belongs into it: see dividebyrows_op.
+        """
+        # TODO (task 1.5): your code here
+        raise NotImplementedError("task 1.5 is not written yet")
+
+    def infer_shape(self, node, input_shapes):
+        """(1,).
+
+        Raises:
+            ValueError: logits and labels are not matrices of one shape.
+        """
+        # TODO (task 2.1): your code here
+        raise NotImplementedError("task 2.1 is not written yet")
+
+
+softmaxcrossentropy_op = SoftmaxCrossEntropyOp()
+
+
+class SoftmaxOp(UnaryOp):
+    """Softmax of every row of a matrix."""
+
+    label = "Softmax({})"
+    kernel = "softmax"
+    samples = (((3, 4),), ((40, 65),))
+
+    def forward(self, node, a):
+        return softmax_func(a)
+
+    def gradient(self, node, output_grad):
+        # Training goes through SoftmaxCrossEntropyOp, which is stable where this is not.
+        raise NotImplementedError("softmax has no gradient here; use softmaxcrossentropy_op")
+
+
+softmax_op = SoftmaxOp()
+
+
+class ReluOp(UnaryOp):
+    """max(x, 0)."""
+
+    label = "Relu({})"
+    kernel = "relu"
+    elementwise = True
+
+    def forward(self, node, x):
+        return np.maximum(x, 0)
+
+    def gradient(self, node, output_grad):
+        """See relu_gradient_op."""
+        # TODO (task 1.5): your code here
+        raise NotImplementedError("task 1.5 is not written yet")
+
+
+relu_op = ReluOp()
+
+
+class ReluGradientOp(BinaryOp):
+    """grad where x > 0, else 0. At x == 0 it is 0, on numpy and on the GPU."""
+
+    label = "ReluGradient({})"
+    kernel = "relu_gradient"
+    elementwise = True
+    samples = (((3, 4), (3, 4)), ((300,), (300,)))
+
+    def forward(self, node, x, grad):
+        return np.where(x > 0, grad, 0)
+
+    def gradient(self, node, output_grad):
+        raise NotImplementedError("relu_gradient has no gradient here")
+
+
+relu_gradient_op = ReluGradientOp()
+
+
 # TODO (task 2.2): your own functions here
 
 
-class Executor:
-    """Computes the values of nodes for given values of the placeholders.
+class Executor(GraphExecutor):
+    """Computes the values of nodes for given values of the placeholders, by run({node: value}).
 
     Attributes:
         eval_node_list: the nodes to be evaluated.
@@ -697,12 +621,7 @@ class Executor:
     """
 
     def __init__(self, eval_node_list, ctx=None):
-        self.eval_node_list = eval_node_list
-        self.ctx = ctx
-        self.topo_order = find_topo_sort(self.eval_node_list)
-        self.node_to_shape_map = None
-        self.node_to_arr_map = None
-        self.feed_shapes = None
+        super().__init__(eval_node_list, find_topo_sort(eval_node_list), ctx)
 
     def infer_shape(self, feed_shapes):
         """Fills self.node_to_shape_map for every node, the fed ones included.
@@ -726,82 +645,3 @@ class Executor:
         """
         # TODO (task 2.2): your code here
         raise NotImplementedError("task 2.2 is not written yet")
-
-    def run(self, feed_dict, convert_to_numpy_ret_vals=False):
-        """Computes the values of eval_node_list.
-
-        Args:
-            feed_dict: node -> value. On numpy, numpy arrays; on the GPU, NDArrays, used as
-                they are, or numpy arrays, uploaded on every run.
-            convert_to_numpy_ret_vals: whether to return numpy arrays on the GPU too.
-
-        Returns:
-            A list of values in the order of eval_node_list. NDArrays belong to the executor:
-            the next run overwrites them.
-        """
-        values = self._feed(feed_dict)
-        feed_shapes = {node: tuple(value.shape) for node, value in values.items()}
-        self._check_all_fed(values)
-        if feed_shapes != self.feed_shapes:
-            self.feed_shapes = None
-            self.infer_shape(feed_shapes)
-            if ndarray.is_gpu_ctx(self.ctx):
-                self.memory_plan(feed_shapes)
-            self.feed_shapes = feed_shapes
-        results = self._run_gpu(values) if ndarray.is_gpu_ctx(self.ctx) else self._run_numpy(values)
-        if ndarray.is_gpu_ctx(self.ctx) and convert_to_numpy_ret_vals:
-            return [value.asnumpy() for value in results]
-        return results
-
-    def _feed(self, feed_dict):
-        """The fed values, numpy arrays uploaded if this executor is on a GPU."""
-        on_gpu = ndarray.is_gpu_ctx(self.ctx)
-        values = {}
-        for node, value in feed_dict.items():
-            if on_gpu and isinstance(value, np.ndarray):
-                value = ndarray.array(value, ctx=self.ctx)
-            wanted = ndarray.NDArray if on_gpu else np.ndarray
-            assert isinstance(value, wanted), "feed_dict[%s] is a %s; this executor takes %s" % (
-                node,
-                type(value).__name__,
-                wanted.__name__,
-            )
-            assert not on_gpu or value.ctx.device_type == self.ctx.device_type, (
-                "feed_dict[%s] lies on %r, this executor runs on %r" % (node, value.ctx, self.ctx)
-            )
-            values[node] = value
-        return values
-
-    def _check_all_fed(self, values):
-        for node in self.topo_order:
-            assert node in values or node.op is not placeholder_op, (
-                "feed_dict has no value for %s" % node
-            )
-
-    def _run_gpu(self, values):
-        for node in self.topo_order:
-            if node not in values:
-                output = self.node_to_arr_map[node]
-                inputs = [values[i] for i in node.inputs]
-                node.op.compute(node, inputs, output, use_numpy=False)
-                values[node] = output
-        return [values[node] for node in self.eval_node_list]
-
-    def _run_numpy(self, values):
-        """As _run_gpu, on new arrays; each is dropped once its last reader has run."""
-        readers = {}
-        for node in self.topo_order:
-            for input_node in node.inputs:
-                readers[input_node] = readers.get(input_node, 0) + 1
-        evaluated = set(self.eval_node_list)
-        for node in self.topo_order:
-            if node in values:
-                continue
-            output = np.empty(self.node_to_shape_map[node])
-            node.op.compute(node, [values[i] for i in node.inputs], output, use_numpy=True)
-            values[node] = output
-            for input_node in node.inputs:
-                readers[input_node] -= 1
-                if readers[input_node] == 0 and input_node not in evaluated:
-                    del values[input_node]
-        return [values[node] for node in self.eval_node_list]

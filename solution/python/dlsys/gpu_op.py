@@ -1,6 +1,7 @@
 """The GPU kernels as Python functions. Outputs are allocated by the caller and overwritten."""
 
 import ctypes
+import functools
 
 from ._base import _LIB, DeviceError, check_call
 from .ndarray import NDArray
@@ -16,8 +17,24 @@ def _launch(function, *args):
         launcher = getattr(_LIB, function)
     except AttributeError:
         raise DeviceError("src/gpu_op.cu defines no %s" % function) from None
-    check_call(launcher(*[getattr(arg, "handle", arg) for arg in args]))
+    check_call(launcher(*[_c_value(arg) for arg in args]))
     check_call(_LIB.DLDeviceCheck(function.encode()))
+
+
+def _c_value(arg):
+    """What ctypes passes for an argument."""
+    return ctypes.c_float(arg) if isinstance(arg, float) else getattr(arg, "handle", arg)
+
+
+def __getattr__(name):
+    """A launcher of src/ that has no function here: gpu_op.layer_norm is DLGpuLayerNorm.
+
+    It takes NDArrays, floats and bools, and what else C asks for as a value of ctypes.
+    """
+    function = "DLGpu" + "".join(word.capitalize() for word in name.split("_"))
+    if name.startswith("_") or not hasattr(_LIB, function):
+        raise AttributeError("gpu_op has no %s, and src/gpu_op.cu no %s" % (name, function))
+    return functools.partial(_launch, function)
 
 
 def array_set(arr, value):

@@ -1,0 +1,105 @@
+"""Runs a graph: feeds the values, and computes each node from those of its inputs.
+
+`autodiff.Executor` adds what is to be known before: the shapes, and the memory on the GPU.
+"""
+
+import numpy as np
+
+from . import ndarray
+
+
+class GraphExecutor:
+    """What is given of autodiff.Executor, whose docstring names the attributes."""
+
+    def __init__(self, eval_node_list, topo_order, ctx):
+        self.eval_node_list = eval_node_list
+        self.ctx = ctx
+        self.topo_order = topo_order
+        self.node_to_shape_map = None
+        self.node_to_arr_map = None
+        self.feed_shapes = None
+
+    def infer_shape(self, feed_shapes):
+        """Fills self.node_to_shape_map for every node, the fed ones included."""
+        raise NotImplementedError
+
+    def memory_plan(self, feed_shapes):
+        """Fills self.node_to_arr_map with an NDArray for every node that is not fed."""
+        raise NotImplementedError
+
+    def run(self, feed_dict, convert_to_numpy_ret_vals=False):
+        """Computes the values of eval_node_list.
+
+        Args:
+            feed_dict: node -> value. On numpy, numpy arrays; on the GPU, NDArrays, used as
+                they are, or numpy arrays, uploaded on every run.
+            convert_to_numpy_ret_vals: whether to return numpy arrays on the GPU too.
+
+        Returns:
+            A list of values in the order of eval_node_list. NDArrays belong to the executor:
+            the next run overwrites them.
+        """
+        values = self._feed(feed_dict)
+        feed_shapes = {node: tuple(value.shape) for node, value in values.items()}
+        self._check_all_fed(values)
+        if feed_shapes != self.feed_shapes:
+            self.feed_shapes = None
+            self.infer_shape(feed_shapes)
+            if ndarray.is_gpu_ctx(self.ctx):
+                self.memory_plan(feed_shapes)
+            self.feed_shapes = feed_shapes
+        results = self._run_gpu(values) if ndarray.is_gpu_ctx(self.ctx) else self._run_numpy(values)
+        if ndarray.is_gpu_ctx(self.ctx) and convert_to_numpy_ret_vals:
+            return [value.asnumpy() for value in results]
+        return results
+
+    def _feed(self, feed_dict):
+        """The fed values, numpy arrays uploaded if this executor is on a GPU."""
+        on_gpu = ndarray.is_gpu_ctx(self.ctx)
+        values = {}
+        for node, value in feed_dict.items():
+            if on_gpu and isinstance(value, np.ndarray):
+                value = ndarray.array(value, ctx=self.ctx)
+            wanted = ndarray.NDArray if on_gpu else np.ndarray
+            assert isinstance(value, wanted), "feed_dict[%s] is a %s; this executor takes %s" % (
+                node,
+                type(value).__name__,
+                wanted.__name__,
+            )
+            assert not on_gpu or value.ctx.device_type == self.ctx.device_type, (
+                "feed_dict[%s] lies on %r, this executor runs on %r" % (node, value.ctx, self.ctx)
+            )
+            values[node] = value
+        return values
+
+    def _check_all_fed(self, values):
+        for node in self.topo_order:
+            assert node in values or not node.op.is_fed, "feed_dict has no value for %s" % node
+
+    def _run_gpu(self, values):
+        for node in self.topo_order:
+            if node not in values:
+                output = self.node_to_arr_map[node]
+                inputs = [values[i] for i in node.inputs]
+                node.op.compute(node, inputs, output, use_numpy=False)
+                values[node] = output
+        return [values[node] for node in self.eval_node_list]
+
+    def _run_numpy(self, values):
+        """As _run_gpu, on new arrays; each is dropped once its last reader has run."""
+        readers = {}
+        for node in self.topo_order:
+            for input_node in node.inputs:
+                readers[input_node] = readers.get(input_node, 0) + 1
+        evaluated = set(self.eval_node_list)
+        for node in self.topo_order:
+            if node in values:
+                continue
+            output = np.empty(self.node_to_shape_map[node])
+            node.op.compute(node, [values[i] for i in node.inputs], output, use_numpy=True)
+            values[node] = output
+            for input_node in node.inputs:
+                readers[input_node] -= 1
+                if readers[input_node] == 0 and input_node not in evaluated:
+                    del values[input_node]
+        return [values[node] for node in self.eval_node_list]
