@@ -21,7 +21,7 @@ from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.batch import engine
 from grader.batch.engine import Engine
-from grader.batch.job import Site, Work, grade_work, look_around, skeleton
+from grader.batch.job import GradingJob, Site, grade_work, look_around, skeleton
 from grader.building import tree
 from grader.classroom.roster import read_roster
 from grader.classroom.store import (
@@ -87,7 +87,7 @@ class Batch:
 
 
 @dataclass
-class Group:
+class SameWork:
     """Students who handed in the same; it is graded once.
 
     Attributes:
@@ -105,7 +105,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """What is to be done, and what is not.
 
     Attributes:
@@ -115,7 +115,7 @@ class Plan:
         failed: on how many the grader has failed already, by reading what they handed in.
     """
 
-    todo: list[Group]
+    todo: list[SameWork]
     finished: int
     missing: int
     unreadable: int
@@ -163,9 +163,9 @@ class Running:
     def __exit__(self, *_: object) -> None:
         self._resources.close()
 
-    def plan(self) -> Plan:
+    def plan(self) -> BatchPlan:
         """Reads every submission; writes the reports on those that can't be read."""
-        groups: dict[str, Group] = {}
+        groups: dict[str, SameWork] = {}
         finished = missing = unreadable = failed = 0
         for entry in self.wanted():
             if not entry.source:
@@ -183,9 +183,9 @@ class Running:
                     failed += 1
                 else:
                     finished += not self._add(groups, entry, submission)
-        return Plan(list(groups.values()), finished, missing, unreadable, failed)
+        return BatchPlan(list(groups.values()), finished, missing, unreadable, failed)
 
-    def _add(self, groups: dict[str, Group], entry: Entry, submission: Submission) -> bool:
+    def _add(self, groups: dict[str, SameWork], entry: Entry, submission: Submission) -> bool:
         """Puts a student into the group of those who handed in the same, unless there is a report
         on it. One on another submission is put aside: it says nothing about this one."""
         stored = self._stored(entry)
@@ -195,11 +195,11 @@ class Running:
         if stored is not None and not is_same:
             keep_former(self.book.report_path(entry))
             self.book.report_path(entry).unlink()
-        group = groups.setdefault(submission.sha256, Group(submission.sha256))
+        group = groups.setdefault(submission.sha256, SameWork(submission.sha256))
         group.members.append((entry, submission.notes))
         return True
 
-    def run(self, plan: Plan, using: Engine) -> Iterator[Graded]:
+    def run(self, plan: BatchPlan, using: Engine) -> Iterator[Graded]:
         """Grades what the plan has to do; each result is written before it is told.
 
         Raises:
@@ -208,7 +208,7 @@ class Running:
         if not plan.todo:
             return
         site = self._site(using)
-        waiting: dict[str, Group] = {}
+        waiting: dict[str, SameWork] = {}
         for group in plan.todo:
             cached = self._cached(group, site)
             if cached is None:
@@ -280,7 +280,7 @@ class Running:
             raise BatchError(f"no worker begins: {done.error!r}") from done.error
         return done.value
 
-    def _works(self, groups: list[Group], site: Site) -> Iterator[Work]:
+    def _works(self, groups: list[SameWork], site: Site) -> Iterator[GradingJob]:
         """One after the other, so that few submissions are in memory. What is not as it was when
         it was planned is left out."""
         hidden = [isolation.outermost(self.batch.results.resolve())]
@@ -292,7 +292,7 @@ class Running:
                 continue
             if submission.sha256 != group.sha256:
                 continue
-            yield Work(
+            yield GradingJob(
                 submission,
                 self.batch.rubric,
                 site,
@@ -303,7 +303,7 @@ class Running:
                 self.batch.course,
             )
 
-    def _finish(self, group: Group, report: Report, where: str, site: Site) -> Graded:
+    def _finish(self, group: SameWork, report: Report, where: str, site: Site) -> Graded:
         """Writes the report of each member, and the cache's. What was told apart by the roster
         stays out: it is about others too."""
         shared = set(group.members[0][1])
@@ -339,13 +339,13 @@ class Running:
             file.write(json.dumps(line) + "\n")
         return standing
 
-    def _cache_file(self, group: Group, site: Site) -> Path | None:
+    def _cache_file(self, group: SameWork, site: Site) -> Path | None:
         if self.batch.cache is None:
             return None
         known = (group.sha256, self.batch.rubric.digest, site.grader, site.chain)
         return self.batch.cache / f"{hashlib.sha256(repr(known).encode()).hexdigest()}.json"
 
-    def _cached(self, group: Group, site: Site) -> Report | None:
+    def _cached(self, group: SameWork, site: Site) -> Report | None:
         path = self._cache_file(group, site)
         if path is None or self.batch.regrade:
             return None
@@ -356,7 +356,7 @@ class Running:
         os.utime(path)
         return report if report.complete and report.sha256 == group.sha256 else None
 
-    def _store(self, group: Group, report: Report, site: Site) -> None:
+    def _store(self, group: SameWork, report: Report, site: Site) -> None:
         path = self._cache_file(group, site)
         if path and not report.has_errors:
             report.write(path)

@@ -55,7 +55,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Work:
+class GradingJob:
     """A submission to grade, as it travels to a worker."""
 
     submission: Submission
@@ -90,7 +90,7 @@ def _data(folder: str) -> str:
     return source_of(Path(folder) if folder else None)
 
 
-def grade_work(work: Work) -> tuple[Report, str]:
+def grade_work(work: GradingJob) -> tuple[Report, str]:
     """The report on a submission, and which process has made it.
 
     Raises:

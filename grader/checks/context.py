@@ -23,7 +23,7 @@ from grader.student.proxy import MOST_FETCHED, Opaque, Proxies, Proxy, StudentEr
 _MOST_WATCHED, _LARGE_WATCHED = 200_000, 3_000_000
 _AS_USUAL = 0.25
 
-__all__ = ["Context", "Failure", "Session", "Settings", "Work", "shape_text"]
+__all__ = ["Context", "Failure", "GpuWork", "Session", "Settings", "shape_text"]
 
 
 def _divided(sizes: tuple[int, ...], divisor: int) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ class Settings(Protocol):
     def mnist(self) -> Mapping[str, Any]: ...
 
 
-class Work(NamedTuple):
+class GpuWork(NamedTuple):
     """What a graph does on the GPU for each of its results.
 
     Attributes:
@@ -108,7 +108,7 @@ class Session:
     def feed(self, *arrays: Array) -> None:
         """Is told what may be uploaded."""
 
-    def require_made(self, results: Sequence[Array], work: Work) -> None:
+    def require_made(self, results: Sequence[Array], work: GpuWork) -> None:
         """Raises Failure if it shows that results, as fetched, were not made on the GPU by this
         work, each of them. In the submission's own process nothing shows it."""
 

@@ -42,7 +42,7 @@ from grader.base.printable import plain
 from grader.building.tree import FAR
 from grader.checks.child import ChildContext, ChildSession
 from grader.checks.compare import Array, Failure
-from grader.checks.context import Session, Work
+from grader.checks.context import GpuWork, Session
 from grader.checks.outcomes import Flag
 from grader.sandbox.process import Limits
 from grader.sandbox.scratch import scratch_folder
@@ -96,7 +96,7 @@ class FarSession(ChildSession):
         (ways,) = self._ask(self._far.trace([_hash(result)]))
         return max((int(trace["places"]) for trace in ways), default=0)
 
-    def require_made(self, results: Sequence[Array], work: Work) -> None:
+    def require_made(self, results: Sequence[Array], work: GpuWork) -> None:
         traces = self._ask(self._far.trace([_hash(array) for array in results]))
         found = [[self._not_made(trace, work) for trace in ways] for ways in traces]
         reasons = [
@@ -120,7 +120,7 @@ class FarSession(ChildSession):
             raise DeviceLost(f"the far device has failed: {state['crash']}")
         return state
 
-    def _not_made(self, trace: dict[str, Any], work: Work) -> str:
+    def _not_made(self, trace: dict[str, Any], work: GpuWork) -> str:
         """Why a result was not made on the GPU; "" if it was."""
         uploads = set(trace["uploads"])
         if uploads - self._fed:

@@ -91,7 +91,7 @@ def run(ctx: Context, cases: Iterable[Case]) -> None:
             if trial.is_small:
                 trials.append(trial)
         time.sleep(0.03)
-        session.device.settle("waiting for the device")
+        session.device.finish("waiting for the device")
         memories = session.remote.fetch_all(
             [trial.output.memory.asnumpy() for trial in trials],
             most=SMALL + sum(trial.output.nbytes for trial in trials),

@@ -45,7 +45,7 @@ def _train(ctx: Context, trainer: Trainer, model: str, where: str) -> None:
     if trainer.on_gpu:
         _check_copies(trainer, to_host, how.epochs * steps)
         _check_allocations(ctx, trainer, model, halfway)
-        trainer.session.device.settle(f"training {model}")
+        trainer.session.device.finish(f"training {model}")
     accuracy = trainer.accuracy()
     wanted = how.logreg_accuracy if model == "logreg" else how.mlp_accuracy
     ctx.facts[f"{model}_{where}"] = {

@@ -11,7 +11,7 @@ import numpy as np
 from grader.checks.answers import SMALL, room
 from grader.checks.call_script import Call
 from grader.checks.compare import ROUND, Array, Failure, verify
-from grader.checks.context import Context, Session, Work
+from grader.checks.context import Context, GpuWork, Session
 from grader.checks.traits import check, declared
 from grader.student.proxy import ChildError
 
@@ -30,7 +30,7 @@ def memory_plan(ctx: Context) -> None:
 
 
 def _check_plans(session: Session, ctx: Context) -> None:
-    session.device.settle("loading the library")
+    session.device.finish("loading the library")
     _check_reuse(session, ctx)
     _check_replanning(session, ctx)
     _check_lending(session, ctx)
@@ -38,7 +38,7 @@ def _check_plans(session: Session, ctx: Context) -> None:
     _check_evaluated(session, ctx)
     _check_ownership(session, ctx)
     _check_two_executors(session, ctx)
-    session.device.settle("running the executor")
+    session.device.finish("running the executor")
 
 
 def _address(arr: Any) -> Any:
@@ -62,7 +62,7 @@ def _check_reuse(session: Session, ctx: Context) -> None:
     for _ in nodes:
         expected = (expected + 1) * 0.5
     verify(got, expected, 64 * ROUND * np.abs(expected), "40 element-wise nodes in a line")
-    session.require_made([got], Work("40 element-wise nodes in a line", [values], 40))
+    session.require_made([got], GpuWork("40 element-wise nodes in a line", [values], 40))
     grown, places = session.allocations() - before, session.places(got)
     plan = executor.node_to_arr_map
     buffers = set(session.integers([_address(plan[n]) for n in nodes]))
@@ -115,7 +115,7 @@ class _Graph:
             results = _run_on_device(self.session, self.executor, self.feeds)
         with self.session.remote.doing(words):
             got = self.verify(results, expected, words)
-        self.session.require_made(got, Work(words, self.fed, 4, launches=3))
+        self.session.require_made(got, GpuWork(words, self.fed, 4, launches=3))
         return results, expected
 
     def verify(self, results: Any, expected: list[Array], words: str) -> list[Array]:
@@ -212,7 +212,7 @@ def _check_lending(session: Session, ctx: Context) -> None:
             got = session.remote.fetch_all([results[i] for i in range(2)], most=SMALL)
         for values, want, what, fed_to in zip(got, expected, words, (a, b), strict=True):
             verify(values, want, 64 * ROUND, what)
-            session.require_made([values], Work(what, [fed_to], 5, launches=3))
+            session.require_made([values], GpuWork(what, [fed_to], 5, launches=3))
 
 
 def _note_lending(
@@ -263,7 +263,7 @@ def _check_chain(
         got = session.remote.fetch_all([results[i] for i in range(len(asked))], most=most)
     for number, (value, (want, bound)) in enumerate(zip(got, right, strict=True)):
         verify(value, want, bound, f"{words}: result {number + 1} of {len(asked)}")
-    session.require_made(got, Work(words, values, _NODES))
+    session.require_made(got, GpuWork(words, values, _NODES))
 
 
 #: Rows of a product that a real GPU can't have in work all at once: what is overwritten too early

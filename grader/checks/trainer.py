@@ -14,7 +14,7 @@ import numpy as np
 from grader.checks import mnist_reference
 from grader.checks.answers import SMALL
 from grader.checks.compare import ROUND, Array, Failure, verify
-from grader.checks.context import Session, Work
+from grader.checks.context import GpuWork, Session
 from grader.checks.device import require_use
 from grader.checks.recipe import Recipe, initial_parameters, one_hot
 
@@ -35,7 +35,7 @@ class Trainer:
         self.session, self.how, self.on_gpu = session, how, on_gpu
         self.remote = session.remote
         if on_gpu:
-            session.device.settle("loading the library")
+            session.device.finish("loading the library")
         self.name = f"{model} on {'the GPU' if on_gpu else 'numpy'}"
         ad = session.autodiff()
         self.x, self.labels = session.variable("X"), session.variable("y_")
@@ -191,7 +191,7 @@ class Trainer:
         self._loss(results[0], words)
         after = self._sound(results[2:], f"after {words}")
         self._compare(0, self._weights(words), (results[0].item(), results[1], after), words)
-        work = Work(words, fed, _NODES_OF_LAYER * (len(weights) // 2), launches=4)
+        work = GpuWork(words, fed, _NODES_OF_LAYER * (len(weights) // 2), launches=4)
         self.session.require_made([results[0], *after], work)
 
     def _loss(self, values: Array, words: str) -> float:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from grader.base.errors import UsageError
 from grader.base.printable import printable
-from grader.classroom.gradebook import Gradebook, Row, figure
+from grader.classroom.gradebook import Gradebook, StudentScore, figure
 from grader.classroom.store import Entry
 
 #: Columns that say who a student is; the first has the number that Canvas itself gave.
@@ -34,7 +34,7 @@ class TemplateError(UsageError):
 
 
 @dataclass
-class Line:
+class Record:
     """One record of a CSV file: the cells as they stand there, quotes included, and its end."""
 
     cells: list[str]
@@ -106,7 +106,7 @@ def fill(template: bytes, column: str, gradebook: Gradebook, match: str = "") ->
     return filled
 
 
-def read_lines(template: bytes) -> tuple[str, list[Line]]:
+def read_lines(template: bytes) -> tuple[str, list[Record]]:
     """The byte order mark, if there is one, and the records of a CSV file; see `joined`.
 
     Raises:
@@ -125,13 +125,13 @@ def read_lines(template: bytes) -> tuple[str, list[Line]]:
         number += found[1].count("\n")
         at = found.end()
         if found[2] != ",":
-            lines.append(Line(cells, found[2], begins))
+            lines.append(Record(cells, found[2], begins))
             cells, number = [], number + 1
             begins = number
     return bom, lines
 
 
-def joined(bom: str, lines: Iterable[Line]) -> bytes:
+def joined(bom: str, lines: Iterable[Record]) -> bytes:
     """The file, to the byte, whose records read_lines gives."""
     text = bom + "".join(",".join(line.cells) + line.end for line in lines)
     return text.encode("utf-8", "surrogateescape")
@@ -180,7 +180,7 @@ def _joined(names: Iterable[str]) -> str:
     return ", ".join(shown[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _head(lines: list[Line]) -> Line:
+def _head(lines: list[Record]) -> Record:
     """The record with the names of the columns: Canvas may put others above it."""
     for line in lines:
         titles = {unquoted(cell).strip() for cell in line.cells}
@@ -196,16 +196,16 @@ def _head(lines: list[Line]) -> Line:
 class _Sheet:
     """The records besides the head, the heads, where the keys are, and the column to fill."""
 
-    body: list[Line]
+    body: list[Record]
     titles: list[str]
     keys: dict[str, int]
     place: int
 
-    def name(self, line: Line) -> str:
+    def name(self, line: Record) -> str:
         """The student's name as Canvas has it."""
         return line.text(self.titles.index("Student")).strip()
 
-    def is_student(self, line: Line) -> bool:
+    def is_student(self, line: Record) -> bool:
         """Whether the record has any id; rows of points and of policies have none."""
         return any(line.text(place).strip() for place in self.keys.values())
 
@@ -253,7 +253,7 @@ def _fill_rows(sheet: _Sheet, gradebook: Gradebook, filled: Filled) -> None:
             filled.absent.append(row.entry)
 
 
-def _matches(sheet: _Sheet, rows: list[Row]) -> dict[int, list[int]]:
+def _matches(sheet: _Sheet, rows: list[StudentScore]) -> dict[int, list[int]]:
     """Place of a student's record -> places of the rows of ours that its keys name."""
     ids: dict[str, set[int]] = {}
     logins: dict[str, set[int]] = {}
@@ -274,7 +274,7 @@ def _matches(sheet: _Sheet, rows: list[Row]) -> dict[int, list[int]]:
     return found
 
 
-def _fill_row(sheet: _Sheet, line: Line, row: Row, filled: Filled) -> None:
+def _fill_row(sheet: _Sheet, line: Record, row: StudentScore, filled: Filled) -> None:
     before, now = line.text(sheet.place).strip(), figure(row.score)
     if not _alike(sheet.name(line), row.entry.name):
         filled.warnings.append(

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from grader.base.errors import UsageError
 from grader.classroom.adjustments import by_hand, of_students
-from grader.classroom.gradebook import Gradebook, Row, figure
+from grader.classroom.gradebook import Gradebook, StudentScore, figure
 from grader.classroom.store import Classbook, Entry
 from grader.report.audience import student_view
 from grader.report.html import to_html
@@ -90,7 +90,7 @@ def moodle_folder(source: str) -> str:
     return ""
 
 
-def _with_lateness(view: Report, row: Row) -> Report:
+def _with_lateness(view: Report, row: StudentScore) -> Report:
     """What the late policy says, as a note; its figures would tell the score of hidden checks."""
     if row.late is None or not row.late.is_late:
         return view

@@ -100,7 +100,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Row:
+class StudentScore:
     """One student as a gradebook has them.
 
     Attributes:
@@ -153,7 +153,7 @@ class Gradebook:
             keeping the score of the student open.
     """
 
-    rows: list[Row]
+    rows: list[StudentScore]
     provisional: bool = False
 
     @property
@@ -194,7 +194,7 @@ def _row(
     lateness: Lateness | None,
     provisional: bool,
     given: list[Adjustment],
-) -> Row:
+) -> StudentScore:
     standing = book.standing(entry)
     report = _report(book, entry) if standing.outcomes or standing.points else None
     changes = by_hand(report, given).by_hand if report else []
@@ -203,7 +203,7 @@ def _row(
         earned = round(earned + sum(each["points"] for each in changes), 6)
     points = standing.points if report else book.points
     late = lateness.of(entry, earned, points) if lateness and earned is not None else None
-    return Row(
+    return StudentScore(
         standing,
         earned,
         late.score if late else earned,
@@ -257,7 +257,7 @@ def to_csv(gradebook: Gradebook) -> str:
     return _table([head, *(_line(gradebook, row, parts, checks) for row in gradebook.rows)])
 
 
-def _columns(rows: Iterable[Row]) -> tuple[dict[str, str], list[str]]:
+def _columns(rows: Iterable[StudentScore]) -> tuple[dict[str, str], list[str]]:
     """The parts, by their numbers, and the checks, in the order in which reports have them."""
     parts: dict[str, str] = {}
     checks: dict[str, None] = {}
@@ -269,7 +269,9 @@ def _columns(rows: Iterable[Row]) -> tuple[dict[str, str], list[str]]:
     return {number: parts[number] for number in ordered}, list(checks)
 
 
-def _line(gradebook: Gradebook, row: Row, parts: Iterable[str], checks: Iterable[str]) -> list[str]:
+def _line(
+    gradebook: Gradebook, row: StudentScore, parts: Iterable[str], checks: Iterable[str]
+) -> list[str]:
     entry, marks = row.entry, {mark.check: mark for mark in row.marks}
     who = map(csv_cell, (entry.student, entry.name, entry.email, entry.section, entry.group))
     return [
@@ -286,7 +288,7 @@ def _line(gradebook: Gradebook, row: Row, parts: Iterable[str], checks: Iterable
     ]
 
 
-def _late_cells(row: Row) -> list[str]:
+def _late_cells(row: StudentScore) -> list[str]:
     entry, late = row.entry, row.late
     told = "" if entry.late is None else "yes" if entry.late else "no"
     if late is None:
@@ -333,7 +335,7 @@ def to_long(gradebook: Gradebook) -> str:
     return _table([_LONG, *_long_lines(gradebook.rows)])
 
 
-def _long_lines(rows: Iterable[Row]) -> Iterator[list[str]]:
+def _long_lines(rows: Iterable[StudentScore]) -> Iterator[list[str]]:
     for row in rows:
         student = csv_cell(row.entry.student)
         if not row.marks:

@@ -31,7 +31,7 @@ _WORDS = (
 
 
 @dataclass(frozen=True)
-class Place:
+class BoardLine:
     """A line of the board. Equal scores have equal ranks; `speeds` are ratios by check."""
 
     rank: int
@@ -64,19 +64,19 @@ def _pseudonym(student: str, salt: str) -> str:
     return f"{_WORDS[digest[0] % len(_WORDS)]}-{digest[1:5].hex()}"
 
 
-def places(standings: Iterable[Standing], names: dict[str, str]) -> list[Place]:
+def places(standings: Iterable[Standing], names: dict[str, str]) -> list[BoardLine]:
     """The board: who is graded and has a name in `names`, the highest score first.
 
     Equals stand in the order of their pseudonyms, which tells nothing about them.
     """
     chosen = [s for s in standings if s.state == GRADED and s.entry.student in names]
     chosen.sort(key=lambda s: (-s.score, names[s.entry.student]))
-    made: list[Place] = []
+    made: list[BoardLine] = []
     for number, standing in enumerate(chosen, 1):
         tied = bool(made) and made[-1].score == standing.score
         rank = made[-1].rank if tied else number
         speeds = {check: o.ratio for check, o in standing.outcomes.items() if o.ratio > 0}
-        made.append(Place(rank, names[standing.entry.student], standing.score, speeds))
+        made.append(BoardLine(rank, names[standing.entry.student], standing.score, speeds))
     return made
 
 

@@ -21,7 +21,7 @@ _APOSTROPHES = "'’`´"
 
 
 @dataclass(frozen=True)
-class Match:
+class NameMatch:
     """What was found: a person, or why there is none ("" where nobody is meant).
 
     Attributes:
@@ -80,14 +80,14 @@ class Matcher:
         """Whether the roster has Canvas's numbers."""
         return bool(self.by["canvas_id"])
 
-    def by_label(self, label: str) -> Match:
+    def by_label(self, label: str) -> NameMatch:
         """By what a folder or an archive is called: an id, a login, an e-mail address or a name."""
         found = self._known(label)
         if found:
             return _one(found, f"{shown(label)!r} is an id of one and a login of another")
         return self.by_name(label)
 
-    def by_name(self, name: str) -> Match:
+    def by_name(self, name: str) -> NameMatch:
         """By a full name, its words in any order or run together."""
         parts = words(name)
         found = set(self.words.get(tuple(sorted(parts)), ())) if parts else set()
@@ -96,9 +96,9 @@ class Matcher:
             joined = self.joined.get(form, set())
             found |= {one for one in joined if len(parts) == 1 or len(words(one.name)) == 1}
         match = _one(found, f"{shown(name)!r} may be any of several in the roster")
-        return Match(match.person, match.doubt, by_name=True)
+        return NameMatch(match.person, match.doubt, by_name=True)
 
-    def by_canvas(self, number: str, name: str) -> Match:
+    def by_canvas(self, number: str, name: str) -> NameMatch:
         """By Canvas's number of the user, or by the name where the roster lacks the number."""
         if numbered := self.by["canvas_id"].get(_key(number)):
             return _one(numbered, "")
@@ -109,10 +109,10 @@ class Matcher:
         match = self.by_name(name)
         if match.person and (own := match.person.canvas_id):
             doubt = f"the name {shown(name)!r} is in the roster, with another Canvas id, {own}"
-            return Match(doubt=doubt)
+            return NameMatch(doubt=doubt)
         return match
 
-    def by_participant(self, number: str, name: str) -> Match:
+    def by_participant(self, number: str, name: str) -> NameMatch:
         """By Moodle's number where the roster has it, as its worksheet does, with that name; else
         by the name. The number is of one assignment alone."""
         same = self.by["student"].get(_key(number), set())
@@ -120,13 +120,15 @@ class Matcher:
             return _one(same, "")
         return self.by_name(name)
 
-    def by_account(self, sid: str, email: str, name: str) -> Match:
+    def by_account(self, sid: str, email: str, name: str) -> NameMatch:
         """By a student's id, else the e-mail address, else the name; an address of somebody else
         than the id's is a doubt."""
         numbered = self.by["student"].get(_key(sid), set())
         addressed = self.by["email"].get(_key(email), set())
         if numbered and addressed and not numbered & addressed:
-            return Match(doubt=f"id {shown(sid)} and address {shown(email)} are of two students")
+            return NameMatch(
+                doubt=f"id {shown(sid)} and address {shown(email)} are of two students"
+            )
         found = numbered or addressed or self._known(sid) or self._known(email)
         if found:
             return _one(found, f"several students have the address {shown(email)}")
@@ -137,7 +139,7 @@ class Matcher:
         return set[Person]().union(*(index.get(key, set()) for index in self.by.values()))
 
 
-def _one(found: set[Person], doubt: str) -> Match:
+def _one(found: set[Person], doubt: str) -> NameMatch:
     if len(found) > 1:
-        return Match(doubt=doubt)
-    return Match(next(iter(found), None))
+        return NameMatch(doubt=doubt)
+    return NameMatch(next(iter(found), None))

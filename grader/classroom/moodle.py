@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from grader.base.printable import printable
 from grader.classroom.canvas import (
     Filled,
-    Line,
+    Record,
     TemplateError,
     joined,
     number_in,
@@ -23,7 +23,7 @@ from grader.classroom.canvas import (
     unquoted,
 )
 from grader.classroom.feedback import moodle_folder
-from grader.classroom.gradebook import Gradebook, Row, figure
+from grader.classroom.gradebook import Gradebook, StudentScore, figure
 from grader.classroom.match_names import Matcher
 from grader.classroom.roster import PARTICIPANT, Person, participant
 from grader.classroom.store import UNREADABLE, Entry
@@ -121,8 +121,8 @@ def fill_worksheet(template: bytes, gradebook: Gradebook) -> Filled:
 
 
 def _students(
-    lines: Iterable[Line], places: Mapping[str, int], gradebook: Gradebook, filled: Filled
-) -> list[tuple[Line, str]]:
+    lines: Iterable[Record], places: Mapping[str, int], gradebook: Gradebook, filled: Filled
+) -> list[tuple[Record, str]]:
     """The rows with their students; notes those of nobody, and points that are not ours."""
     known = Participants(row.entry for row in gradebook.rows)
     found, most = [], dict[str, None]()
@@ -146,11 +146,11 @@ def _students(
     return found
 
 
-def _text(line: Line, places: Mapping[str, int], title: str) -> str:
+def _text(line: Record, places: Mapping[str, int], title: str) -> str:
     return line.text(places[title]).strip() if title in places else ""
 
 
-def _fill_row(line: Line, places: Mapping[str, int], row: Row, filled: Filled) -> str:
+def _fill_row(line: Record, places: Mapping[str, int], row: StudentScore, filled: Filled) -> str:
     """Writes what a student has, if there is a score; returns what stays nevertheless, or ""."""
     now, before = figure(row.score), _text(line, places, _GRADE)
     if not now:
@@ -167,7 +167,7 @@ def _fill_row(line: Line, places: Mapping[str, int], row: Row, filled: Filled) -
     return ""
 
 
-def _comment(row: Row) -> str:
+def _comment(row: StudentScore) -> str:
     """The score, and why it is less than what was earned. It is read as HTML."""
     said = f"{figure(row.score)} of {figure(row.points)} points."
     if row.standing.state == UNREADABLE:

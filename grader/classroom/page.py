@@ -30,9 +30,9 @@ from grader.classroom.store import (
     PENDING,
     STATES,
     UNREADABLE,
+    CheckOutcome,
     Classbook,
     Entry,
-    Outcome,
     Standing,
 )
 from grader.report.charts import histogram_svg, strip_svg
@@ -72,7 +72,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Line:
+class StudentLine:
     """One student in the table. `marks` has a letter a check, see picture.strip_svg."""
 
     entry: Entry
@@ -256,12 +256,12 @@ def _described(book: Classbook, standings: Sequence[Standing]) -> list[Check]:
     ]
 
 
-def _line(results: ClassResults, standing: Standing, page: Path) -> Line:
+def _line(results: ClassResults, standing: Standing, page: Path) -> StudentLine:
     entry, names = standing.entry, [check.name for check in results.checks]
     outcomes = standing.outcomes if standing.state in (GRADED, ERROR) else {}
     marks = "".join(_letter(outcomes.get(name)) for name in names)
     score = score_of(standing)
-    return Line(
+    return StudentLine(
         entry,
         link=_link(results.book, entry, page),
         state=standing.state,
@@ -274,7 +274,7 @@ def _line(results: ClassResults, standing: Standing, page: Path) -> Line:
     )
 
 
-def _letter(outcome: Outcome | None) -> str:
+def _letter(outcome: CheckOutcome | None) -> str:
     if outcome is None:
         return "."
     return _UNBEGUN if outcome.is_unbegun else _LETTERS[outcome.status]

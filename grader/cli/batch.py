@@ -22,7 +22,7 @@ from rich.progress import (
 from grader.base.errors import UsageError
 from grader.base.printable import printable
 from grader.batch import engine
-from grader.batch.batch import Batch, Graded, Plan, Running, cache_folder, summary, trim_cache
+from grader.batch.batch import Batch, BatchPlan, Graded, Running, cache_folder, summary, trim_cache
 from grader.batch.engine import Engine
 from grader.building.tree import BLAS_THREADS, backend_of, processors
 from grader.checks.speed import checks, gpu
@@ -147,7 +147,9 @@ def _unusable(options: argparse.Namespace) -> str:
     return f"--slurm-option {wrong[0]!r} is not NAME=VALUE" if wrong else ""
 
 
-def _grade(console: Console, running: Running, plan: Plan, options: argparse.Namespace) -> None:
+def _grade(
+    console: Console, running: Running, plan: BatchPlan, options: argparse.Namespace
+) -> None:
     started, using = time.monotonic(), _engine(options)
     try:
         console.print(f"grading on {using.name}", markup=False, highlight=False)
@@ -232,7 +234,7 @@ def _name(standing: Standing) -> str:
     return printable(" ".join(filter(None, (entry.student, entry.name))))
 
 
-def _show_plan(console: Console, running: Running, plan: Plan) -> None:
+def _show_plan(console: Console, running: Running, plan: BatchPlan) -> None:
     lines = [printable(f"note: {note}") for note in running.book.notes]
     lines.append(
         f"{len(running.book.entries)} students: {plan.students} to grade "

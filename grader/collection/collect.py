@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from grader.base.printable import printable
-from grader.classroom.match_names import Match, Matcher
+from grader.classroom.match_names import Matcher, NameMatch
 from grader.classroom.roster import Person
 from grader.classroom.store import Entry, folder_name
 from grader.collection.gradescope_download import gradescope
@@ -231,7 +231,7 @@ def _shared_ids(strangers: dict[tuple[str, str, str], _Student]) -> list[str]:
     ]
 
 
-def _match(each: Handed, matcher: Matcher) -> Match:
+def _match(each: Handed, matcher: Matcher) -> NameMatch:
     if each.system == CANVAS:
         return matcher.by_canvas(each.own_id, each.name)
     if each.system == MOODLE:
@@ -241,7 +241,7 @@ def _match(each: Handed, matcher: Matcher) -> Match:
     return matcher.by_label(each.own_id)
 
 
-def _told_apart(matches: list[tuple[Handed, Match]]) -> list[tuple[Handed, Match]]:
+def _told_apart(matches: list[tuple[Handed, NameMatch]]) -> list[tuple[Handed, NameMatch]]:
     """Two accounts of one system that share a name are two people: a name tells neither. Nor
     does an id that they share, but of the one whose e-mail address the roster has."""
     accounts: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -252,11 +252,11 @@ def _told_apart(matches: list[tuple[Handed, Match]]) -> list[tuple[Handed, Match
     for each, match in matches:
         shared = match.person and len(accounts[each.system, match.person.student]) > 1
         if shared and match.by_name:
-            match = Match(doubt=f"the download has {shown(each.name)!r} more than once")
+            match = NameMatch(doubt=f"the download has {shown(each.name)!r} more than once")
         elif shared and match.person and each.system == GRADESCOPE:
             roster = (match.person.email.casefold(), match.person.login.casefold())
             if not each.email or each.email.casefold() not in roster:
-                match = Match(
+                match = NameMatch(
                     doubt=f"several accounts of the download have the id {shown(each.sid)!r}"
                 )
         told.append((each, match))

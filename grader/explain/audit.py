@@ -36,7 +36,7 @@ from grader.explain import compute_sanitizer
 from grader.explain.diagnosis import (
     Diagnosis,
     Evasive,
-    Findings,
+    FindingsFile,
     NoFindings,
     Sanitized,
     behind,
@@ -55,7 +55,7 @@ _WRONG = (
     "host pointer in kernel", "device pointer on host",
 )  # fmt: skip
 #: Kinds that may turn out to be one of those, once the lines in question are known.
-_UNSETTLED = ("plain read",)
+_DOUBTFUL = ("plain read",)
 _FAR_LESS = 10  # times
 
 
@@ -70,13 +70,13 @@ class Audit:
     Attributes:
         findings: those that fail it; as grader.explain.findings describes them.
         failure: what is wrong in another order of the threads, or None.
-        unsettled: what is wrong in the checked build alone, or why it can't be used; or None.
+        disputed: what is wrong in the checked build alone, or why it can't be used; or None.
         facts: {"seconds", "note"}; empty if nothing was looked at.
     """
 
     findings: list[dict[str, Any]] = field(default_factory=list)
     failure: Failure | None = None
-    unsettled: Failure | ChildError | Evasive | None = None
+    disputed: Failure | ChildError | Evasive | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -145,7 +145,7 @@ class Auditor:
                     # A real GPU has what the emulated one can't compile.
                     audit = Audit()
                     if isinstance(fault, Evasive) and first.backend != "cuda":
-                        audit.unsettled = fault
+                        audit.disputed = fault
                     self._tell(self._waiting.popleft(), audit, 0, _note(fault))
 
     def _tell(self, context: ChildContext, audit: Audit, seconds: float, note: str = "") -> None:
@@ -166,7 +166,7 @@ class Auditor:
         if reaches or fault:
             raise Evasive(fault or f"the kernels call {', '.join(reaches)} there alone")
         with fresh_copy(tree) as copy, tempfile.TemporaryFile() as file:
-            findings = Findings(file.fileno())
+            findings = FindingsFile(file.fileno())
             env = {"EMULATOR_SHUFFLE": str(_number(first))}
             values = watched(first, copy, self._left, findings, **env)
             with ChildContext(**values).session() as session:
@@ -183,7 +183,7 @@ class Auditor:
         if self._left <= 0:
             raise NoFindings("the time for audits is used up")
 
-    def _one(self, again: _Audited, findings: Findings) -> bool:
+    def _one(self, again: _Audited, findings: FindingsFile) -> bool:
         """Audits what waits first; whether the child can be used for the next."""
         started, context = time.monotonic(), self._waiting[0]
         findings.begin()
@@ -198,7 +198,7 @@ class Auditor:
         except ChildError as error:
             ended = error
         entries = findings.entries()[0]
-        if any(entry["kind"].startswith((*_WRONG, *_UNSETTLED)) for entry in entries):
+        if any(entry["kind"].startswith((*_WRONG, *_DOUBTFUL)) for entry in entries):
             found, _ = self._diagnosis.resolve(entries)
             audit.findings = [one for one in found if _is_wrong(one["kind"])]
         other = context.backend == "cuda"  # of which this is no build: a difference says nothing
@@ -207,16 +207,16 @@ class Auditor:
         if isinstance(ended, (ChildDied, StudentError)) and not audit.findings:
             # What runs in one build and breaks off in the other: somebody must look.
             is_of_time = was_killed(ended) or endless_kernel(ended)
-            audit.unsettled = None if is_of_time else ended
+            audit.disputed = None if is_of_time else ended
         hung = isinstance(ended, ChildTimeout) and not audit.findings
         if hung and (most == self._seconds or self._hung) and self._is_quick_elsewhere(context):
-            audit.unsettled, self._hung = ended, context.check
+            audit.disputed, self._hung = ended, context.check
         if ended is None and not audit.findings and not findings.arrive:
-            audit.unsettled = Evasive("what it finds does not arrive in the file for it")
+            audit.disputed = Evasive("what it finds does not arrive in the file for it")
         if isinstance(ended, ChildError) or (other and ended is not None and not findings.stopped):
             note = str(ended)
         elif ended is not None and not audit.findings and not findings.stopped:
-            self._settle(audit, context, ended)
+            self._blame_order(audit, context, ended)
         self._left -= time.monotonic() - started
         self._tell(self._waiting.popleft(), audit, time.monotonic() - started, note)
         return ended is None
@@ -266,7 +266,7 @@ class Auditor:
         wrong = [one for one in own if one["kind"] != "barrier"]
         return wrong if wrong or ended is not None else None
 
-    def _settle(self, audit: Audit, context: ChildContext, failure: Failure) -> None:
+    def _blame_order(self, audit: Audit, context: ChildContext, failure: Failure) -> None:
         """Whether the order of threads is to blame for a failure that no finding explains: then
         the usual build, too, fails in that order."""
         with fresh_copy(context.tree) as copy:
@@ -276,7 +276,7 @@ class Auditor:
         if isinstance(ordered, Failure):
             audit.failure = ordered
         else:
-            audit.unsettled = failure
+            audit.disputed = failure
 
 
 def _fault_of(audit: Callable[[], None]) -> Exception | None:

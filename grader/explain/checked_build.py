@@ -56,7 +56,7 @@ def described(finding: Any, words: Any, sentence: Any) -> dict[str, Any]:
         "other": place(other),
         "sentence": sentence(finding)[:TEXT],
         "cause": words.cause[:TEXT],
-        "cure": words.hint[:TEXT],
+        "hint": words.hint[:TEXT],
         "count": finding.count,
     }
 

@@ -193,7 +193,7 @@ def _made(
         )
         if words
     )
-    cause, cure = _KINDS[kind]
+    cause, hint = _KINDS[kind]
     said = head[:1].lower() + head[1:].rstrip(".")
     return finding(
         tool=tool,
@@ -206,7 +206,7 @@ def _made(
         other=other,
         sentence="; ".join([f"{who}: {said}" if who else said, *more])[:500] + ".",
         cause=cause + ".",
-        cure=cure + ".",
+        hint=hint + ".",
     )
 
 

@@ -84,7 +84,7 @@ class _Found(Failure):
     """The call just made has findings; those of later calls would only blur them."""
 
 
-class Findings:
+class FindingsFile:
     """What the checked build writes into a file, while a child lives.
 
     Attributes:
@@ -138,7 +138,7 @@ def _is_no_advice(kind: str) -> bool:
 class _Checked(ChildContext):
     """Runs a check with the checked build, and stops it at the first call that has findings."""
 
-    findings: Findings | None = None
+    findings: FindingsFile | None = None
 
     @contextlib.contextmanager
     def session(self) -> Iterator[ChildSession]:
@@ -280,7 +280,7 @@ class Diagnosis:
 
     def _checked(self, context: ChildContext) -> tuple[list[dict[str, Any]], str]:
         with fresh_copy(self.checked_tree()) as copy, tempfile.TemporaryFile() as file:
-            findings = Findings(file.fileno())
+            findings = FindingsFile(file.fileno())
             values = watched(context, copy, self._seconds(), findings)
             ended = self._rerun(_Checked(**values, findings=findings))
             entries, broken = findings.entries()
@@ -387,7 +387,11 @@ class Diagnosis:
 
 
 def watched(
-    context: ChildContext, tree: Path, seconds: float, findings: Findings | None = None, **env: str
+    context: ChildContext,
+    tree: Path,
+    seconds: float,
+    findings: FindingsFile | None = None,
+    **env: str,
 ) -> dict[str, Any]:
     """The same settings for a run under a tool: in the checked build, which is one of the emulated
     GPU, if it writes `findings`."""

@@ -8,7 +8,7 @@ A finding explains a failure and decides nothing. It is a dict of plain values:
     block, thread   indices [x, y, z] of an example, [] if there is none
     file, line      of the source, "" and 0 if unknown; other_file, other_line: of the other access
     sentence   who did what to which element
-    cause, cure     where it often comes from, and what helps
+    cause, hint     where it often comes from, and what helps
     count      threads or times folded into it
     source     the line with its neighbours, numbered, the line itself marked with ">"
     text       all of it, for a reader
@@ -136,7 +136,7 @@ def _resolved(raw: Any, sources: Mapping[str, bytes]) -> dict[str, Any]:
         thread=_triple(raw.get("thread")),
         count=_number(raw.get("count")),
         **{name: _text(raw.get(name)) for name in ("kind", "title", "kernel", "sentence")},
-        **{name: _text(raw.get(name)) for name in ("cause", "cure")},
+        **{name: _text(raw.get(name)) for name in ("cause", "hint")},
         place=(file, line),
         other=(other_file, other_line),
     )
@@ -163,7 +163,7 @@ def finding(
     place: tuple[str, int] = ("", 0),
     other: tuple[str, int] = ("", 0),
     cause: str = "",
-    cure: str = "",
+    hint: str = "",
     count: int = 1,
 ) -> dict[str, Any]:
     """A finding; `quoted` adds the source and the text."""
@@ -180,7 +180,7 @@ def finding(
         "other_line": other[1],
         "sentence": sentence,
         "cause": cause,
-        "cure": cure,
+        "hint": hint,
         "count": count,
         "source": [],
         "text": "",
@@ -202,7 +202,7 @@ def quoted(found: dict[str, Any], sources: Mapping[str, bytes]) -> dict[str, Any
         lines += [f"the other access: {other[0]}:{other[1]}"]
         lines += [f"  {line}" for line in quote(sources, *other, around=0)]
     lines += [found["cause"]] if found["cause"] else []
-    lines += [f"hint: {found['cure']}"] if found["cure"] else []
+    lines += [f"hint: {found['hint']}"] if found["hint"] else []
     return {**found, "source": source, "text": "\n".join(lines)}
 
 

@@ -77,7 +77,7 @@ class Piece(NamedTuple):
         return Piece(first, min(self.stop, stop), self.number, self.at + first - self.start)
 
 
-class Block(NamedTuple):
+class Allocation(NamedTuple):
     """Allocated memory: its address, its floats, and the pieces that it consists of, in order."""
 
     address: int
@@ -91,10 +91,10 @@ class Block(NamedTuple):
         return max(first, 0), bisect.bisect_left(self.pieces, Piece(stop, 0, 0, 0))
 
 
-class Place(NamedTuple):
+class FloatRange(NamedTuple):
     """Some floats of a block."""
 
-    block: Block
+    block: Allocation
     start: int
     stop: int
 
@@ -170,7 +170,7 @@ class FarDevice:
 
     def __init__(self) -> None:
         self.allocations, self.trouble, self.crash = 0, "", ""
-        self._blocks: dict[int, Block] = {}
+        self._blocks: dict[int, Allocation] = {}
         self._starts: list[int] = []
         self._next, self._bytes, self._weight = _FIRST, 0, 0
         self._made = [Made("unwritten")]
@@ -237,17 +237,17 @@ class FarDevice:
         self._made.append(made)
         return len(self._made) - 1
 
-    def _find(self, address: int, size: int) -> Place:
+    def _find(self, address: int, size: int) -> FloatRange:
         """Raises Refused unless `size` floats from an address on are allocated."""
         index = bisect.bisect_right(self._starts, address) - 1
         if index >= 0:
             block = self._blocks[self._starts[index]]
             start, odd = divmod(address - self._starts[index], 4)
             if not odd and start + size <= len(block.data):
-                return Place(block, start, start + size)
+                return FloatRange(block, start, start + size)
         raise Refused(f"{size} floats at {address:#x} are no memory of the GPU: CUDA error 700")
 
-    def _origin(self, place: Place) -> int:
+    def _origin(self, place: FloatRange) -> int:
         """How the floats of a place came about."""
         numbers = tuple(piece.number for piece in place.pieces)
         if len(numbers) == 1:
@@ -257,7 +257,7 @@ class FarDevice:
             self._joined[numbers] = self._note(Made("pieces", of=of, pieces=len(numbers)))
         return self._joined[numbers]
 
-    def _write(self, place: Place, pieces: list[Piece]) -> None:
+    def _write(self, place: FloatRange, pieces: list[Piece]) -> None:
         """The floats of a place consist of these pieces from now on.
 
         Raises:
@@ -279,7 +279,7 @@ class FarDevice:
         if len(place.block.pieces) > _MOST_PIECES:
             raise Broken(f"an array was written in more than {_MOST_PIECES:,} pieces")
 
-    def _make(self, place: Place, made: Made) -> None:
+    def _make(self, place: FloatRange, made: Made) -> None:
         """The floats of a place are from now on what was made."""
         self._write(place, [Piece(place.start, place.stop, self._note(made), 0)])
 
@@ -290,7 +290,7 @@ class FarDevice:
         if size > _MEMORY - self._bytes:
             raise Refused(f"cudaMalloc of {size} bytes: out of memory (CUDA error 2)")
         start, floats = self._next, size // 4
-        block = Block(start, np.empty(floats, np.float32), [Piece(0, floats, 0, 0)])
+        block = Allocation(start, np.empty(floats, np.float32), [Piece(0, floats, 0, 0)])
         self._next += max(size, 1) + -max(size, 1) % _ALIGNED
         self._blocks[start] = block
         self._starts.append(start)

@@ -31,7 +31,7 @@ from grader.explain.opinion import NoOpinion, SecondOpinion
 from grader.explain.rerun import settings_of
 from grader.grading import origin
 from grader.grading.prebuilt import check_device, far_library, prebuilt, reference
-from grader.grading.schedule import BESIDE, DEVICE, Lanes, Worker, plan
+from grader.grading.schedule import BESIDE, DEVICE, JobThread, Schedule, plan
 from grader.grading.verdicts import (
     OF_THE_MACHINE,
     bounded,
@@ -237,17 +237,17 @@ class _Grading:
         if not any(row.name == "build" for row in rows):
             self._try_device()
             self._built = Snapshot(self._tree, self._pristine)
-        with Lanes(jobs, self._result).running(self._workers()) as results:
+        with Schedule(jobs, self._result).running(self._workers()) as results:
             yield results
 
-    def _workers(self) -> list[Worker]:
+    def _workers(self) -> list[JobThread]:
         """One beside the device. On a real GPU several use it, where it may be shared and there
         are processors for them: most of what a check takes is the start of CUDA."""
         on_device = 1
         if self._backend == "cuda":
             on_device = max(1, min(_MOST_ON_GPU, build.processors() // 2))
-        more = [Worker(DEVICE, gpu.is_shared)] * (on_device - 1)
-        return [Worker(BESIDE, self._device_works), Worker(DEVICE), *more]
+        more = [JobThread(DEVICE, gpu.is_shared)] * (on_device - 1)
+        return [JobThread(BESIDE, self._device_works), JobThread(DEVICE), *more]
 
     def _take_up_unfinished(self) -> dict[str, Result]:
         """The results that an interrupted run has left. Takes its seed over too."""
@@ -261,14 +261,14 @@ class _Grading:
         self._report.notes.append(f"{len(kept)} results are kept of a run that was interrupted")
         return kept
 
-    def _result(self, row: Row, lanes: Lanes) -> Result:
+    def _result(self, row: Row, schedule: Schedule) -> Result:
         """Decides a row, whatever happens in it; or the result that an earlier run has left."""
         if row.name == "build":
             return self._build(row)
         if row.name in self._kept:
             return self._kept[row.name]
         # What the emulated GPU contradicts itself about keeps nothing from being tried.
-        passed = lanes.passed(row.requires) | self._disputed
+        passed = schedule.passed(row.requires) | self._disputed
         missing = [name for name in row.requires if name not in passed]
         if missing and is_hole(row.task, self._sources, self._options.rubric):
             return result_of(row, FAIL, message=f"task {row.task} is not written yet")
@@ -281,7 +281,7 @@ class _Grading:
             result, error = self._check(row, self._sources)
             if result.status in (PASS, SKIPPED) or isinstance(error, _ENDLESS):
                 return result
-            lanes.passed(["build"])
+            schedule.passed(["build"])
         assert self._built is not None
         return self._check(row, self._built)[0]
 
@@ -457,8 +457,8 @@ class _Grading:
             return result_of(row, ERROR, message=str(error), facts=context.facts)
         if not isinstance(error, (Failure, ChildError)):
             return self._unexpected(row, context, error)
-        settled = snapshot is self._built or isinstance(error, _ENDLESS)
-        if settled and kills.ends_imports(error):
+        is_final = snapshot is self._built or isinstance(error, _ENDLESS)
+        if is_final and kills.ends_imports(error):
             why = f"needs {error.importing}, whose import failed in {row.name}: {error}"
             self._unimportable.setdefault(error.importing, why)
             if snapshot is self._sources:

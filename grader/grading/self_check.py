@@ -12,7 +12,7 @@ from grader.grading.runner import Options, grade
 from grader.report.model import ERROR, Report, Result
 
 
-def prove(
+def self_check(
     course: Course,
     rubric: Rubric,
     parts: Collection[int],

@@ -33,7 +33,7 @@ class BenchError(UsageError):
 
 
 @dataclass(frozen=True)
-class Case:
+class Bench:
     """One kernel at one size. `work` is bytes or operations, as `unit` says."""
 
     name: str
@@ -58,7 +58,7 @@ class Timing:
     unit: str
 
 
-def cases(side: int, matmul: int) -> list[Case]:
+def benchmarks(side: int, matmul: int) -> list[Bench]:
     """The kernels on side x side arrays, matmul on its own size, softmax on rows of 1000."""
     square = (side, side)
     n = float(side * side)
@@ -69,31 +69,31 @@ def cases(side: int, matmul: int) -> list[Case]:
     product = ((matmul, matmul),) * 3
     wide = float(rows[0] * rows[1])
     return [
-        Case("array_set", "DLGpuArraySet", (square,), (ctypes.c_float(1.5),), 4 * n, "GB/s"),
-        Case("broadcast_to", "DLGpuBroadcastTo", (tile, (copies, *tile)), (), 4 * n, "GB/s"),
-        Case("reduce_sum_axis_zero, version 1", "DLGpuReduceSumAxisZeroV1", (square, (side,)), (),
-             4 * n, "GB/s"),
-        Case("reduce_sum_axis_zero", "DLGpuReduceSumAxisZero", (square, (side,)), (), 4 * n,
-             "GB/s"),
-        Case("matrix_elementwise_add", "DLGpuMatrixElementwiseAdd", (square,) * 3, (), 12 * n,
-             "GB/s"),
-        Case("matrix_elementwise_add_by_const", "DLGpuMatrixElementwiseAddByConst", (square,) * 2,
-             (ctypes.c_float(2),), 8 * n, "GB/s"),
-        Case("matrix_elementwise_multiply", "DLGpuMatrixElementwiseMultiply", (square,) * 3, (),
-             12 * n, "GB/s"),
-        Case("matrix_elementwise_multiply_by_const", "DLGpuMatrixMultiplyByConst", (square,) * 2,
-             (ctypes.c_float(2),), 8 * n, "GB/s"),
-        Case("matrix_multiply, version 1", "DLGpuMatrixMultiplyV1", product, (False, False), flops,
-             "GFLOP/s"),
-        Case("matrix_multiply", "DLGpuMatrixMultiply", product, (False, False), flops, "GFLOP/s"),
-        Case("matrix_multiply, B transposed", "DLGpuMatrixMultiply", product, (False, True), flops,
-             "GFLOP/s"),
-        Case("relu", "DLGpuRelu", (square,) * 2, (), 8 * n, "GB/s"),
-        Case("relu_gradient", "DLGpuReluGradient", (square,) * 3, (), 12 * n, "GB/s"),
-        Case("softmax, version 1", "DLGpuSoftmaxV1", (rows, rows), (), 8 * wide, "GB/s"),
-        Case("softmax", "DLGpuSoftmax", (rows, rows), (), 8 * wide, "GB/s"),
-        Case("softmax_cross_entropy", "DLGpuSoftmaxCrossEntropy", ((1000, 10), (1000, 10), (1,)),
-             (), 8e4, "GB/s"),
+        Bench("array_set", "DLGpuArraySet", (square,), (ctypes.c_float(1.5),), 4 * n, "GB/s"),
+        Bench("broadcast_to", "DLGpuBroadcastTo", (tile, (copies, *tile)), (), 4 * n, "GB/s"),
+        Bench("reduce_sum_axis_zero, version 1", "DLGpuReduceSumAxisZeroV1", (square, (side,)), (),
+              4 * n, "GB/s"),
+        Bench("reduce_sum_axis_zero", "DLGpuReduceSumAxisZero", (square, (side,)), (), 4 * n,
+              "GB/s"),
+        Bench("matrix_elementwise_add", "DLGpuMatrixElementwiseAdd", (square,) * 3, (), 12 * n,
+              "GB/s"),
+        Bench("matrix_elementwise_add_by_const", "DLGpuMatrixElementwiseAddByConst", (square,) * 2,
+              (ctypes.c_float(2),), 8 * n, "GB/s"),
+        Bench("matrix_elementwise_multiply", "DLGpuMatrixElementwiseMultiply", (square,) * 3, (),
+              12 * n, "GB/s"),
+        Bench("matrix_elementwise_multiply_by_const", "DLGpuMatrixMultiplyByConst", (square,) * 2,
+              (ctypes.c_float(2),), 8 * n, "GB/s"),
+        Bench("matrix_multiply, version 1", "DLGpuMatrixMultiplyV1", product, (False, False), flops,
+              "GFLOP/s"),
+        Bench("matrix_multiply", "DLGpuMatrixMultiply", product, (False, False), flops, "GFLOP/s"),
+        Bench("matrix_multiply, B transposed", "DLGpuMatrixMultiply", product, (False, True), flops,
+              "GFLOP/s"),
+        Bench("relu", "DLGpuRelu", (square,) * 2, (), 8 * n, "GB/s"),
+        Bench("relu_gradient", "DLGpuReluGradient", (square,) * 3, (), 12 * n, "GB/s"),
+        Bench("softmax, version 1", "DLGpuSoftmaxV1", (rows, rows), (), 8 * wide, "GB/s"),
+        Bench("softmax", "DLGpuSoftmax", (rows, rows), (), 8 * wide, "GB/s"),
+        Bench("softmax_cross_entropy", "DLGpuSoftmaxCrossEntropy", ((1000, 10), (1000, 10), (1,)),
+              (), 8e4, "GB/s"),
     ]  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def _modules() -> tuple[Any, Any, Any]:
     return ndarray, base._LIB, mnist
 
 
-def _call(library: Any, case: Case, arrays: list[Any]) -> Callable[[], None]:
+def _call(library: Any, case: Bench, arrays: list[Any]) -> Callable[[], None]:
     """A function that launches the case once."""
     handles = [array.handle for array in arrays]
     if "MatrixMultiply" in case.function and len(handles) == 3:
@@ -124,7 +124,7 @@ def _call(library: Any, case: Case, arrays: list[Any]) -> Callable[[], None]:
     return launch
 
 
-def measure(case: Case, ndarray: Any, library: Any) -> Timing:
+def measure(case: Bench, ndarray: Any, library: Any) -> Timing:
     """Times a case by events on the device, each repeat apart."""
     random = np.random.default_rng(1)
     arrays = [
@@ -236,7 +236,7 @@ def bench(folder: Path, data: str | None, say: Callable[[str], None]) -> dict[st
     ndarray, library, _ = _modules()
     side, matmul = (8192, 4096) if backend == "cuda" else (512, 256)
     results: dict[str, Any] = {"device": describe_device(library, backend), "kernels": []}
-    for case in cases(side, matmul):
+    for case in benchmarks(side, matmul):
         say(case.name)
         results["kernels"].append(asdict(measure(case, ndarray, library)))
     say("MNIST")

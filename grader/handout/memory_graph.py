@@ -35,7 +35,7 @@ class GraphError(Exception):
 
 
 @dataclass(frozen=True)
-class Step:
+class GraphNode:
     """A node, in the order of computation.
 
     Attributes:
@@ -70,12 +70,12 @@ class Graph:
         buffers: bytes of each allocation.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[GraphNode, ...]
     evaluated: tuple[int, ...]
     buffers: tuple[int, ...]
 
     @property
-    def computed(self) -> list[Step]:
+    def computed(self) -> list[GraphNode]:
         """The nodes that need memory: all that are not fed."""
         return [step for step in self.steps if step.buffer is not None]
 
@@ -107,7 +107,7 @@ def _graph(raw: dict[str, Any]) -> Graph:
     for number, node in enumerate(nodes):
         last.update(dict.fromkeys(node["inputs"], number))
     steps = tuple(
-        Step(
+        GraphNode(
             number=number,
             name=_name(node),
             inputs=tuple(node["inputs"]),

@@ -12,7 +12,7 @@ from typing import Any
 
 from grader.building.tree import KIT
 from grader.handout import kernel_pictures
-from grader.handout.memory_graph import Graph, Step, read_graph
+from grader.handout.memory_graph import Graph, GraphNode, read_graph
 from grader.handout.svg import Drawing, layered
 
 MEASURED = KIT / "handout" / "results.json"
@@ -68,7 +68,9 @@ def _landing(x: float, source: float) -> float:
     return x + max(-36.0, min(36.0, (source - x) / 3))
 
 
-def _node(picture: Drawing, step: Step, x: float, y: float, evaluated: tuple[int, ...]) -> None:
+def _node(
+    picture: Drawing, step: GraphNode, x: float, y: float, evaluated: tuple[int, ...]
+) -> None:
     kind = "grey" if step.buffer is None else "blue" if step.forward else "amber"
     picture.rect(x - _BOX / 2, y, _BOX, _HEIGHT, kind, 5)
     if step.number in evaluated:
@@ -124,7 +126,7 @@ def _steps(graph: Graph, rows: int, height: float) -> tuple[Drawing, float]:
     return picture, 28.0
 
 
-def _bar(picture: Drawing, graph: Graph, step: Step, y: float, height: float) -> None:
+def _bar(picture: Drawing, graph: Graph, step: GraphNode, y: float, height: float) -> None:
     """From the step that writes a node to the last that reads it; to the end if evaluated."""
     columns = [s.number for s in graph.computed]
     kept = step.number in graph.evaluated
@@ -146,7 +148,7 @@ class Peak:
     Attributes:
         name: of the GPU.
         bytes_per_second: of its memory: two transfers a clock over the whole bus.
-        flops: float32 operations a second: a fused multiply-add, two, a lane and clock.
+        flops: float32 operations a second: a fused multiply-add, two, a core and clock.
     """
 
     name: str
@@ -179,7 +181,7 @@ def read_peak(path: Path = GPU_FACTS) -> Peak:
     return Peak(
         name=gpu["name"],
         bytes_per_second=2 * gpu["memory_clock"] * gpu["bus_bits"] / 8,
-        flops=2 * gpu["lanes"] * gpu["multiprocessors"] * gpu["clock"],
+        flops=2 * gpu["cores"] * gpu["multiprocessors"] * gpu["clock"],
     )
 
 

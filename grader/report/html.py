@@ -34,7 +34,7 @@ _MISTAKE = ("tool", "kind", "title", "kernel", "file", "line", "other_file", "ot
 
 
 @dataclass(frozen=True)
-class Group:
+class PartChecks:
     """The checks of one part, or those of none."""
 
     title: str
@@ -56,7 +56,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Findings:
+class ShownFindings:
     """What a page shows with a check. `left` is how many are left out."""
 
     own: list[dict[str, Any]]
@@ -119,14 +119,14 @@ def _finalize(value: Any) -> Any:
     return printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
-def _groups(report: Report) -> Iterator[Group]:
+def _groups(report: Report) -> Iterator[PartChecks]:
     """What belongs to no task, then the parts, each in the order of its tasks."""
     given = [result for result in report.results if not result.task]
     if given:
-        yield Group("The build, and what is given", given)
+        yield PartChecks("The build, and what is given", given)
     ordered = sorted((r for r in report.results if r.task), key=lambda r: _task_key(r.task))
     for part, results in groupby(ordered, key=lambda r: r.task.partition(".")[0]):
-        yield Group(f"Part {part}: {report.parts.get(part, '')}", list(results))
+        yield PartChecks(f"Part {part}: {report.parts.get(part, '')}", list(results))
 
 
 def _lists(states: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
@@ -136,7 +136,7 @@ def _lists(states: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
             yield words, found
 
 
-def _findings(results: Sequence[Result]) -> Iterator[tuple[str, Findings]]:
+def _findings(results: Sequence[Result]) -> Iterator[tuple[str, ShownFindings]]:
     """Check -> what is shown with it: a finding stands once on the page, with the check that had it
     first, as kernels run before what uses them; the others refer to that."""
     first: dict[tuple[str, ...], str] = {}
@@ -153,7 +153,7 @@ def _findings(results: Sequence[Result]) -> Iterator[tuple[str, Findings]]:
                 own.append(finding)
             else:
                 left += 1
-        yield result.check, Findings(own, list(others.values()), left)
+        yield result.check, ShownFindings(own, list(others.values()), left)
 
 
 def _identity(finding: dict[str, Any]) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Piece:
+class CodePiece:
     """A function, or a line or declaration outside: tokens `start` up to `end`, not in it."""
 
     name: str
@@ -104,7 +104,7 @@ class Fingerprint:
     text: str
     symbols: str
     lines: Numbers
-    pieces: list[Piece]
+    pieces: list[CodePiece]
     written: Mask
     starts: Numbers
     hashes: Numbers
@@ -191,20 +191,20 @@ def _own(value: str) -> str:
 # --- functions ------------------------------------------------------------------------------------
 
 
-def pieces(found: Sequence[Token], name: str) -> list[Piece]:
+def pieces(found: Sequence[Token], name: str) -> list[CodePiece]:
     """The functions of a file and what lies between them, without a gap. It need not compile."""
     spans = _python_spans(found) if name.endswith(_PYTHON) else _cuda_spans(found)
-    result: list[Piece] = []
+    result: list[CodePiece] = []
     end = 0
     for title, start, stop in spans:
         if start == stop:
             continue
         if start > end:
-            result.append(Piece(TOP, end, start))
-        result.append(Piece(title, start, stop))
+            result.append(CodePiece(TOP, end, start))
+        result.append(CodePiece(title, start, stop))
         end = stop
     if end < len(found):
-        result.append(Piece(TOP, end, len(found)))
+        result.append(CodePiece(TOP, end, len(found)))
     return result
 
 
@@ -320,7 +320,7 @@ def _symbols(found: Sequence[Token]) -> str:
     return "".join(token.symbol for token in found)
 
 
-def _written(symbols: str, every: Numbers, parts: Sequence[Piece], given: Skeleton) -> Mask:
+def _written(symbols: str, every: Numbers, parts: Sequence[CodePiece], given: Skeleton) -> Mask:
     """Which tokens are not given: in no piece of the skeleton that stands here whole, not the
     beginning or the end of its function of that name, and in no fingerprint of it anywhere."""
     written = np.ones(len(symbols), bool)
@@ -355,7 +355,7 @@ def _hashes(symbols: str) -> Numbers:
     return every
 
 
-def _grams(every: Numbers, parts: Sequence[Piece], written: Mask) -> tuple[Numbers, Numbers]:
+def _grams(every: Numbers, parts: Sequence[CodePiece], written: Mask) -> tuple[Numbers, Numbers]:
     """(first tokens, hashes) of the fingerprints that lie in one piece and in `written` alone."""
     piece = np.zeros(len(written), np.int64)
     for number, part in enumerate(parts):
@@ -384,6 +384,6 @@ def copydetect_print(symbols: str) -> Any:
     return CodeFingerprint("", K, 1, filter=False, fp=io.StringIO(symbols, newline=""))
 
 
-def piece_of(file: Fingerprint, token: int) -> Piece:
+def piece_of(file: Fingerprint, token: int) -> CodePiece:
     """The piece that a token stands in."""
     return next(part for part in file.pieces if part.start <= token < part.end)

@@ -29,7 +29,7 @@ Weights = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Match:
+class FunctionMatch:
     """A function of one submission that stands in another one.
 
     Attributes:
@@ -60,7 +60,7 @@ def matches(
     rows: int,
     weigh: Callable[[Sequence[int]], Weights],
     natural: Collection[int],
-) -> dict[tuple[int, int], list[Match]]:
+) -> dict[tuple[int, int], list[FunctionMatch]]:
     """(place of one work, of another) -> the functions that both have, the most telling first.
 
     Args:
@@ -80,7 +80,7 @@ def matches(
     order = np.argsort(index, kind="stable")
     have = np.split(of[order], np.searchsorted(index[order], np.arange(1, len(known))))
     works = np.array([each.work for each in functions])
-    found: dict[tuple[int, int], list[Match]] = {}
+    found: dict[tuple[int, int], list[FunctionMatch]] = {}
     for one, function in enumerate(functions):
         if function.work >= rows:
             break
@@ -98,7 +98,9 @@ def matches(
         likeness = number / ((sizes[one] + sizes[others]) / 2)
         for at in np.flatnonzero((shared >= LITTLE) & rare & (likeness >= LEAST)).tolist():
             other = functions[int(others[at])]
-            match = Match(name, function.name, other.name, float(likeness[at]), float(shared[at]))
+            match = FunctionMatch(
+                name, function.name, other.name, float(likeness[at]), float(shared[at])
+            )
             found.setdefault((function.work, other.work), []).append(match)
     return {pair: _best(some) for pair, some in found.items()}
 
@@ -113,7 +115,7 @@ def _functions(files: Sequence[Fingerprint | None]) -> Iterator[_Function]:
                 yield _Function(work, piece.name, hashes)
 
 
-def _best(some: list[Match]) -> list[Match]:
+def _best(some: list[FunctionMatch]) -> list[FunctionMatch]:
     """Of each function the best, the most telling first."""
     by_name = groupby(sorted(some, key=lambda m: (m.first, -m.likeness)), lambda m: m.first)
     best = [next(group) for _, group in by_name]

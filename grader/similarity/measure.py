@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from grader.building.tree import PRISTINE
 from grader.similarity.fingerprint import SimilarityError, Skeleton, fingerprint, skeleton
-from grader.similarity.functions import LITTLE, Match, matches
+from grader.similarity.functions import LITTLE, FunctionMatch, matches
 from grader.similarity.works import Work, find_works, is_begun, loaded, once
 from grader.submission.archive import SubmissionError
 
@@ -106,7 +106,7 @@ class Pair:
     files: dict[str, Likeness]
     identical: list[str]
     same_student: bool
-    functions: list[Match]
+    functions: list[FunctionMatch]
 
     @property
     def says_little(self) -> bool:
@@ -149,7 +149,7 @@ class Similarity:
     _likeness: dict[str, Numbers]
     _shared: dict[str, Numbers]
     _places: dict[str, Places]
-    _functions: dict[tuple[int, int], list[Match]]
+    _functions: dict[tuple[int, int], list[FunctionMatch]]
 
     def __len__(self) -> int:
         return len(self._firsts)
@@ -304,7 +304,7 @@ def _measure(
     weights = {name: shared[name][firsts, seconds] for name in likeness}
     usual = {name: _usual(values[seconds < rows]) for name, values in likeness.items()}
     places = {name: _places(likeness[name], weights[name]) for name in likeness}
-    functions = dict[tuple[int, int], list[Match]]()
+    functions = dict[tuple[int, int], list[FunctionMatch]]()
     for name in files:
         prints, weigh = [w.files.get(name) for w in works], partial(_of, owners[name], count)
         for pair, some in matches(name, prints, rows, weigh, natural[name]).items():
@@ -316,7 +316,10 @@ def _measure(
 
 
 def _largest(
-    functions: dict[tuple[int, int], list[Match]], figure: str, firsts: Places, seconds: Places
+    functions: dict[tuple[int, int], list[FunctionMatch]],
+    figure: str,
+    firsts: Places,
+    seconds: Places,
 ) -> Numbers:
     """The largest `figure` of the functions of each pair, 0 of none."""
     pairs = zip(firsts.tolist(), seconds.tolist(), strict=True)

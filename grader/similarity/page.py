@@ -20,8 +20,8 @@ from markupsafe import Markup
 from grader import __version__
 from grader.base.printable import csv_cell
 from grader.report.html import templates
-from grader.similarity.fingerprint import TOP, Fingerprint, K, Piece, piece_of
-from grader.similarity.functions import LEAST, LITTLE, Match
+from grader.similarity.fingerprint import TOP, CodePiece, Fingerprint, K, piece_of
+from grader.similarity.functions import LEAST, LITTLE, FunctionMatch
 from grader.similarity.measure import FAR, HIGH, Likeness, Pair, Similarity, Usual
 from grader.similarity.passages import Passage, copied_shares, passages
 
@@ -34,7 +34,7 @@ _COLOURS = 6
 
 
 @dataclass(frozen=True)
-class Line:
+class CodeLine:
     """A line of code; `mark` is the number of the passage it belongs to, 0 if of none."""
 
     number: int
@@ -49,7 +49,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Block:
+class FunctionPair:
     """Two functions that share passages.
 
     Attributes:
@@ -68,19 +68,19 @@ class Block:
     of: tuple[int, int]
     owners: int
     weight: float
-    left: list[Line]
-    right: list[Line]
+    left: list[CodeLine]
+    right: list[CodeLine]
     cut: bool
 
 
 @dataclass(frozen=True)
-class View:
+class PairView:
     """A pair with what it shares. `shares`: file -> share of each one's work in the other's;
     `blocks`: the functions that make it stand out first."""
 
     pair: Pair
     shares: dict[str, tuple[float, float]]
-    blocks: list[Block]
+    blocks: list[FunctionPair]
     more: int
 
 
@@ -103,7 +103,7 @@ def to_html(
     return template.render(result=result, views=views, at_least=at_least, bars=_bars, **limits)
 
 
-def function_text(match: Match) -> str:
+def function_text(match: FunctionMatch) -> str:
     """As "relu – my_relu 98.0 %": what a function is called here and there, and how alike."""
     both = match.first if match.first == match.second else f"{match.first} – {match.second}"
     return f"{both} {percent(match.likeness)}"
@@ -114,9 +114,9 @@ def percent(value: float) -> str:
     return f"{min(value * 100, 99.9) if value < 1 else 100:.{0 if value == 1 else 1}f} %"
 
 
-def view(result: Similarity, pair: Pair) -> View:
+def view(result: Similarity, pair: Pair) -> PairView:
     """A pair with its passages: those in functions that it stands out by, then the rarest."""
-    shares, blocks = dict[str, tuple[float, float]](), list[Block]()
+    shares, blocks = dict[str, tuple[float, float]](), list[FunctionPair]()
     for name in result.files:
         one, two = pair.first.files.get(name), pair.second.files.get(name)
         if one and two and len(one.hashes) and len(two.hashes):
@@ -124,11 +124,13 @@ def view(result: Similarity, pair: Pair) -> View:
             blocks += _blocks(result, name, one, two)
     telling = {(match.file, match.first, match.second) for match in pair.functions}
     blocks.sort(key=lambda b: ((b.file, b.first, b.second) not in telling, -b.weight))
-    return View(pair, shares, blocks[:MOST_BLOCKS], len(blocks) - MOST_BLOCKS)
+    return PairView(pair, shares, blocks[:MOST_BLOCKS], len(blocks) - MOST_BLOCKS)
 
 
-def _blocks(result: Similarity, name: str, one: Fingerprint, two: Fingerprint) -> Iterator[Block]:
-    together: dict[tuple[Piece, Piece], list[tuple[int, Passage]]] = {}
+def _blocks(
+    result: Similarity, name: str, one: Fingerprint, two: Fingerprint
+) -> Iterator[FunctionPair]:
+    together: dict[tuple[CodePiece, CodePiece], list[tuple[int, Passage]]] = {}
     for number, passage in enumerate(passages(one, two), 1):
         key = piece_of(one, passage.first), piece_of(two, passage.second)
         together.setdefault(key, []).append((number, passage))
@@ -136,7 +138,7 @@ def _blocks(result: Similarity, name: str, one: Fingerprint, two: Fingerprint) -
         left, cut_left = _lines(one, [(n, p.first, p.length) for n, p in some])
         right, cut_right = _lines(two, [(n, p.second, p.length) for n, p in some])
         hashes = [value for _, passage in some for value in passage.hashes]
-        yield Block(
+        yield FunctionPair(
             name,
             first.name,
             second.name,
@@ -151,11 +153,11 @@ def _blocks(result: Similarity, name: str, one: Fingerprint, two: Fingerprint) -
         )
 
 
-def _wrote(file: Fingerprint, piece: Piece) -> int:
+def _wrote(file: Fingerprint, piece: CodePiece) -> int:
     return int(np.sum(file.written[piece.start : piece.end]))
 
 
-def _task(tasks: dict[str, str], file: Fingerprint, piece: Piece) -> str:
+def _task(tasks: dict[str, str], file: Fingerprint, piece: CodePiece) -> str:
     """The task of a function, or of the one that names it: a kernel is its launcher's."""
     if piece.name in tasks or piece.name == TOP:
         return tasks.get(piece.name, "")
@@ -168,7 +170,7 @@ def _task(tasks: dict[str, str], file: Fingerprint, piece: Piece) -> str:
     return ""
 
 
-def _lines(file: Fingerprint, spans: Sequence[tuple[int, int, int]]) -> tuple[list[Line], bool]:
+def _lines(file: Fingerprint, spans: Sequence[tuple[int, int, int]]) -> tuple[list[CodeLine], bool]:
     """(the lines that passages, given as (number, first token, tokens), stand in, with the one
     before and after; whether there are too many)."""
     marks: dict[int, int] = {}
@@ -180,7 +182,7 @@ def _lines(file: Fingerprint, spans: Sequence[tuple[int, int, int]]) -> tuple[li
     tokens = set(file.lines.tolist())
     text = file.text.split("\n")
     lines = [
-        Line(at, text[at - 1].rstrip(), marks.get(at, 0), at in tokens and at not in own)
+        CodeLine(at, text[at - 1].rstrip(), marks.get(at, 0), at in tokens and at not in own)
         for at in range(begin, min(end, len(text), begin + MOST_LINES - 1) + 1)
     ]
     return lines, end - begin >= MOST_LINES

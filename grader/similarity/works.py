@@ -11,7 +11,7 @@ import numpy as np
 
 from grader.base.printable import printable
 from grader.classroom.store import read_classbook
-from grader.similarity.fingerprint import Fingerprint, Piece, SimilarityError, Skeleton
+from grader.similarity.fingerprint import CodePiece, Fingerprint, SimilarityError, Skeleton
 from grader.submission.archive import IGNORED, SubmissionError
 from grader.submission.reader import ARCHIVE_NAMES, Submission
 from grader.submission.reading import Reader
@@ -123,7 +123,7 @@ def is_begun(files: Sequence[tuple[Fingerprint, Skeleton, Collection[int]]]) -> 
     return not missing or (not all(missing) and (alone or not any(missing)))
 
 
-def _is_hole(file: Fingerprint, part: Piece, given: Skeleton) -> bool:
+def _is_hole(file: Fingerprint, part: CodePiece, given: Skeleton) -> bool:
     """Whether a function is not written: it is the skeleton's, or it says so and holds little."""
     if file.symbols[part.start : part.end] == given.pieces.get(part.name):
         return True

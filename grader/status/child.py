@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from grader.status import here
-from grader.status.here import FAIL, PASS, Outcome, Row
+from grader.status.here import FAIL, PASS, Outcome, PlannedCheck
 
 _START = 60.0  # seconds for Python to start and to import numpy
 _AGAIN = 8.0  # seconds, at most, once something that needs no build did not end
@@ -34,7 +34,7 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C; its arguments say, line by line, where the check was."""
 
 
-class Child:
+class CheckProcess:
     """A process that makes checks. A check that fails may leave it, or the device, in any state:
     then there is a new one for the next.
 
@@ -51,14 +51,14 @@ class Child:
         self._read = b""
         self._hung = False  # whether something did not end
 
-    def __enter__(self) -> Child:
+    def __enter__(self) -> CheckProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._end()
         self._output.close()
 
-    def run(self, row: Row, names: Sequence[str]) -> Outcome:
+    def run(self, row: PlannedCheck, names: Sequence[str]) -> Outcome:
         """What comes of a check; `names` are this one's and those that may be asked for later."""
         fresh = self._process is None
         if self._process is None:
@@ -116,7 +116,7 @@ class Child:
         line, _, self._read = self._read.partition(b"\n")
         return line
 
-    def _lost(self, row: Row, limit: float) -> Outcome:
+    def _lost(self, row: PlannedCheck, limit: float) -> Outcome:
         """Of a check that ended its process, or did not end."""
         assert self._process is not None
         try:

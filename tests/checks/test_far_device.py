@@ -16,7 +16,7 @@ from grader.building import tree as build
 from grader.building.tree import child_environment
 from grader.checks import far
 from grader.checks.compare import Failure
-from grader.checks.context import Work
+from grader.checks.context import GpuWork
 from grader.checks.far import FarContext
 from grader.checks.outcomes import Flag
 from grader.checks.registry import CHECKS
@@ -267,7 +267,7 @@ def test_a_history_of_other_work_is_refused(facts, words):
     session = far.FarSession.__new__(far.FarSession)
     session._fed = set()
     session.feed(np.arange(4))
-    reason = session._not_made(history(**facts), Work("x", [np.arange(4)], nodes=2))
+    reason = session._not_made(history(**facts), GpuWork("x", [np.arange(4)], nodes=2))
     assert (words in reason) if words else (reason == "")
 
 

@@ -295,7 +295,7 @@ def test_what_is_saved_is_looked_at_again(work):
     ],
 )
 def test_the_state_of_a_task_follows_from_its_checks(statuses, is_hole, expected):
-    rows = [here.Row(f"check_{i}", "2.2", 1, (), 60) for i in range(len(statuses))]
+    rows = [here.PlannedCheck(f"check_{i}", "2.2", 1, (), 60) for i in range(len(statuses))]
     outcomes = {r.name: Outcome(r.name, s) for r, s in zip(rows, statuses, strict=True)}
     holes = {"2.2": "x.py:3"} if is_hole else {}
     assert table.state_of("2.2", rows, outcomes, holes) == expected
@@ -406,8 +406,9 @@ def test_a_machine_on_which_others_work_is_no_endless_loop():
 
 def test_what_has_no_points_and_fails_after_another_task_follows():
     rows = [
-        here.Row("gradient", "1.2", 2, (), 20), here.Row("shapes", "2.1", 1, (), 20),
-        here.Row("training", "2.1", 0, (), 20),
+        here.PlannedCheck("gradient", "1.2", 2, (), 20),
+        here.PlannedCheck("shapes", "2.1", 1, (), 20),
+        here.PlannedCheck("training", "2.1", 0, (), 20),
     ]  # fmt: skip
     found = {"gradient": FAIL, "shapes": PASS, "training": FAIL}
     outcomes = {name: Outcome(name, status, "wrong") for name, status in found.items()}

@@ -54,7 +54,7 @@ class Device:
             "look at what cudaGetLastError says after every call of CUDA",
         )
 
-    def settle(self, call: str) -> None:
+    def finish(self, call: str) -> None:
         """Waits for every stream; raises Failure if the device has an error."""
         with self._remote.doing(call):
             code = self._remote.fetch(self.synchronize())

@@ -43,7 +43,7 @@ _NOT_CAUGHT = {"KeyboardInterrupt": KeyboardInterrupt, "BdbQuit": KeyboardInterr
 
 
 @dataclass(frozen=True)
-class Row:
+class PlannedCheck:
     """A check: its name, its task or "", its points, and the checks that must have passed."""
 
     name: str
@@ -54,7 +54,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CheckPlan:
     """What a student's folder says of its checks.
 
     Attributes:
@@ -68,7 +68,7 @@ class Plan:
     title: str
     files: tuple[str, ...]
     tasks: Mapping[str, str]
-    rows: tuple[Row, ...]
+    rows: tuple[PlannedCheck, ...]
     sizes: str
     mnist: Mapping[str, Any]
 
@@ -108,7 +108,7 @@ class PlanError(Exception):
     """The folder does not say which checks there are."""
 
 
-def plan_of(folder: Path) -> Plan:
+def plan_of(folder: Path) -> CheckPlan:
     """The checks of a student's folder.
 
     Raises:
@@ -117,8 +117,10 @@ def plan_of(folder: Path) -> Plan:
     path = folder / RELEASE
     try:
         facts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else _beside(folder)
-        rows = [Row(**{**row, "requires": tuple(row["requires"])}) for row in facts["checks"]]
-        return Plan(
+        rows = [
+            PlannedCheck(**{**row, "requires": tuple(row["requires"])}) for row in facts["checks"]
+        ]
+        return CheckPlan(
             facts["title"], tuple(facts["files"]), facts["names"], tuple(rows), facts["sizes"],
             facts["mnist"],
         )  # fmt: skip
@@ -212,7 +214,7 @@ def _fill_new_arrays() -> None:
 PATIENCE = 20.0
 
 
-def row_of(name: str, folder: Path) -> Row:
+def check_named(name: str, folder: Path) -> PlannedCheck:
     """A check of a student's folder, by its name.
 
     Raises:
@@ -226,7 +228,7 @@ def row_of(name: str, folder: Path) -> Row:
     raise PlanError(f"there is no check {name!r}; hint: one of {known}")
 
 
-def patience_for(row: Row) -> float:
+def patience_for(row: PlannedCheck) -> float:
     """How long a check may take here."""
     return row.seconds if "build" in row.requires else min(row.seconds, PATIENCE)
 
@@ -243,7 +245,7 @@ def run(name: str, folder: Path, seed: str = _SEED, watched: bool = False) -> Ou
     Raises:
         PlanError: the folder is none of a student's, or has no such check.
     """
-    plan, row, check = plan_of(folder), row_of(name, folder), checks_of(folder)[name]
+    plan, row, check = plan_of(folder), check_named(name, folder), checks_of(folder)[name]
     package = str(folder / "python")
     if package not in sys.path:
         sys.path.insert(0, package)

@@ -29,8 +29,8 @@ from pathlib import Path
 from grader.checks.context import Context
 from grader.checks.traits import traits_of
 from grader.status import here
-from grader.status.child import Child, Interrupted
-from grader.status.here import FAIL, PASS, SKIPPED, Outcome, Plan, PlanError, Row
+from grader.status.child import CheckProcess, Interrupted
+from grader.status.here import FAIL, PASS, SKIPPED, CheckPlan, Outcome, PlanError, PlannedCheck
 
 DONE, FAILING, NOT_BEGUN, WAITING = "done", "failing", "not begun", "waiting"
 _COLOURS = {DONE: "32", FAILING: "31", NOT_BEGUN: "2", WAITING: "33"}
@@ -89,7 +89,7 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _chosen(plan: Plan, checks: Checks, options: argparse.Namespace) -> list[Row]:
+def _chosen(plan: CheckPlan, checks: Checks, options: argparse.Namespace) -> list[PlannedCheck]:
     """The checks to make: all, or those named and what they require."""
     known = [row for row in plan.rows if row.name in checks]
     wanted = {row.name for row in known}
@@ -106,7 +106,7 @@ def _chosen(plan: Plan, checks: Checks, options: argparse.Namespace) -> list[Row
     return [row for row in known if row.name in wanted]
 
 
-def _names_of(row: Row) -> set[str]:
+def _names_of(row: PlannedCheck) -> set[str]:
     """By what a check can be asked for: its name, its task, or its part."""
     return {row.name, row.task, row.task.partition(".")[0]} - {""}
 
@@ -118,7 +118,7 @@ def _unknown(name: str, known: Sequence[str]) -> str:
     return f"there is no check, task or part {name!r}; hint: {', '.join(near or known)}"
 
 
-def _watch(folder: Path, plan: Plan, words: Sequence[str]) -> int:
+def _watch(folder: Path, plan: CheckPlan, words: Sequence[str]) -> int:
     """Builds and shows the status, again whenever a file that is handed in has changed."""
     words, seen = [word for word in words if word != "--watch"], None
     try:
@@ -136,7 +136,7 @@ def _watch(folder: Path, plan: Plan, words: Sequence[str]) -> int:
         return 0
 
 
-def holes_of(folder: Path, plan: Plan) -> dict[str, str]:
+def holes_of(folder: Path, plan: CheckPlan) -> dict[str, str]:
     """The tasks whose holes are still there: id -> where, as `src/gpu_op.cu:30`."""
     found: dict[str, str] = {}
     for name in plan.files:
@@ -149,12 +149,12 @@ def holes_of(folder: Path, plan: Plan) -> dict[str, str]:
 
 
 def outcomes_of(
-    plan: Plan, rows: Sequence[Row], folder: Path, holes: dict[str, str], seed: str
+    plan: CheckPlan, rows: Sequence[PlannedCheck], folder: Path, holes: dict[str, str], seed: str
 ) -> Iterator[Outcome]:
     """What comes of the checks, one after the other, in the order of `rows`."""
     broken = here.not_built(folder)
     passed, unimportable = set() if broken else {"build"}, False
-    with Child(folder, seed) as child:
+    with CheckProcess(folder, seed) as child:
         for number, row in enumerate(rows):
             _progress(f"{row.name} ({number + 1} of {len(rows)})")
             missing = [name for name in row.requires if name not in passed]
@@ -179,7 +179,7 @@ def _can_not_be_imported(outcome: Outcome) -> bool:
     return outcome.message.startswith("import dlsys.") or outcome.raised in _NOT_PYTHON
 
 
-def _serve(rows: Sequence[Row], folder: Path, options: argparse.Namespace) -> int:
+def _serve(rows: Sequence[PlannedCheck], folder: Path, options: argparse.Namespace) -> int:
     """The child: makes each check whose name comes in, and answers with what came of it."""
     with open(options.serve, "w", encoding="utf-8") as replies:
         print(file=replies, flush=True)
@@ -203,8 +203,8 @@ def _device(folder: Path) -> str:
 
 
 def _show(
-    plan: Plan,
-    rows: Sequence[Row],
+    plan: CheckPlan,
+    rows: Sequence[PlannedCheck],
     outcomes: dict[str, Outcome],
     holes: dict[str, str],
     checks: Checks,
@@ -241,8 +241,8 @@ def _show(
 
 
 def _next(
-    plan: Plan,
-    rows: Sequence[Row],
+    plan: CheckPlan,
+    rows: Sequence[PlannedCheck],
     outcomes: dict[str, Outcome],
     holes: dict[str, str],
     states: Mapping[str, str],
@@ -266,7 +266,7 @@ def fails(outcome: Outcome) -> bool:
     return outcome.status == FAIL and not outcome.is_of_a_hole
 
 
-def follow(rows: Sequence[Row], outcomes: Mapping[str, Outcome]) -> list[str]:
+def follow(rows: Sequence[PlannedCheck], outcomes: Mapping[str, Outcome]) -> list[str]:
     """The checks without points that failed after one with points, of another task: one mistake
     often fails several."""
     found, tasks = list[str](), set[str]()
@@ -280,7 +280,7 @@ def follow(rows: Sequence[Row], outcomes: Mapping[str, Outcome]) -> list[str]:
 
 
 def state_of(
-    task: str, rows: Sequence[Row], outcomes: dict[str, Outcome], holes: dict[str, str]
+    task: str, rows: Sequence[PlannedCheck], outcomes: dict[str, Outcome], holes: dict[str, str]
 ) -> str:
     """What there is to say of a task: DONE, FAILING, NOT_BEGUN or WAITING for others."""
     after = follow(rows, outcomes)

@@ -103,7 +103,7 @@ class Sheet:
 
 
 @dataclass(frozen=True)
-class Case:
+class TimedCall:
     """A kernel and the matrices that it is timed on.
 
     Attributes:
@@ -171,7 +171,7 @@ class _Kept:
     bound: Any
 
 
-class Lane:
+class TimedChild:
     """One child with its arrays. See the module's head.
 
     Args:
@@ -186,7 +186,7 @@ class Lane:
     def __init__(
         self,
         session: Session,
-        case: Case,
+        case: TimedCall,
         random: np.random.Generator,
         flush: int,
         verified: bool = True,
@@ -285,7 +285,7 @@ class Lane:
             plan.append([self._copy, to, at, count * stride, _DEVICE_TO_DEVICE, None])
             row += count
         self._run(self._planned(plan))
-        self.device.settle("laying out arrays")  # before the block is freed
+        self.device.finish("laying out arrays")  # before the block is freed
 
     def _planned(self, plan: list[list[Any]]) -> Proxy:
         """A list in the child of calls that are ready to be made."""
@@ -308,7 +308,7 @@ class Lane:
             plan, kept = self._compose(calls)
             planned = self._planned(plan)
             self._clear_cache()
-            self.device.settle(f"preparing {text}")
+            self.device.finish(f"preparing {text}")
         with self.remote.doing(text):
             self.remote.flush()
             started = self.clock()

@@ -23,10 +23,10 @@ from typing import Any
 
 from grader.sandbox import cancel
 
-#: Float32 lanes of a multiprocessor, by compute capability. The most that any has stands in for
-#: one that is not listed: too low a floor accuses nobody.
-_LANES = {(6, 0): 64, (7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
-_MOST_LANES = 128
+#: CUDA cores (float32 units) of a multiprocessor, by compute capability. An unlisted GPU gets the
+#: most that any has: a floor that is too low accuses nobody.
+_CORES = {(6, 0): 64, (7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
+_MOST_CORES = 128
 
 #: Bits of NVML's clock event reasons that make a GPU slower than it could be.
 _THROTTLING = {
@@ -48,7 +48,7 @@ class Properties:
 
     Attributes:
         name, bus: its name, and where it sits on the PCI bus.
-        multiprocessors, lanes: their number, and the float32 lanes of each.
+        multiprocessors, cores: their number, and the CUDA cores of each.
         clock, memory_clock: in Hz, the largest.
         bus_bits: width of the memory's bus.
         l2, memory: bytes.
@@ -57,7 +57,7 @@ class Properties:
     name: str = ""
     bus: str = ""
     multiprocessors: int = 0
-    lanes: int = 0
+    cores: int = 0
     clock: float = 0
     memory_clock: float = 0
     bus_bits: int = 0
@@ -72,7 +72,7 @@ class Properties:
     @property
     def rate(self) -> float:
         """Float32 operations a second of the ordinary units; a multiply-add counts as two."""
-        return 2 * self.clock * self.multiprocessors * self.lanes
+        return 2 * self.clock * self.multiprocessors * self.cores
 
     def floor(self, traffic: float, operations: float) -> float:
         """Seconds that no float32 kernel can beat; 0 if that is unknown.
@@ -175,7 +175,7 @@ def _properties(driver: Any) -> Properties:
         name=device.name(),
         bus=device.pci_bus_id(),
         multiprocessors=ask("MULTIPROCESSOR_COUNT"),
-        lanes=_LANES.get(capability, _MOST_LANES),
+        cores=_CORES.get(capability, _MOST_CORES),
         clock=1e3 * ask("CLOCK_RATE"),
         memory_clock=1e3 * ask("MEMORY_CLOCK_RATE"),
         bus_bits=ask("GLOBAL_MEMORY_BUS_WIDTH"),
