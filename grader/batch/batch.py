@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -20,9 +18,10 @@ from pathlib import Path
 from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.batch import engine
+from grader.batch.cache import ReportCache
 from grader.batch.engine import Engine
+from grader.batch.former import absent_of, merged, note_on_leavers
 from grader.batch.job import GradingJob, Site, grade_work, look_around, skeleton
-from grader.building import tree
 from grader.classroom.roster import read_roster
 from grader.classroom.store import (
     GRADED,
@@ -31,7 +30,6 @@ from grader.classroom.store import (
     Entry,
     Standing,
     called,
-    folder_name,
     keep_former,
     nobody,
     read_classbook,
@@ -43,7 +41,7 @@ from grader.course.rubric import Rubric
 from grader.grading.prebuilt import GraderError
 from grader.grading.runner import Options, grade
 from grader.report.model import Report
-from grader.report.stored import StoredError, read_report
+from grader.report.stored import StoredError
 from grader.sandbox import isolation
 from grader.submission.reader import Submission, SubmissionError
 from grader.submission.reading import Reader, load_submission
@@ -149,6 +147,7 @@ class Running:
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
+        self._cache = ReportCache(batch.cache, batch.rubric.digest)
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Running:
@@ -210,7 +209,7 @@ class Running:
         site = self._site(using)
         waiting: dict[str, SameWork] = {}
         for group in plan.todo:
-            cached = self._cached(group, site)
+            cached = None if self.batch.regrade else self._cache.read(group.sha256, site)
             if cached is None:
                 waiting[group.sha256] = group
             else:
@@ -309,7 +308,7 @@ class Running:
         shared = set(group.members[0][1])
         common = report.notes if where == "cache" else [n for n in report.notes if n not in shared]
         if where != "cache":
-            self._store(group, replace(report, notes=common), site)
+            self._cache.write(group.sha256, replace(report, notes=common), site)
         standings = []
         for entry, notes in group.members:
             own = replace(report, submission=entry.source, notes=[*notes, *common])
@@ -338,41 +337,6 @@ class Running:
         with open(self.book.path / "journal.jsonl", "a") as file:
             file.write(json.dumps(line) + "\n")
         return standing
-
-    def _cache_file(self, group: SameWork, site: Site) -> Path | None:
-        if self.batch.cache is None:
-            return None
-        known = (group.sha256, self.batch.rubric.digest, site.grader, site.chain)
-        return self.batch.cache / f"{hashlib.sha256(repr(known).encode()).hexdigest()}.json"
-
-    def _cached(self, group: SameWork, site: Site) -> Report | None:
-        path = self._cache_file(group, site)
-        if path is None or self.batch.regrade:
-            return None
-        try:
-            report = read_report(path)
-        except (StoredError, OSError):
-            return None
-        os.utime(path)
-        return report if report.complete and report.sha256 == group.sha256 else None
-
-    def _store(self, group: SameWork, report: Report, site: Site) -> None:
-        path = self._cache_file(group, site)
-        if path and not report.has_errors:
-            report.write(path)
-
-
-def cache_folder() -> Path:
-    """Where reports are kept for later runs."""
-    return tree.cache_folder().parent / "graded"
-
-
-def trim_cache(folder: Path, most: int = 20_000) -> None:
-    """Forgets the reports that were used longest ago."""
-    with contextlib.suppress(OSError):
-        files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
-        for path in files[: max(0, len(files) - most)]:
-            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -403,9 +367,9 @@ def _open_book(batch: Batch) -> Classbook:
     people = roster or (read_roster(batch.groups) if batch.groups else None)
     source, into = batch.source.absolute(), batch.results.absolute() / "collected"
     entries, notes = collect(source, people, into, rubric.files)
-    absent = _absent(former, entries) if former else []
+    absent = absent_of(former, entries) if former else []
     if former and roster != former.roster:
-        notes += _left_out(absent)
+        notes += note_on_leavers(absent)
         absent = []
     groups = {e.student: e.group for e in former.entries if e.group} if former else {}
     groups = read_groups(batch.groups, [*entries, *absent]) if batch.groups else groups
@@ -413,7 +377,7 @@ def _open_book(batch: Batch) -> Classbook:
     notes += told
     absent = [replace(entry, group=groups.get(entry.student, "")) for entry in absent]
     if former:
-        entries, gone = _merged(former, entries, absent)
+        entries, gone = merged(former, entries, absent)
         notes += gone
     return Classbook(
         path=batch.results,
@@ -429,46 +393,6 @@ def _open_book(batch: Batch) -> Classbook:
         notes=notes,
         roster=roster,
     )
-
-
-def _absent(former: Classbook, entries: list[Entry]) -> list[Entry]:
-    """Who has a result, and is neither in the roster nor in what was handed in now."""
-    present = {entry.student for entry in entries}
-    others = [entry for entry in former.entries if entry.student not in present]
-    return [entry for entry in others if former.report_path(entry).exists()]
-
-
-def _left_out(absent: list[Entry]) -> list[str]:
-    """Another roster says anew who is in the class: what was graded for others before, such as
-    under an id that a run without a roster made up, may be the work of somebody in it."""
-    names = ", ".join(entry.student for entry in absent)
-    note = (f"the roster is new, and these are not in it, so they leave the class (their reports "
-            f"stay in students/): {names}.")  # fmt: skip
-    return [note] if absent else []
-
-
-def _merged(
-    former: Classbook, entries: list[Entry], absent: list[Entry]
-) -> tuple[list[Entry], list[str]]:
-    """(the class, notes): students keep their folders, and nobody loses a result because a
-    download lacks what an earlier one had."""
-    known = {entry.student: entry for entry in former.entries}
-    taken = [entry.folder for entry in former.entries]
-    found, kept = [], []
-    for entry in entries:
-        before = known.pop(entry.student, None)
-        if before is None:
-            entry = replace(entry, folder=folder_name(entry.folder, taken))
-            taken.append(entry.folder)
-        elif not entry.source and former.report_path(before).exists():
-            kept.append(before.student)
-            entry = before
-        else:
-            entry = replace(entry, folder=before.folder)
-        found.append(entry)
-    kept += [entry.student for entry in absent]
-    note = f"not handed in now, so the former result stands: {', '.join(kept)}."
-    return [*found, *absent], [note] if kept else []
 
 
 def _check_same(former: Classbook, batch: Batch) -> None:

@@ -22,7 +22,8 @@ from rich.progress import (
 from grader.base.errors import UsageError
 from grader.base.printable import printable
 from grader.batch import engine
-from grader.batch.batch import Batch, BatchPlan, Graded, Running, cache_folder, summary, trim_cache
+from grader.batch.batch import Batch, BatchPlan, Graded, Running, summary
+from grader.batch.cache import cache_folder, trim_cache
 from grader.batch.engine import Engine
 from grader.building.tree import BLAS_THREADS, backend_of, processors
 from grader.checks.speed import checks, gpu
