@@ -1,8 +1,8 @@
-"""Grades a class: every submission once, each result written when it is there.
+"""Grades a class: each submission once; writes each result as soon as it is there.
 
-A run that ends early, however it ends, is taken up by the next one: what has a whole report of the
-same work by the same rubric is finished. Equal work is graded once, also across runs and classes:
-a cache holds reports by everything that they depend on.
+After an interruption, the next run goes on: it skips each student who has a whole report on the
+same work by the same rubric. Equal work is graded once, also across runs and classes: a cache keeps
+reports by everything that they depend on.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ class Batch:
 
 @dataclass
 class SameWork:
-    """Students who handed in the same; it is graded once.
+    """The students who handed in the same work. It is graded once.
 
     Attributes:
-        sha256: of the files with holes.
-        members: each with the notes on what else was handed in.
+        sha256: digest of the files with holes.
+        members: each student, with notes on what else that student handed in.
     """
 
     sha256: str
@@ -98,19 +98,19 @@ class SameWork:
 
     @property
     def students(self) -> list[Entry]:
-        """Who they are."""
+        """Their entries."""
         return [entry for entry, _ in self.members]
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What is to be done, and what is not.
+    """What a run has to do.
 
     Attributes:
-        todo: what is to be graded.
-        finished, missing: how many students have a report already, or handed in nothing.
-        unreadable: how many handed in what can't be graded; their reports are written.
-        failed: on how many the grader has failed already, by reading what they handed in.
+        todo: the work to grade.
+        finished, missing: the number of students who have a report already, or handed in nothing.
+        unreadable: the number of students whose work can't be graded; their reports are written.
+        failed: the number of students whose work the grader failed to read.
     """
 
     todo: list[SameWork]
@@ -127,11 +127,11 @@ class BatchPlan:
 
 @dataclass(frozen=True)
 class Graded:
-    """How the grading of one group ended.
+    """The end of one grading.
 
     Attributes:
-        standings: of its members.
-        where: host and process that graded it; "cache" if nobody had to.
+        standings: of the students who handed that work in.
+        where: host and process that graded it; "cache" if the cache had it.
     """
 
     standings: list[Standing]
@@ -139,10 +139,10 @@ class Graded:
 
 
 class Running:
-    """A batch under way. Used in a `with`: it keeps others from the same results.
+    """A batch while it runs. Used in a `with`, which locks the results for other runs.
 
     Raises:
-        BatchError: another run is at it, or the results are by another rubric.
+        BatchError: another run writes to the results, or they were made by another rubric.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -163,7 +163,7 @@ class Running:
         self._resources.close()
 
     def plan(self) -> BatchPlan:
-        """Reads every submission; writes the reports on those that can't be read."""
+        """Reads every submission, and writes the reports on those that can't be read."""
         groups: dict[str, SameWork] = {}
         finished = missing = unreadable = failed = 0
         for entry in self.wanted():
@@ -185,8 +185,8 @@ class Running:
         return BatchPlan(list(groups.values()), finished, missing, unreadable, failed)
 
     def _add(self, groups: dict[str, SameWork], entry: Entry, submission: Submission) -> bool:
-        """Puts a student into the group of those who handed in the same, unless there is a report
-        on it. One on another submission is put aside: it says nothing about this one."""
+        """Adds a student to those who handed in the same work; False if there is a final report on
+        it. A report on other work is put aside: it says nothing about this work."""
         stored = self._stored(entry)
         is_same = stored is not None and stored.sha256 == submission.sha256
         if is_same and not self.batch.regrade and self._is_final(entry, stored):
@@ -199,7 +199,7 @@ class Running:
         return True
 
     def run(self, plan: BatchPlan, using: Engine) -> Iterator[Graded]:
-        """Grades what the plan has to do; each result is written before it is told.
+        """Grades the work of a plan. Writes each result before it yields it.
 
         Raises:
             BatchError: the submissions can't be graded on these workers.
@@ -224,10 +224,10 @@ class Running:
             yield self._fail(group.students, "what was handed in has changed while it was graded")
 
     def wanted(self) -> list[Entry]:
-        """The students that are asked for.
+        """The students that `only` asks for; all if it is empty.
 
         Raises:
-            BatchError: one of them is not in the class.
+            BatchError: somebody in `only` is not in the class.
         """
         names, asked = called(self.book.entries), set[str]()
         for name in self.batch.only:
@@ -243,7 +243,7 @@ class Running:
         return load_submission(source, self.batch.rubric.files, pristine, self._reader)
 
     def _stored(self, entry: Entry) -> Report | None:
-        """The report that lies there; None for none, or a damaged one."""
+        """A student's stored report; None if there is none, or it is damaged."""
         try:
             return self.book.report(entry)
         except (StoredError, OSError):
@@ -256,11 +256,12 @@ class Running:
         return same and report.complete and not report.has_errors
 
     def _is_kept(self, entry: Entry) -> bool:
-        """Whether a result stands whose submission is no longer there."""
+        """Whether a student has a final result, and the submission is gone."""
         return not Path(entry.source).exists() and self._is_final(entry, self._stored(entry))
 
     def _write_unreadable(self, entry: Entry, problem: str) -> None:
-        """No student code runs for it, so it needs no worker."""
+        """Writes a report that says why the work can't be read. This runs no student code, so it
+        needs no worker."""
         stored = self._stored(entry)
         if stored and stored.problem == problem and self._is_final(entry, stored):
             return
@@ -280,8 +281,8 @@ class Running:
         return done.value
 
     def _works(self, groups: list[SameWork], site: Site) -> Iterator[GradingJob]:
-        """One after the other, so that few submissions are in memory. What is not as it was when
-        it was planned is left out."""
+        """The work to send, one at a time, so that few submissions are in memory. Leaves out a
+        submission that has changed since the plan."""
         hidden = [isolation.outermost(self.batch.results.resolve())]
         hidden.append(isolation.outermost(self.batch.source.resolve()))
         for group in groups:
@@ -303,8 +304,8 @@ class Running:
             )
 
     def _finish(self, group: SameWork, report: Report, where: str, site: Site) -> Graded:
-        """Writes the report of each member, and the cache's. What was told apart by the roster
-        stays out: it is about others too."""
+        """Writes the report of each member, and the cached one. Notes that the roster caused stay
+        out of the cache, since they are about other students too."""
         shared = set(group.members[0][1])
         common = report.notes if where == "cache" else [n for n in report.notes if n not in shared]
         if where != "cache":
@@ -317,7 +318,7 @@ class Running:
         return Graded(standings, where)
 
     def _fail(self, students: list[Entry], why: str) -> Graded:
-        """The grader has failed on a submission: that is told, and costs the students nothing."""
+        """Records that the grader failed on a submission. This costs the students nothing."""
         standings = []
         for entry in students:
             write_whole(self.book.error_path(entry), why + "\n")
@@ -341,10 +342,10 @@ class Running:
 
 @contextlib.contextmanager
 def lock(results: Path) -> Iterator[None]:
-    """One run at a time writes to a folder of results.
+    """Locks a folder of results, so that one run at a time writes to it.
 
     Raises:
-        BatchError: another one is at it.
+        BatchError: another run holds the lock.
     """
     results.mkdir(parents=True, exist_ok=True)
     with open(results / ".lock", "w") as file:
@@ -356,7 +357,7 @@ def lock(results: Path) -> Iterator[None]:
 
 
 def _open_book(batch: Batch) -> Classbook:
-    """The class as it stands in the source now; results of an earlier run stay."""
+    """The class as its source has it now. Results of an earlier run stay."""
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     rubric = batch.rubric
     former = read_classbook(batch.results) if (batch.results / "class.json").exists() else None
@@ -396,7 +397,8 @@ def _open_book(batch: Batch) -> Classbook:
 
 
 def _check_same(former: Classbook, batch: Batch) -> None:
-    """Nothing is overwritten by another rubric's results, unless that is asked for."""
+    """Raises BatchError if the results were made by another rubric or on another device, unless
+    `regrade` allows to replace them."""
     if batch.regrade:
         return
     for what, was, now in (
@@ -411,12 +413,12 @@ def _check_same(former: Classbook, batch: Batch) -> None:
 
 
 def _brief(was: str | tuple[str, str]) -> str:
-    """What the former results were made by: a device, or the name of a profile."""
+    """What made the former results, in words: a device, or the name of a profile."""
     return was if isinstance(was, str) else f"profile {was[0]}"
 
 
 def summary(book: Classbook) -> dict[str, int]:
-    """State -> how many students are in it."""
+    """State -> number of students in it."""
     counts: dict[str, int] = dict.fromkeys((GRADED, MISSING), 0)
     for standing in book.standings():
         counts[standing.state] = counts.get(standing.state, 0) + 1

@@ -1,11 +1,11 @@
-"""Names the lines and finds the words of what the checked build wrote, as JSON on stdout.
+"""Adds source lines and words to the findings of the checked build; prints them as JSON.
 
-Stands alone and runs in the sandbox, since it reads the debug information of a library that was
-made from a student's source. Started in the tree where that library was built:
+Stands alone and runs in the sandbox: it reads the debug information of a library that was made from
+a student's source. Run it in the tree where that library was built:
 
     python -I resolve.py EMULATOR FINDINGS LIBRARY
 
-EMULATOR is the folder of the emulated GPU's own programs, which know how to read FINDINGS.
+EMULATOR is the folder of the emulated GPU's programs, which can read the file FINDINGS.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def described(finding: Any, words: Any, sentence: Any) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Prints {"found": findings, "more": how many were left out} as JSON."""
     emulator, path, library = sys.argv[1:4]
     sys.path.insert(0, emulator)
     from findings.kinds import WORDS  # type: ignore[import-not-found]

@@ -44,17 +44,24 @@ _GPUS = 8
 
 
 class Refused(Exception):
-    """What the child is told, as an error of its call."""
+    """A call that the device refuses. The child gets the message as an error of its call."""
 
 
 class Broken(Exception):
-    """What came is no call."""
+    """The child sent something that is no call."""
 
 
 class Made(NamedTuple):
-    """How a piece of memory came about: by a kernel, or "upload", "constant", "unwritten",
-    "pieces" of several, "either" of several; with which numbers or hash, of what, in how many
-    pieces, and at which address a kernel wrote it."""
+    """How a piece of memory was made.
+
+    Attributes:
+        how: the kernel, or "upload", "constant", "unwritten", "pieces" of several, or "either" of
+            several.
+        numbers: the launch's numbers, or the upload's hash.
+        of: numbers of the Mades that went in.
+        pieces: how many pieces went in.
+        address: where a kernel wrote it.
+    """
 
     how: str
     numbers: tuple[str, ...] = ()
@@ -92,7 +99,7 @@ class Allocation(NamedTuple):
 
 
 class FloatRange(NamedTuple):
-    """Some floats of a block."""
+    """A range of floats in an allocation."""
 
     block: Allocation
     start: int
@@ -100,16 +107,19 @@ class FloatRange(NamedTuple):
 
     @property
     def address(self) -> int:
+        """The address of its first float."""
         return self.block.address + 4 * self.start
 
     @property
     def pieces(self) -> list[Piece]:
+        """The pieces of the allocation that lie in it, cut at its ends."""
         first, last = self.block.span(self.start, self.stop)
         parts = [p.within(self.start, self.stop) for p in self.block.pieces[first:last]]
         return [part for part in parts if part.start < part.stop]
 
     @property
     def data(self) -> Array:
+        """Its floats, as a view."""
         return self.block.data[self.start : self.stop]
 
 

@@ -39,6 +39,7 @@ class Output:
         self._tail = bytearray()
 
     def add(self, chunk: bytes) -> None:
+        """Appends a chunk of output; keeps the first and the last 32 KiB of all."""
         self.total += len(chunk)
         room = _KEEP - len(self._head)
         self._head += chunk[:room]

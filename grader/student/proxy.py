@@ -57,6 +57,15 @@ class StudentError(ChildError):
 
 @dataclass(frozen=True)
 class Instruction:
+    """One instruction for the child.
+
+    Attributes:
+        action: its name in `worker.ACTIONS`, or "fetch" or "drop".
+        target: number of the result that it makes.
+        args: its arguments, encoded.
+        doing: the instruction in words, for error messages.
+    """
+
     action: str
     target: int
     args: list[Any]
@@ -177,6 +186,7 @@ class Proxies(ABC):
         """
 
     def import_(self, name: str) -> Proxy:
+        """A module, imported in the child."""
         return self._emit("import", [name], name.rpartition(".")[2], f"import {name}")
 
     def builtin(self, name: str) -> Proxy:
@@ -190,6 +200,7 @@ class Proxies(ABC):
         return self._emit("value", [value], _brief(value))
 
     def len(self, proxy: Proxy) -> int:
+        """The length of a sequence in the child."""
         size = self.fetch(self.builtin("len")(proxy), most=0)
         if type(size) is not int or not 0 <= size < _LONGEST:
             self._end(ProtocolError("a length is none"))

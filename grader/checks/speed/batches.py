@@ -67,6 +67,7 @@ class Sheet:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
         return self.count, self.block.shape[1]
 
     def change(self, row: int, column: int, values: Array) -> None:
