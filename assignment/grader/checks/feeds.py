@@ -1,4 +1,5 @@
-"""An executor that is fed other shapes than before. Whether it saves memory, others look at."""
+"""Checks that an executor gives right values for new shapes. grader.checks.plan checks its
+memory."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ class _Executor:
         self.executor: Any = None
 
     def build(self, asked: list[Any]) -> None:
-        """Makes the executor of these nodes."""
+        """Makes the executor for these nodes."""
         gpu = self.session.nd.gpu(0) if self.on_gpu else None
         self.asked, self.executor = asked, self.session.autodiff().Executor(asked, ctx=gpu)
 
