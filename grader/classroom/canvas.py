@@ -1,8 +1,8 @@
 """Fills one column of a gradebook that Canvas exported.
 
-The course's own export is the template. Nothing is changed in it besides the cells of one column:
-byte order mark, line ends, quotes, odd rows and every other cell come out as they went in. A file
-whose text is not UTF-8 keeps its bytes too.
+The course's own export is the template. Only the cells of one column change: byte order mark, line
+ends, quotes, unusual rows and all other cells stay as they are. A file whose text is not UTF-8
+keeps its bytes too.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ _SHOWN = 12
 
 
 class TemplateError(UsageError):
-    """The template can't be filled as it was asked; the message says why."""
+    """The template can't be filled as asked; the message says why."""
 
 
 @dataclass
 class Record:
-    """One record of a CSV file: the cells as they stand there, quotes included, and its end."""
+    """One record of a CSV file: its cells as written, with quotes, and its line end."""
 
     cells: list[str]
     end: str
     number: int
 
     def text(self, place: int) -> str:
-        """What a cell says; "" where the record is too short."""
+        """The text of a cell; "" if the record is too short."""
         return unquoted(self.cells[place]) if place < len(self.cells) else ""
 
     def put(self, place: int, text: str) -> None:
-        """Writes a cell; in quotes where they were, or have to be."""
+        """Writes a cell; in quotes if it had them, or needs them."""
         self.cells += [""] * (place + 1 - len(self.cells))
         quoted = self.cells[place].startswith('"') or not _BARE.fullmatch(text)
         self.cells[place] = '"' + text.replace('"', '""') + '"' if quoted else text
@@ -54,15 +54,16 @@ class Record:
 
 @dataclass
 class Filled:
-    """A filled template, and what is to be told of it.
+    """A filled template, and what to tell about it.
 
     Attributes:
         content: the file.
-        column: head of the column that was filled.
-        filled: how many cells hold a score of ours now; changed: how many held another before.
-        unscored: students of ours without a score, whose cells stay.
-        absent: students of ours with a score, and no row for it.
-        strangers: rows of students that we don't know, which stay.
+        column: header of the filled column.
+        filled: number of cells that now hold a score of ours.
+        changed: number of those that held another score.
+        unscored: our students without a score; their cells stay.
+        absent: our students with a score, but without a row.
+        strangers: rows of students that we don't know; they stay.
         warnings: sentences on what is odd.
     """
 
@@ -80,8 +81,8 @@ def fill(template: bytes, column: str, gradebook: Gradebook, match: str = "") ->
     """The template with our scores in one column.
 
     Args:
-        column: its whole head, its name, or its number at Canvas.
-        match: one of KEYS if rows are matched on it alone; "" for all of them.
+        column: its whole header, its name, or its number in Canvas.
+        match: one of KEYS to match rows by that key alone; "" for all keys.
 
     Raises:
         TemplateError: the file is no gradebook of Canvas, or the column is unknown or ambiguous.
@@ -107,10 +108,10 @@ def fill(template: bytes, column: str, gradebook: Gradebook, match: str = "") ->
 
 
 def read_lines(template: bytes) -> tuple[str, list[Record]]:
-    """The byte order mark, if there is one, and the records of a CSV file; see `joined`.
+    """(the byte order mark or "", the records) of a CSV file; `joined` is the reverse.
 
     Raises:
-        TemplateError: it is not text, or a quote is not closed.
+        TemplateError: the file is no text, or a quote is not closed.
     """
     if b"\0" in template:
         raise TemplateError("the template is not a CSV file in UTF-8; hint: export it anew")
@@ -132,21 +133,22 @@ def read_lines(template: bytes) -> tuple[str, list[Record]]:
 
 
 def joined(bom: str, lines: Iterable[Record]) -> bytes:
-    """The file, to the byte, whose records read_lines gives."""
+    """The file of a byte order mark and records, identical to what read_lines read."""
     text = bom + "".join(",".join(line.cells) + line.end for line in lines)
     return text.encode("utf-8", "surrogateescape")
 
 
 def unquoted(cell: str) -> str:
-    """What a cell says, without quotes around it."""
+    """The text of a cell, without quotes around it."""
     return cell[1:-1].replace('""', '"') if cell.startswith('"') else cell
 
 
 def find_column(titles: list[str], wanted: str) -> int:
-    """The place of a column by its whole head, else by its name, else by its number at Canvas.
+    """The position of a column, by its whole header, else by its name, else by its number in
+    Canvas.
 
     Raises:
-        TemplateError: there is none, or more than one; it lists what there is.
+        TemplateError: there is no such column, or more than one; the message lists the columns.
     """
     open_columns = {at: title for at, title in enumerate(titles) if title and title not in _WHO}
     for same in (_is_head, _is_name, _is_number):
@@ -181,7 +183,7 @@ def _joined(names: Iterable[str]) -> str:
 
 
 def _head(lines: list[Record]) -> Record:
-    """The record with the names of the columns: Canvas may put others above it."""
+    """The record with the names of the columns. Canvas may put other records above it."""
     for line in lines:
         titles = {unquoted(cell).strip() for cell in line.cells}
         if "Student" in titles and titles & set(KEYS):
@@ -211,7 +213,7 @@ class _Sheet:
 
 
 def _check_points(sheet: _Sheet, gradebook: Gradebook, filled: Filled) -> None:
-    """Warns where the points possible are not ours; refuses a column that Canvas computes."""
+    """Warns if the points possible differ from ours; refuses a column that Canvas computes."""
     there = ""
     for line in sheet.body:
         if sheet.name(line).casefold() == "points possible":
@@ -254,7 +256,7 @@ def _fill_rows(sheet: _Sheet, gradebook: Gradebook, filled: Filled) -> None:
 
 
 def _matches(sheet: _Sheet, rows: list[StudentScore]) -> dict[int, list[int]]:
-    """Place of a student's record -> places of the rows of ours that its keys name."""
+    """Position of a student's record -> positions of our rows that its keys name."""
     ids: dict[str, set[int]] = {}
     logins: dict[str, set[int]] = {}
     for at, row in enumerate(rows):
@@ -296,7 +298,7 @@ def _fill_row(sheet: _Sheet, line: Record, row: StudentScore, filled: Filled) ->
 
 
 def _alike(theirs: str, ours: str) -> bool:
-    """Whether names may be one person's: a part of the one is in the other, without accents."""
+    """Whether two names may be one person's: one is part of the other, accents aside."""
     whole = "".join(re.findall(r"\w+", _plain(ours)))
     parts = [p for p in re.findall(r"\w+", _plain(theirs)) if len(p) > 1 or not p.isascii()]
     return not parts or not whole or any(part in whole for part in parts)
@@ -308,7 +310,7 @@ def _plain(name: str) -> str:
 
 
 def number_in(text: str) -> float | None:
-    """What a cell says, if it is a number."""
+    """The number in a cell, or None."""
     try:
         return float(text)
     except ValueError:

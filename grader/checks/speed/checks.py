@@ -1,8 +1,8 @@
-"""How fast kernels are: in proportion to the reference, timed in turn on the same GPU.
+"""Checks of speed: a kernel's, relative to the reference's, timed in turn on the same GPU.
 
-A rubric's row may give points for it, from `zero_ratio` of the reference's speed up to
-`full_ratio`; without these, and without points, the speed is measured and shown. A time that
-can't be true makes the check an error: an instructor looks, and the points are open until then.
+A row of a rubric may give points, from `zero_ratio` of the reference's speed up to `full_ratio`.
+Without these, or without points, the speed is only shown. A time that can't be true makes the check
+an error: the points stay open until an instructor has looked.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Random = np.random.Generator
 
 
 def check(case: Callable[[ChildContext], TimedCall]) -> Callable[[ChildContext], None]:
-    """Makes a check of a function that gives a case."""
+    """Decorator that makes a check of a function that gives a `TimedCall`."""
 
     @functools.wraps(case)
     def timed(ctx: ChildContext) -> None:
@@ -50,7 +50,7 @@ def check(case: Callable[[ChildContext], TimedCall]) -> Callable[[ChildContext],
 
 
 def _rows(ctx: ChildContext, on_gpu: int, emulated: int) -> int:
-    """A number of rows drawn by lot, up to one in sixteen fewer; few on the emulated GPU."""
+    """A random number of rows, up to one in sixteen fewer; few on the emulated GPU."""
     most = on_gpu if ctx.backend == "cuda" else emulated
     return most - int(ctx.random.integers(most // 16 + 1))
 
@@ -60,7 +60,7 @@ def _columns(ctx: ChildContext, on_gpu: int) -> int:
 
 
 def _block(ctx: ChildContext, on_gpu: int) -> int:
-    """Rows of a block. It takes 16 MiB: more would take long through the pipe."""
+    """The rows of a block of 16 MiB. More would take long through the pipe."""
     return on_gpu if ctx.backend == "cuda" else 7
 
 
@@ -145,7 +145,7 @@ def _column_sums(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any
 
 
 def _time(ctx: ChildContext, case: TimedCall) -> None:
-    """Times a case, leaves the figures among the facts, and the share of the points reached."""
+    """Times a call; writes the figures to the facts, and sets the share of the points."""
     device = gpu.find() if ctx.backend == "cuda" else gpu.Gpu()
     facts: dict[str, Any] = {"case": case.text, "notes": list(device.notes)}
     ctx.facts["speed"] = facts
@@ -177,7 +177,7 @@ def _require_memory(wanted: int, there_is: int) -> None:
 
 @contextmanager
 def _turn(uuid: str) -> Iterator[float]:
-    """The turn on the GPU; nobody is to blame for one that does not come."""
+    """Waits for this process's turn on the GPU. If it does not come, nobody is to blame."""
     with ExitStack() as stack:
         try:
             waited = stack.enter_context(gpu.turn(uuid, TURN))
@@ -187,7 +187,7 @@ def _turn(uuid: str) -> Iterator[float]:
 
 
 class _Reference:
-    """The reference's lane, whose failures are not the submission's."""
+    """The reference's timed child. Its failures are not the submission's."""
 
     def __init__(self, session: Session, case: TimedCall, random: Random, flush: int) -> None:
         with self._ours():
@@ -216,7 +216,7 @@ def _race(ctx: ChildContext, case: TimedCall, flush: int) -> Race:
 
 @contextmanager
 def _reference(ctx: ChildContext) -> Iterator[ChildContext]:
-    """A context like this one, with the reference's tree."""
+    """A context like this one, over the reference's tree."""
     if ctx.reference is None:
         raise Flag("this run has no reference to be timed beside")
     with ctx.reference() as tree:
@@ -224,7 +224,7 @@ def _reference(ctx: ChildContext) -> Iterator[ChildContext]:
 
 
 def _notes(facts: dict[str, Any]) -> list[str]:
-    """What makes the figures less sure."""
+    """What makes the figures less certain."""
     notes = []
     slow = facts["gpu"]["after"].get("throttling")
     if slow:
@@ -239,7 +239,7 @@ def _notes(facts: dict[str, Any]) -> list[str]:
 
 
 def _reached(case: TimedCall, seconds: float) -> dict[str, float]:
-    """What a call of so many seconds makes of the memory, and of the arithmetic."""
+    """The memory bandwidth and the arithmetic rate of a call that takes so many seconds."""
     return {
         "gigabytes_per_second": case.traffic / seconds / 1e9,
         "gigaflops_per_second": case.operations / seconds / 1e9,
@@ -247,7 +247,7 @@ def _reached(case: TimedCall, seconds: float) -> dict[str, float]:
 
 
 def summary(case: TimedCall, facts: dict[str, Any]) -> str:
-    """One line for the report."""
+    """The figures in one line, for the report."""
     by_memory = case.operations < case.traffic * 2
     rate = facts["reached"]["gigabytes_per_second" if by_memory else "gigaflops_per_second"]
     ratio, own, other = facts["ratio"], facts["student_us"], facts["reference_us"]
@@ -261,7 +261,7 @@ def summary(case: TimedCall, facts: dict[str, Any]) -> str:
 
 
 def _score(ctx: ChildContext, ratio: float) -> None:
-    """The share of the points; none of them is a failure."""
+    """The share of the points. A share of 0 is a failure."""
     row = next(row for row in ctx.rubric.rows if row.name == ctx.check)
     ctx.share = row.share(ratio)
     if ctx.share == 0:
