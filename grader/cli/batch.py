@@ -191,7 +191,7 @@ def _engine(options: argparse.Namespace) -> Engine:
 
 
 def _on_a_gpu(options: argparse.Namespace, gpus: int) -> int:
-    """How many submissions at a time use one GPU: most of a check is work for processors."""
+    """How many submissions use one GPU at a time: most of a check is work for processors."""
     rows = rubric_of(chosen_course(options), options.profile).rows
     if any(row.name in checks.CHECKS for row in rows) or not gpu.is_shared():
         return 1
@@ -199,7 +199,8 @@ def _on_a_gpu(options: argparse.Namespace, gpus: int) -> int:
 
 
 def _shown(console: Console, graded: Iterator[Graded], students: int) -> Iterator[Graded]:
-    """Passes results on: on a terminal behind a bar with the time left, else a line each."""
+    """Passes results on, and shows progress: on a terminal a bar with the time left, else a line
+    each."""
     if not console.is_terminal:
         number = 0
         for done in graded:

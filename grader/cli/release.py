@@ -1,4 +1,4 @@
-"""`grader release`: makes the students' skeleton, and shows that it may be handed out."""
+"""`grader release`: makes the students' skeleton, and checks that it may be handed out."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _self_check(job: _Job, data: Path | None, console: Console) -> list[str]:
 
 @contextmanager
 def _progress(console: Console, total: int) -> Iterator[Any]:
-    """A bar, and the function that moves it on."""
+    """A progress bar; yields the function that advances it."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
                TimeElapsedColumn())  # fmt: skip
     with Progress(
@@ -169,7 +169,7 @@ def _progress(console: Console, total: int) -> Iterator[Any]:
 
 
 def _archive(job: _Job, target: Path, checked: bool, console: Console) -> list[str]:
-    """Writes the archive, unless something is in it that should not be."""
+    """Writes the archive, unless it would hold something that students must not get."""
     content = pack(job.output, job.course.skeleton.name)
     found = leftovers(content, job.course.solution, job.parts) if checked else []
     if not found:

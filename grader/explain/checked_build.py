@@ -21,7 +21,7 @@ TEXT = 500  # characters of each text
 
 
 def with_own_library(value: Any, library: str) -> Any:
-    """An entry whose sites all lie in `library`: no other file is opened for them."""
+    """An entry whose sites all lie in `library`, so that no other file is opened for them."""
     if isinstance(value, list):
         return [with_own_library(item, library) for item in value]
     if not isinstance(value, dict):
@@ -33,7 +33,7 @@ def with_own_library(value: Any, library: str) -> Any:
 
 
 def below(path: str) -> str:
-    """A path as seen from the working folder, if it is below it."""
+    """A path relative to the working folder, if it is below it."""
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
 
@@ -44,7 +44,7 @@ def place(at: Any) -> list[Any] | None:
 
 
 def described(finding: Any, words: Any, sentence: Any) -> dict[str, Any]:
-    """A finding as its reader expects it."""
+    """A finding in the form that its reader expects."""
     other = finding.other.at if finding.other else None
     return {
         "kind": finding.kind,

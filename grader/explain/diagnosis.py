@@ -1,8 +1,8 @@
-"""Explains why a check of kernels failed: runs it once more under a tool that sees every access.
+"""Explains why a check of kernels failed: runs it again under a tool that sees every access.
 
-The tool is the checked build of the emulated GPU. Where that does not compile what only a real one
-has, it is compute-sanitizer, which takes far longer. What they find explains, and decides nothing:
-whatever goes wrong here is noted, and costs no points.
+The tool is the emulated GPU's checked build. If that can't compile something that only a real GPU
+has, it is compute-sanitizer, which takes far longer. Findings explain and decide nothing: whatever
+goes wrong here is noted, and costs no points.
 """
 
 from __future__ import annotations

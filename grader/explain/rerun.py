@@ -1,4 +1,4 @@
-"""Runs a check once more: in a fresh copy of a built tree, with the settings of its context."""
+"""Runs a check again, in a fresh copy of a built tree, with the settings of its context."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from grader.student.remote import ChildError
 
 @contextlib.contextmanager
 def fresh_copy(tree: Path) -> Iterator[Path]:
-    """A fresh copy of what a program needs of a built tree to run."""
+    """A fresh copy of the files that a program needs to run in a built tree."""
     with scratch_folder() as folder:
         copy = folder / "tree"
         shutil.copytree(tree, copy, ignore=functools.partial(_needless, str(tree)))
@@ -27,12 +27,13 @@ def fresh_copy(tree: Path) -> Iterator[Path]:
 
 
 def _needless(tree: str, folder: str, names: list[str]) -> set[str]:
-    """What nothing that runs needs of a folder."""
+    """The names in a folder that nothing that runs needs."""
     return set(build.FOR_BUILDING if folder == tree else ("obj",)) | {"__pycache__"}
 
 
 def settings_of(context: ChildContext) -> dict[str, Any]:
-    """What makes a context like another, with facts and outputs of its own, in one process."""
+    """The settings of a context for another run in one process, with facts and outputs of its
+    own."""
     own = {"facts", "outputs"}
     names = [f.name for f in dataclasses.fields(ChildContext) if f.name not in own]
     return {name: getattr(context, name) for name in names}
@@ -41,7 +42,7 @@ def settings_of(context: ChildContext) -> dict[str, Any]:
 def outcome(
     check: Callable[[ChildContext], None], context: ChildContext
 ) -> Failure | ChildError | None:
-    """Runs a check, and returns what it raised against the submission; None if it passed."""
+    """Runs a check; returns the failure that it raised, or None if it passed."""
     try:
         check(context)
     except (Failure, ChildError) as error:

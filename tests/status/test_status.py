@@ -176,12 +176,12 @@ def test_ctrl_c_says_where_it_was(work):
     script = (
         "import os, signal, sys, threading\n"
         "from grader.status import child, table\n"
-        "look = child.Child._line\n"
+        "look = child.CheckProcess._line\n"
         "def line(self, seconds):\n"
         "    stop = threading.Timer(2, os.killpg, (0, signal.SIGINT))\n"
         "    if seconds != child._START: stop.start()\n"
         "    return look(self, seconds)\n"
-        "child.Child._line = line\n"
+        "child.CheckProcess._line = line\n"
         "sys.exit(table.main(['1.1']))"
     )
     done = subprocess.run(
