@@ -29,12 +29,12 @@ WARM_UPS, REPEATS = 3, 21
 
 
 class BenchError(UsageError):
-    """There is nothing to measure; the message says what to do."""
+    """The solution can't be measured; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """One kernel at one size. `work` is bytes or operations, as `unit` says."""
+    """One kernel at one size. `work` counts bytes or operations, as `unit` says."""
 
     name: str
     function: str
@@ -46,7 +46,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class Timing:
-    """Microseconds of one call: the median, and the quartiles as its spread."""
+    """Microseconds a call: the median, and the quartiles as its spread."""
 
     name: str
     function: str
@@ -59,7 +59,8 @@ class Timing:
 
 
 def benchmarks(side: int, matmul: int) -> list[Bench]:
-    """The kernels on side x side arrays, matmul on its own size, softmax on rows of 1000."""
+    """The kernels on arrays of side x side, the product on a size of its own, softmax on rows of
+    1000."""
     square = (side, side)
     n = float(side * side)
     rows = (side * side // 1000, 1000)
@@ -125,7 +126,7 @@ def _call(library: Any, case: Bench, arrays: list[Any]) -> Callable[[], None]:
 
 
 def measure(case: Bench, ndarray: Any, library: Any) -> Timing:
-    """Times a case by events on the device, each repeat apart."""
+    """Times a kernel by events on the device, each repeat by itself."""
     random = np.random.default_rng(1)
     arrays = [
         ndarray.array(random.uniform(-1, 1, shape).astype(np.float32), ctx=ndarray.gpu(0))
@@ -158,7 +159,8 @@ def _allocations(library: Any) -> int:
 
 
 def train(epochs: int, more_epochs: int, data: str | None) -> dict[str, Any]:
-    """Both models on numpy and on the GPU; allocations for `epochs` and for `more_epochs`."""
+    """Trains both models on numpy and on the GPU; counts allocations for `epochs` and
+    `more_epochs`."""
     ndarray, library, mnist = _modules()
     images = mnist.load_mnist(data)
     small = len(images.train_x) < 10000
@@ -189,7 +191,7 @@ def train(epochs: int, more_epochs: int, data: str | None) -> dict[str, Any]:
 
 
 def describe_device(library: Any, backend: str) -> dict[str, Any]:
-    """What ran the kernels: by pycuda where it is installed."""
+    """The device that ran the kernels, described by pycuda if it is installed."""
     runtime, driver = ctypes.c_int(), ctypes.c_int()
     library.cudaRuntimeGetVersion(ctypes.byref(runtime))
     library.cudaDriverGetVersion(ctypes.byref(driver))

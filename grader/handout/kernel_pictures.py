@@ -1,4 +1,4 @@
-"""Pictures of kernels: threads and blocks, addresses, a reduction, the walk of tiles."""
+"""Pictures of kernels: threads and blocks, addresses, a reduction, tiles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ READERS, WIDTH, SECTOR = 8, 16, 8
 
 
 def grid_2d() -> Drawing:
-    """A matrix under a grid of blocks: which element each thread has, and which have none."""
+    """A matrix under a grid of blocks: the element of each thread, and threads without one."""
     cell, left, top = 38.0, 60.0, 48.0
     across, down = -(-COLUMNS // SIDE), -(-ROWS // SIDE)
     picture = Drawing(left + across * SIDE * cell + 16, top + down * SIDE * cell + 66)
