@@ -1,8 +1,9 @@
-"""Descendants of a child that left its session: found, and ended.
+"""Finds and ends descendants of a child that left its session.
 
-On Linux this process adopts the orphans of its children, so one that daemonised shows up as our own
-child in a session that is neither ours nor that of a child still running: a session can be left but
-not joined. Nothing else in this process may therefore start processes in sessions of their own.
+On Linux this process adopts the orphans of its children. So a descendant that daemonised shows up
+as a child of this process, in a session that is neither this one nor that of a running child: a
+process can leave a session, but not join one. Therefore nothing else in this process may start
+processes in sessions of their own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Functions that two students wrote alike, in files that may have nothing else in common.
+"""Functions that two students wrote alike, in files that may share nothing else.
 
-What is given, what many have and what is short counts for nothing here: honest work is full of
-small functions that can hardly be written in two ways.
+Given functions, common ones and short ones do not count: honest work is full of small functions
+that can hardly be written in two ways.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ Weights = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FunctionMatch:
-    """A function of one submission that stands in another one.
+    """A function of one submission that another submission has too.
 
     Attributes:
-        file: path; first, second: what it is called there.
-        likeness: from 0 to 1: what both share in proportion to the mean of what each has.
-        shared: the weight of that; less for what the reference has.
+        file: path.
+        first, second: the function's name in each.
+        likeness: from 0 to 1: the shared part, relative to the mean of both.
+        shared: the weight of the shared part; less for what the reference has.
     """
 
     file: str
@@ -61,12 +62,12 @@ def matches(
     weigh: Callable[[Sequence[int]], Weights],
     natural: Collection[int],
 ) -> dict[tuple[int, int], list[FunctionMatch]]:
-    """(place of one work, of another) -> the functions that both have, the most telling first.
+    """(number of a work, of another) -> the functions that both have, the most telling first.
 
     Args:
-        name: path of the file; files: of each work, this year's `rows` first, which are compared
-            with all.
-        weigh: the weights of fingerprints.
+        name: path of the file.
+        files: of each work; the first `rows` are this year's and are compared with all.
+        weigh: gives the weights of fingerprints.
         natural: fingerprints of the reference.
     """
     functions = list(_functions(files))
@@ -116,7 +117,7 @@ def _functions(files: Sequence[Fingerprint | None]) -> Iterator[_Function]:
 
 
 def _best(some: list[FunctionMatch]) -> list[FunctionMatch]:
-    """Of each function the best, the most telling first."""
+    """The best match of each function, the most telling first."""
     by_name = groupby(sorted(some, key=lambda m: (m.first, -m.likeness)), lambda m: m.first)
     best = [next(group) for _, group in by_name]
     return sorted(best, key=lambda match: (-match.shared, match.first))

@@ -1,6 +1,6 @@
-"""Writes what grader.similarity.measure found: one HTML page with what pairs share; JSON; CSV.
+"""Writes the measured similarities: an HTML page that shows what pairs share, JSON, and CSV.
 
-The page is as those of grader.report.html: it loads nothing, runs nothing, and escapes all text.
+Like those of grader.report.html, the page loads nothing, runs nothing, and escapes all text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COLOURS = 6
 
 @dataclass(frozen=True)
 class CodeLine:
-    """A line of code; `mark` is the number of the passage it belongs to, 0 if of none."""
+    """A line of code; `mark` is the number of its passage, 0 if it is in none."""
 
     number: int
     text: str
@@ -44,7 +44,7 @@ class CodeLine:
 
     @property
     def colour(self) -> int:
-        """Of the mark, from 1."""
+        """The colour of the mark, from 1."""
         return (self.mark - 1) % _COLOURS + 1 if self.mark else 0
 
 
@@ -75,8 +75,12 @@ class FunctionPair:
 
 @dataclass(frozen=True)
 class PairView:
-    """A pair with what it shares. `shares`: file -> share of each one's work in the other's;
-    `blocks`: the functions that make it stand out first."""
+    """A pair with what it shares.
+
+    Attributes:
+        shares: file -> the share of each one's work in the other's.
+        blocks: function pairs; those that make the pair stand out come first.
+    """
 
     pair: Pair
     shares: dict[str, tuple[float, float]]
@@ -104,18 +108,19 @@ def to_html(
 
 
 def function_text(match: FunctionMatch) -> str:
-    """As "relu – my_relu 98.0 %": what a function is called here and there, and how alike."""
+    """A function's names in both works and its likeness: "relu – my_relu 98.0 %"."""
     both = match.first if match.first == match.second else f"{match.first} – {match.second}"
     return f"{both} {percent(match.likeness)}"
 
 
 def percent(value: float) -> str:
-    """Never 100 % of what is not the same."""
+    """A share in percent; 100 % only for identical work."""
     return f"{min(value * 100, 99.9) if value < 1 else 100:.{0 if value == 1 else 1}f} %"
 
 
 def view(result: Similarity, pair: Pair) -> PairView:
-    """A pair with its passages: those in functions that it stands out by, then the rarest."""
+    """A pair with its passages: first those in functions that make it stand out, then the
+    rarest."""
     shares, blocks = dict[str, tuple[float, float]](), list[FunctionPair]()
     for name in result.files:
         one, two = pair.first.files.get(name), pair.second.files.get(name)
@@ -158,7 +163,7 @@ def _wrote(file: Fingerprint, piece: CodePiece) -> int:
 
 
 def _task(tasks: dict[str, str], file: Fingerprint, piece: CodePiece) -> str:
-    """The task of a function, or of the one that names it: a kernel is its launcher's."""
+    """The task of a function, or of the function that names it: a kernel has its launcher's."""
     if piece.name in tasks or piece.name == TOP:
         return tasks.get(piece.name, "")
     lines = file.text.split("\n")
@@ -171,8 +176,8 @@ def _task(tasks: dict[str, str], file: Fingerprint, piece: CodePiece) -> str:
 
 
 def _lines(file: Fingerprint, spans: Sequence[tuple[int, int, int]]) -> tuple[list[CodeLine], bool]:
-    """(the lines that passages, given as (number, first token, tokens), stand in, with the one
-    before and after; whether there are too many)."""
+    """(the lines of passages, given as (number, first token, tokens), with one line before and
+    after; whether there are too many)."""
     marks: dict[int, int] = {}
     for number, start, length in spans:
         for line in file.lines[start : start + length].tolist():
@@ -189,8 +194,8 @@ def _lines(file: Fingerprint, spans: Sequence[tuple[int, int, int]]) -> tuple[li
 
 
 def _bars(usual: Usual, value: float | None = None) -> Markup:
-    """The class's pairs by their likeness from 0 to 100 %, heights by the logarithm: a few pairs
-    far right must be seen. A line stands at `value`."""
+    """A histogram of the class's pairs from 0 to 100 % likeness. Heights are logarithmic, so that a
+    few pairs far right are seen. A line marks `value`."""
     most = np.log1p(max(usual.bars, default=1)) or 1.0
     bars = "".join(
         f'<rect x="{4 * step}" y="{30 - height:.1f}" width="3" height="{height:.1f}"/>'
@@ -208,7 +213,7 @@ def _bars(usual: Usual, value: float | None = None) -> Markup:
 
 
 def to_json(result: Similarity, at_least: float = 0.0) -> str:
-    """All pairs of at least that likeness, with what is usual in the class."""
+    """All pairs with at least that likeness, and what is usual in the class."""
     values = {
         "schema": SCHEMA,
         "grader": __version__,
@@ -264,7 +269,7 @@ _COLUMNS = ("place", "first", "second", "second_year", "likeness", "distance", "
 
 
 def to_csv(result: Similarity, at_least: float = 0.0) -> str:
-    """A line a pair. Cells that a spreadsheet would take for a formula begin with an apostrophe."""
+    """A line a pair. An apostrophe precedes what a spreadsheet would take for a formula."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*_COLUMNS, *map(csv_cell, result.files)])

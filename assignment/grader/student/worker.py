@@ -159,7 +159,7 @@ def decode(value: Any, arrays: Arrays, table: Table) -> Any:
 
 
 def encode(value: Any, arrays: Arrays, depth: int = 0) -> Any:
-    """A fetched value as a reply tells it. Its arrays are added to `arrays`."""
+    """A fetched value as a reply carries it. Adds its arrays to `arrays`."""
     if value is None or value is True or value is False:
         return value
     if isinstance(value, (_ndarray, _generic)) and value.dtype.name in DTYPES:
@@ -230,7 +230,7 @@ def add_frame(frames: list[list[Any]], root: str, file: str, line: int, name: st
 
 
 def describe(error: BaseException, index: int, root: str) -> dict[str, Any]:
-    """What the parent is told of an exception that stopped instruction `index`."""
+    """The description, for the parent, of an exception that stopped instruction `index`."""
     types = [t.__name__[:MAX_NAME] for t in type(error).__mro__[:MAX_TYPES]]
     message = shown(lambda e: e.msg if isinstance(e, SyntaxError) else str(e), error)
     try:
