@@ -74,6 +74,7 @@ def with_sentence(row: Row, checks: Mapping[str, Check]) -> Row:
 
 
 def result_of(row: Row, status: str, **more: Any) -> Result:
+    """A result with all points for a pass, else none. `more` are further fields of `Result`."""
     score = row.points if status == PASS else 0.0
     line = row.sentence or sentence(row.name)
     visible = row.visible
@@ -100,6 +101,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def skip(row: Row, why: str) -> Result:
+    """The result of a check that was not run, and why."""
     return result_of(row, SKIPPED, message=why)
 
 

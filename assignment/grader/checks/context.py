@@ -37,14 +37,15 @@ def shape_text(value: Any) -> str:
 
 
 class Settings(Protocol):
-    """What of a rubric the checks go by: `sizes`, "thorough" or "published", and how MNIST is
-    trained."""
+    """The part of a rubric that checks use."""
 
     @property
-    def sizes(self) -> str: ...
+    def sizes(self) -> str:
+        """The sizes of kernels' arrays: "thorough" or "published"."""
 
     @property
-    def mnist(self) -> Mapping[str, Any]: ...
+    def mnist(self) -> Mapping[str, Any]:
+        """How MNIST is trained."""
 
 
 class GpuWork(NamedTuple):
