@@ -98,7 +98,7 @@ class Auditor:
     """Audits the checks of one submission in a thread of its own, which ends with the `with`."""
 
     def __init__(self, diagnosis: Diagnosis, seconds: float, total: float) -> None:
-        """Args:     seconds: for one check.     total: seconds for all checks."""
+        """`seconds` limits one check, `total` all of them together."""
         self._diagnosis, self._seconds, self._left = diagnosis, seconds, total
         self._hung = ""  # a check that used up its time, in the checked build alone
         self._waiting: deque[ChildContext] = deque()

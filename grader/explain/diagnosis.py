@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from grader.base.printable import plain
-from grader.building import compiler_output
 from grader.building import tree as build
 from grader.checks.child import ChildContext, ChildSession
 from grader.checks.compare import Failure
@@ -32,7 +31,7 @@ from grader.checks.traits import traits_of
 from grader.course.rubric import Rubric
 from grader.explain import compute_sanitizer
 from grader.explain.findings import Malformed, read_entries, read_file, read_resolved
-from grader.explain.rerun import fresh_copy, outcome, settings_of
+from grader.explain.rerun import fresh_copy, outcome, rebuild, settings_of
 from grader.sandbox import process
 from grader.sandbox.isolation import View
 from grader.sandbox.process import Limits
@@ -184,8 +183,14 @@ class Diagnosis:
         pristine: Path = build.PRISTINE,
         checks: Mapping[str, Check] = CHECKS,
     ) -> None:
-        """Args:     taken: the submission's files.     prebuilt: gives the tree at `pristine`,
-        built checked.     view: what student code sees.     checks: the table of checks."""
+        """Builds nothing yet.
+
+        Args:
+            taken: the submission's files.
+            prebuilt: gives the tree at `pristine`, built checked.
+            view: what student code sees.
+            checks: the table of checks.
+        """
         self.pristine, self.checks = pristine, checks
         self.taken = taken
         self._budget = rubric.findings
@@ -315,16 +320,10 @@ class Diagnosis:
         if not self._budget.build:
             raise NoFindings("explanations are switched off")
         self._scratch = Scratch()
-        tree = self._scratch.path
-        build.copy_built(tree, prebuilt)
-        build.lay_over(tree, self.taken)
-        limits = Limits(wall=self._budget.build)
-        command = build.make_command("emulated", checked=True)
-        view = dataclasses.replace(self._view, writable=(tree / "build",))
-        done = process.run(command, tree, build.build_environment(), limits, view)
-        if done.rc != 0:
-            error = compiler_output.first_error(done.output, self.taken)
-            raise Evasive(f"the checked build failed: {error or done.reason}")
+        tree, seconds = self._scratch.path, self._budget.build
+        error = rebuild(tree, prebuilt, self.taken, self._view, seconds, checked=True)
+        if error:
+            raise Evasive(f"the checked build failed: {error}")
         return tree
 
     def resolve(self, entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:

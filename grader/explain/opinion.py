@@ -31,7 +31,6 @@ A fail that does not come again in the fast form stays a fail: chance is no diff
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import threading
 import time
@@ -43,7 +42,6 @@ from typing import Any
 import numpy as np
 
 from grader.base.printable import plain
-from grader.building import compiler_output
 from grader.building import tree as build
 from grader.building.snapshot import Snapshot
 from grader.checks.child import ChildContext
@@ -51,7 +49,7 @@ from grader.checks.compare import Array, Failure
 from grader.checks.registry import CHECKS, Check
 from grader.checks.traits import traits_of
 from grader.course.rubric import Rubric
-from grader.explain.rerun import outcome, settings_of
+from grader.explain.rerun import outcome, rebuild, settings_of
 from grader.sandbox import process
 from grader.sandbox.isolation import View
 from grader.sandbox.process import Limits
@@ -120,8 +118,14 @@ class SecondOpinion:
         view: View,
         checks: Mapping[str, Check] = CHECKS,
     ) -> None:
-        """Args:     taken: the submission's files.     prebuilt: gives the pristine tree, built for
-        the emulated GPU.     view: what student code sees.     checks: the table of checks."""
+        """Builds nothing yet.
+
+        Args:
+            taken: the submission's files.
+            prebuilt: gives the pristine tree, built for the emulated GPU.
+            view: what student code sees.
+            checks: the table of checks.
+        """
         self._taken, self._prebuilt, self._view = taken, prebuilt, view
         self._budget, self._checks = rubric.second_opinion, checks
         self._left = self._budget.total
@@ -242,17 +246,10 @@ class SecondOpinion:
 
     def _build(self) -> Snapshot:
         self._scratch = Scratch()
-        tree = self._scratch.path
-        kit = self._prebuilt()
-        build.copy_built(tree, kit)
-        build.lay_over(tree, self._taken)
-        view = dataclasses.replace(self._view, writable=(tree / "build",))
-        command = build.make_command("emulated", fast=False)
-        limits = Limits(wall=self._budget.build)
-        done = process.run(command, tree, build.build_environment(), limits, view)
-        if done.rc != 0:
-            said = compiler_output.first_error(done.output, self._taken) or done.reason
-            raise NoOpinion(f"without the fast form it does not build: {said}")
+        tree, kit, seconds = self._scratch.path, self._prebuilt(), self._budget.build
+        error = rebuild(tree, kit, self._taken, self._view, seconds, fast=False)
+        if error:
+            raise NoOpinion(f"without the fast form it does not build: {error}")
         built = Snapshot(tree, kit)
         if built.fault:
             raise NoOpinion(built.fault)

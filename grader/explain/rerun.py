@@ -1,4 +1,4 @@
-"""Runs a check again, in a fresh copy of a built tree, with the settings of its context."""
+"""Runs a check again: in a fresh copy of a built tree, or in another build of the submission."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import contextlib
 import dataclasses
 import functools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from grader.building import compiler_output
 from grader.building import tree as build
 from grader.checks.child import ChildContext
 from grader.checks.compare import Failure
+from grader.sandbox import process
+from grader.sandbox.isolation import View
+from grader.sandbox.process import Limits
 from grader.sandbox.scratch import scratch_folder
 from grader.student.remote import ChildError
 
@@ -29,6 +33,29 @@ def fresh_copy(tree: Path) -> Iterator[Path]:
 def _needless(tree: str, folder: str, names: list[str]) -> set[str]:
     """The names in a folder that nothing that runs needs."""
     return set(build.FOR_BUILDING if folder == tree else ("obj",)) | {"__pycache__"}
+
+
+def rebuild(
+    tree: Path, kit: Path, taken: Mapping[str, bytes], view: View, seconds: float, **form: bool
+) -> str:
+    """Builds a submission once more for the emulated GPU; returns why that failed, or "".
+
+    Args:
+        tree: an empty folder, for the tree.
+        kit: the built tree of the kit in the same form.
+        taken: the submission's files.
+        view: what student code sees beside the tree.
+        seconds: for the build.
+        form: `checked` or `fast`, see grader.building.tree.make_command.
+    """
+    build.copy_built(tree, kit)
+    build.lay_over(tree, taken)
+    view = dataclasses.replace(view, writable=(tree / "build",))
+    command, environment = build.make_command("emulated", **form), build.build_environment()
+    done = process.run(command, tree, environment, Limits(wall=seconds), view)
+    if done.rc == 0:
+        return ""
+    return str(compiler_output.first_error(done.output, taken) or done.reason)
 
 
 def settings_of(context: ChildContext) -> dict[str, Any]:

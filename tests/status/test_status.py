@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import edits
 from grader.building.tree import KIT, copy_files, whole_tree
 from grader.course.course import kit_course, rubric_of
 from grader.release.front_matter import FOR_STUDENTS, cover_of
@@ -61,9 +62,7 @@ def work(built, tmp_path):
 
 
 def edit(folder, name, find, replace):
-    text = (folder / name).read_text()
-    assert text.count(find) == 1
-    (folder / name).write_text(text.replace(find, replace))
+    edits.edit(folder / name, (find, replace))
 
 
 def test_the_checks_of_a_skeleton_need_numpy_alone(built):
