@@ -82,6 +82,43 @@ def test_the_worker_imports_nothing_of_the_grader():
     assert imports(KIT / "grader/student/worker.py", "grader") == set()
 
 
+def definitions(node, name):
+    """(name, node) of a module, and of the public classes, functions and methods in it."""
+    yield name, node
+    for child in node.body:
+        kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        if not isinstance(child, kinds) or child.name.startswith("_"):
+            continue
+        if isinstance(child, ast.ClassDef):
+            yield from definitions(child, f"{name}.{child.name}")
+        else:
+            yield f"{name}.{child.name}", child
+
+
+def test_every_public_name_of_the_grader_has_a_docstring():
+    missing = [
+        name
+        for path in sorted((KIT / "grader").rglob("*.py"))
+        for name, node in definitions(ast.parse(path.read_text()), path.stem)
+        if not ast.get_docstring(node)
+    ]
+    assert missing == []
+
+
+def test_a_class_of_the_grader_has_a_name_of_its_own():
+    places = {}
+    for path in sorted((KIT / "grader").rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(path.relative_to(KIT).as_posix())
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_module_of_the_grader_has_more_than_450_lines():
+    lengths = {p: len(p.read_text().splitlines()) for p in (KIT / "grader").rglob("*.py")}
+    assert {path: length for path, length in lengths.items() if length > 450} == {}
+
+
 def test_the_skeleton_is_fresh():
     course = kit_course()
     rubric = rubric_of(course)

@@ -43,7 +43,7 @@ def peak(students: int) -> int:
         report = next(r for e in book.entries if (r := book.report(e)) and not r.has_errors)
         report.notes = []
 
-        def answer(work: batch.Work) -> tuple[object, str]:
+        def answer(work: batch.GradingJob) -> tuple[object, str]:
             return replace(report, sha256=work.submission.sha256), "here"
 
         batch.grade_work = answer

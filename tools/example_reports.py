@@ -44,7 +44,7 @@ read them:
   and the first of them: where, what came, what was expected.
 - A hint stands there where the pattern is known: values that were never written, a factor, a row.
 - `checked build` is the same call again, with every access of memory looked at: the kind of fault,
-  the kernel, block and thread, the line and its neighbours, a likely cause and a cure.
+  the kernel, block and thread, the line and its neighbours, a likely cause and a hint.
 """
 
 

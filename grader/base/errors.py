@@ -1,7 +1,8 @@
-"""The error of whoever typed the command."""
+"""The error for a command that can't do what was asked."""
 
 from __future__ import annotations
 
 
 class UsageError(Exception):
-    """What was asked for can't be done; the message says why. `grader` prints it and exits by 2."""
+    """The command can't do what was asked; the message says why. `grader` prints it and exits with
+    2."""

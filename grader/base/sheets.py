@@ -1,4 +1,5 @@
-"""Reads tables as spreadsheets write them: CSV by commas, semicolons or tabs, a head above."""
+"""Reads tables as spreadsheets write them: CSV with commas, semicolons or tabs, and a header
+line."""
 
 from __future__ import annotations
 
@@ -19,20 +20,20 @@ Row = tuple[int, list[str]]
 
 
 class SheetError(UsageError):
-    """A table can't be used; the message names the file, and the line where there is one."""
+    """A table can't be used; the message names the file and, if there is one, the line."""
 
 
 def read_sheet(
     path: Path, columns: Mapping[str, tuple[str, ...]], needed: Collection[str]
 ) -> list[tuple[int, dict[str, str]]]:
-    """(line, column -> cell) of each row that is not empty; a column that is not there is "".
+    """The rows that are not empty, as (line, column -> cell). A missing column reads as "".
 
     Args:
-        columns: column -> what the head may call it, in small letters.
+        columns: column -> the header cells that name it, in lower case.
         needed: columns that must be there.
 
     Raises:
-        SheetError: it can't be read, or a column that is needed is missing.
+        SheetError: the file can't be read, or a needed column is missing.
     """
     known = frozenset(name for names in columns.values() for name in names)
     rows = sheet_rows(path, known)
@@ -56,11 +57,11 @@ def read_sheet(
 
 
 def sheet_rows(path: Path, known: Collection[str]) -> Iterator[Row]:
-    """(line where it begins, cells) of all rows, cells without spaces around them. `known` are
-    names of columns in small letters, by which the delimiter is found.
+    """All rows, as (first line, cells), with spaces around cells removed. `known` holds names of
+    columns in lower case; they tell which delimiter the file uses.
 
     Raises:
-        SheetError: it can't be read, or is no CSV file in UTF-8 or UTF-16.
+        SheetError: the file can't be read, or is no CSV file in UTF-8 or UTF-16.
     """
     text = _text(path)
     delimiter, skipped = _delimiter(text, known)
@@ -79,10 +80,11 @@ def sheet_rows(path: Path, known: Collection[str]) -> Iterator[Row]:
 
 
 def find_columns(path: Path, head: Row, columns: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
-    """Column -> its place in the head; of several names in one head the first counts.
+    """Column -> its position in the header. If a header has several names of a column, the first in
+    the list counts.
 
     Raises:
-        SheetError: a name that counts stands there twice.
+        SheetError: the header has that name twice.
     """
     line, cells = head
     names = [name.casefold() for name in cells]
@@ -94,7 +96,7 @@ def find_columns(path: Path, head: Row, columns: Mapping[str, tuple[str, ...]]) 
 
 
 def refuse_long(path: Path, row: Row, head: list[str]) -> None:
-    """Raises SheetError where a row has cells beyond the head's."""
+    """Raises SheetError if a row has more cells than the header."""
     line, cells = row
     if any(cells[len(head) :]):
         raise SheetError(
@@ -104,7 +106,8 @@ def refuse_long(path: Path, row: Row, head: list[str]) -> None:
 
 
 def _text(path: Path) -> str:
-    """UTF-8 with or without its mark, or UTF-16 with it, as Excel writes "Unicode text"."""
+    """The text of a file in UTF-8, with or without a byte order mark, or in UTF-16 with one, which
+    Excel calls "Unicode text"."""
     try:
         with open(path, "rb") as file:
             raw = file.read(MAX_SHEET + 1)
@@ -124,7 +127,7 @@ def _text(path: Path) -> str:
 
 
 def _delimiter(text: str, known: Collection[str]) -> tuple[str, int]:
-    """(what separates the cells, lines before the head): the one that finds most columns."""
+    """(the delimiter, number of lines before the header): the delimiter that finds most columns."""
     first = text.partition("\n")[0]
     if first.strip().lower().startswith("sep=") and len(first.strip()) == 5:
         return first.strip()[4], 1  # a line that Excel reads and writes

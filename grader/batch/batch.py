@@ -1,17 +1,15 @@
-"""Grades a class: every submission once, each result written when it is there.
+"""Grades a class: each submission once; writes each result as soon as it is there.
 
-A run that ends early, however it ends, is taken up by the next one: what has a whole report of the
-same work by the same rubric is finished. Equal work is graded once, also across runs and classes:
-a cache holds reports by everything that they depend on.
+After an interruption, the next run goes on: it skips each student who has a whole report on the
+same work by the same rubric. Equal work is graded once, also across runs and classes: a cache keeps
+reports by everything that they depend on.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -20,9 +18,10 @@ from pathlib import Path
 from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.batch import engine
+from grader.batch.cache import ReportCache
 from grader.batch.engine import Engine
-from grader.batch.job import Site, Work, grade_work, look_around, skeleton
-from grader.building import tree
+from grader.batch.former import absent_of, merged, note_on_leavers
+from grader.batch.job import GradingJob, Site, grade_work, look_around, skeleton
 from grader.classroom.roster import read_roster
 from grader.classroom.store import (
     GRADED,
@@ -31,7 +30,6 @@ from grader.classroom.store import (
     Entry,
     Standing,
     called,
-    folder_name,
     keep_former,
     nobody,
     read_classbook,
@@ -43,7 +41,7 @@ from grader.course.rubric import Rubric
 from grader.grading.prebuilt import GraderError
 from grader.grading.runner import Options, grade
 from grader.report.model import Report
-from grader.report.stored import StoredError, read_report
+from grader.report.stored import StoredError
 from grader.sandbox import isolation
 from grader.submission.reader import Submission, SubmissionError
 from grader.submission.reading import Reader, load_submission
@@ -87,12 +85,12 @@ class Batch:
 
 
 @dataclass
-class Group:
-    """Students who handed in the same; it is graded once.
+class SameWork:
+    """The students who handed in the same work. It is graded once.
 
     Attributes:
-        sha256: of the files with holes.
-        members: each with the notes on what else was handed in.
+        sha256: digest of the files with holes.
+        members: each student, with notes on what else that student handed in.
     """
 
     sha256: str
@@ -100,22 +98,22 @@ class Group:
 
     @property
     def students(self) -> list[Entry]:
-        """Who they are."""
+        """Their entries."""
         return [entry for entry, _ in self.members]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is to be done, and what is not.
+class BatchPlan:
+    """What a run has to do.
 
     Attributes:
-        todo: what is to be graded.
-        finished, missing: how many students have a report already, or handed in nothing.
-        unreadable: how many handed in what can't be graded; their reports are written.
-        failed: on how many the grader has failed already, by reading what they handed in.
+        todo: the work to grade.
+        finished, missing: the number of students who have a report already, or handed in nothing.
+        unreadable: the number of students whose work can't be graded; their reports are written.
+        failed: the number of students whose work the grader failed to read.
     """
 
-    todo: list[Group]
+    todo: list[SameWork]
     finished: int
     missing: int
     unreadable: int
@@ -129,11 +127,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Graded:
-    """How the grading of one group ended.
+    """The end of one grading.
 
     Attributes:
-        standings: of its members.
-        where: host and process that graded it; "cache" if nobody had to.
+        standings: of the students who handed that work in.
+        where: host and process that graded it; "cache" if the cache had it.
     """
 
     standings: list[Standing]
@@ -141,14 +139,15 @@ class Graded:
 
 
 class Running:
-    """A batch under way. Used in a `with`: it keeps others from the same results.
+    """A batch while it runs. Used in a `with`, which locks the results for other runs.
 
     Raises:
-        BatchError: another run is at it, or the results are by another rubric.
+        BatchError: another run writes to the results, or they were made by another rubric.
     """
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
+        self._cache = ReportCache(batch.cache, batch.rubric.digest)
         self._resources = contextlib.ExitStack()
 
     def __enter__(self) -> Running:
@@ -163,9 +162,9 @@ class Running:
     def __exit__(self, *_: object) -> None:
         self._resources.close()
 
-    def plan(self) -> Plan:
-        """Reads every submission; writes the reports on those that can't be read."""
-        groups: dict[str, Group] = {}
+    def plan(self) -> BatchPlan:
+        """Reads every submission, and writes the reports on those that can't be read."""
+        groups: dict[str, SameWork] = {}
         finished = missing = unreadable = failed = 0
         for entry in self.wanted():
             if not entry.source:
@@ -183,11 +182,11 @@ class Running:
                     failed += 1
                 else:
                     finished += not self._add(groups, entry, submission)
-        return Plan(list(groups.values()), finished, missing, unreadable, failed)
+        return BatchPlan(list(groups.values()), finished, missing, unreadable, failed)
 
-    def _add(self, groups: dict[str, Group], entry: Entry, submission: Submission) -> bool:
-        """Puts a student into the group of those who handed in the same, unless there is a report
-        on it. One on another submission is put aside: it says nothing about this one."""
+    def _add(self, groups: dict[str, SameWork], entry: Entry, submission: Submission) -> bool:
+        """Adds a student to those who handed in the same work; False if there is a final report on
+        it. A report on other work is put aside: it says nothing about this work."""
         stored = self._stored(entry)
         is_same = stored is not None and stored.sha256 == submission.sha256
         if is_same and not self.batch.regrade and self._is_final(entry, stored):
@@ -195,12 +194,12 @@ class Running:
         if stored is not None and not is_same:
             keep_former(self.book.report_path(entry))
             self.book.report_path(entry).unlink()
-        group = groups.setdefault(submission.sha256, Group(submission.sha256))
+        group = groups.setdefault(submission.sha256, SameWork(submission.sha256))
         group.members.append((entry, submission.notes))
         return True
 
-    def run(self, plan: Plan, using: Engine) -> Iterator[Graded]:
-        """Grades what the plan has to do; each result is written before it is told.
+    def run(self, plan: BatchPlan, using: Engine) -> Iterator[Graded]:
+        """Grades the work of a plan. Writes each result before it yields it.
 
         Raises:
             BatchError: the submissions can't be graded on these workers.
@@ -208,9 +207,9 @@ class Running:
         if not plan.todo:
             return
         site = self._site(using)
-        waiting: dict[str, Group] = {}
+        waiting: dict[str, SameWork] = {}
         for group in plan.todo:
-            cached = self._cached(group, site)
+            cached = None if self.batch.regrade else self._cache.read(group.sha256, site)
             if cached is None:
                 waiting[group.sha256] = group
             else:
@@ -225,10 +224,10 @@ class Running:
             yield self._fail(group.students, "what was handed in has changed while it was graded")
 
     def wanted(self) -> list[Entry]:
-        """The students that are asked for.
+        """The students that `only` asks for; all if it is empty.
 
         Raises:
-            BatchError: one of them is not in the class.
+            BatchError: somebody in `only` is not in the class.
         """
         names, asked = called(self.book.entries), set[str]()
         for name in self.batch.only:
@@ -244,7 +243,7 @@ class Running:
         return load_submission(source, self.batch.rubric.files, pristine, self._reader)
 
     def _stored(self, entry: Entry) -> Report | None:
-        """The report that lies there; None for none, or a damaged one."""
+        """A student's stored report; None if there is none, or it is damaged."""
         try:
             return self.book.report(entry)
         except (StoredError, OSError):
@@ -257,11 +256,12 @@ class Running:
         return same and report.complete and not report.has_errors
 
     def _is_kept(self, entry: Entry) -> bool:
-        """Whether a result stands whose submission is no longer there."""
+        """Whether a student has a final result, and the submission is gone."""
         return not Path(entry.source).exists() and self._is_final(entry, self._stored(entry))
 
     def _write_unreadable(self, entry: Entry, problem: str) -> None:
-        """No student code runs for it, so it needs no worker."""
+        """Writes a report that says why the work can't be read. This runs no student code, so it
+        needs no worker."""
         stored = self._stored(entry)
         if stored and stored.problem == problem and self._is_final(entry, stored):
             return
@@ -280,9 +280,9 @@ class Running:
             raise BatchError(f"no worker begins: {done.error!r}") from done.error
         return done.value
 
-    def _works(self, groups: list[Group], site: Site) -> Iterator[Work]:
-        """One after the other, so that few submissions are in memory. What is not as it was when
-        it was planned is left out."""
+    def _works(self, groups: list[SameWork], site: Site) -> Iterator[GradingJob]:
+        """The work to send, one at a time, so that few submissions are in memory. Leaves out a
+        submission that has changed since the plan."""
         hidden = [isolation.outermost(self.batch.results.resolve())]
         hidden.append(isolation.outermost(self.batch.source.resolve()))
         for group in groups:
@@ -292,7 +292,7 @@ class Running:
                 continue
             if submission.sha256 != group.sha256:
                 continue
-            yield Work(
+            yield GradingJob(
                 submission,
                 self.batch.rubric,
                 site,
@@ -303,13 +303,13 @@ class Running:
                 self.batch.course,
             )
 
-    def _finish(self, group: Group, report: Report, where: str, site: Site) -> Graded:
-        """Writes the report of each member, and the cache's. What was told apart by the roster
-        stays out: it is about others too."""
+    def _finish(self, group: SameWork, report: Report, where: str, site: Site) -> Graded:
+        """Writes the report of each member, and the cached one. Notes that the roster caused stay
+        out of the cache, since they are about other students too."""
         shared = set(group.members[0][1])
         common = report.notes if where == "cache" else [n for n in report.notes if n not in shared]
         if where != "cache":
-            self._store(group, replace(report, notes=common), site)
+            self._cache.write(group.sha256, replace(report, notes=common), site)
         standings = []
         for entry, notes in group.members:
             own = replace(report, submission=entry.source, notes=[*notes, *common])
@@ -318,7 +318,7 @@ class Running:
         return Graded(standings, where)
 
     def _fail(self, students: list[Entry], why: str) -> Graded:
-        """The grader has failed on a submission: that is told, and costs the students nothing."""
+        """Records that the grader failed on a submission. This costs the students nothing."""
         standings = []
         for entry in students:
             write_whole(self.book.error_path(entry), why + "\n")
@@ -339,48 +339,13 @@ class Running:
             file.write(json.dumps(line) + "\n")
         return standing
 
-    def _cache_file(self, group: Group, site: Site) -> Path | None:
-        if self.batch.cache is None:
-            return None
-        known = (group.sha256, self.batch.rubric.digest, site.grader, site.chain)
-        return self.batch.cache / f"{hashlib.sha256(repr(known).encode()).hexdigest()}.json"
-
-    def _cached(self, group: Group, site: Site) -> Report | None:
-        path = self._cache_file(group, site)
-        if path is None or self.batch.regrade:
-            return None
-        try:
-            report = read_report(path)
-        except (StoredError, OSError):
-            return None
-        os.utime(path)
-        return report if report.complete and report.sha256 == group.sha256 else None
-
-    def _store(self, group: Group, report: Report, site: Site) -> None:
-        path = self._cache_file(group, site)
-        if path and not report.has_errors:
-            report.write(path)
-
-
-def cache_folder() -> Path:
-    """Where reports are kept for later runs."""
-    return tree.cache_folder().parent / "graded"
-
-
-def trim_cache(folder: Path, most: int = 20_000) -> None:
-    """Forgets the reports that were used longest ago."""
-    with contextlib.suppress(OSError):
-        files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
-        for path in files[: max(0, len(files) - most)]:
-            path.unlink(missing_ok=True)
-
 
 @contextlib.contextmanager
 def lock(results: Path) -> Iterator[None]:
-    """One run at a time writes to a folder of results.
+    """Locks a folder of results, so that one run at a time writes to it.
 
     Raises:
-        BatchError: another one is at it.
+        BatchError: another run holds the lock.
     """
     results.mkdir(parents=True, exist_ok=True)
     with open(results / ".lock", "w") as file:
@@ -392,7 +357,7 @@ def lock(results: Path) -> Iterator[None]:
 
 
 def _open_book(batch: Batch) -> Classbook:
-    """The class as it stands in the source now; results of an earlier run stay."""
+    """The class as its source has it now. Results of an earlier run stay."""
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     rubric = batch.rubric
     former = read_classbook(batch.results) if (batch.results / "class.json").exists() else None
@@ -403,9 +368,9 @@ def _open_book(batch: Batch) -> Classbook:
     people = roster or (read_roster(batch.groups) if batch.groups else None)
     source, into = batch.source.absolute(), batch.results.absolute() / "collected"
     entries, notes = collect(source, people, into, rubric.files)
-    absent = _absent(former, entries) if former else []
+    absent = absent_of(former, entries) if former else []
     if former and roster != former.roster:
-        notes += _left_out(absent)
+        notes += note_on_leavers(absent)
         absent = []
     groups = {e.student: e.group for e in former.entries if e.group} if former else {}
     groups = read_groups(batch.groups, [*entries, *absent]) if batch.groups else groups
@@ -413,7 +378,7 @@ def _open_book(batch: Batch) -> Classbook:
     notes += told
     absent = [replace(entry, group=groups.get(entry.student, "")) for entry in absent]
     if former:
-        entries, gone = _merged(former, entries, absent)
+        entries, gone = merged(former, entries, absent)
         notes += gone
     return Classbook(
         path=batch.results,
@@ -431,48 +396,9 @@ def _open_book(batch: Batch) -> Classbook:
     )
 
 
-def _absent(former: Classbook, entries: list[Entry]) -> list[Entry]:
-    """Who has a result, and is neither in the roster nor in what was handed in now."""
-    present = {entry.student for entry in entries}
-    others = [entry for entry in former.entries if entry.student not in present]
-    return [entry for entry in others if former.report_path(entry).exists()]
-
-
-def _left_out(absent: list[Entry]) -> list[str]:
-    """Another roster says anew who is in the class: what was graded for others before, such as
-    under an id that a run without a roster made up, may be the work of somebody in it."""
-    names = ", ".join(entry.student for entry in absent)
-    note = (f"the roster is new, and these are not in it, so they leave the class (their reports "
-            f"stay in students/): {names}.")  # fmt: skip
-    return [note] if absent else []
-
-
-def _merged(
-    former: Classbook, entries: list[Entry], absent: list[Entry]
-) -> tuple[list[Entry], list[str]]:
-    """(the class, notes): students keep their folders, and nobody loses a result because a
-    download lacks what an earlier one had."""
-    known = {entry.student: entry for entry in former.entries}
-    taken = [entry.folder for entry in former.entries]
-    found, kept = [], []
-    for entry in entries:
-        before = known.pop(entry.student, None)
-        if before is None:
-            entry = replace(entry, folder=folder_name(entry.folder, taken))
-            taken.append(entry.folder)
-        elif not entry.source and former.report_path(before).exists():
-            kept.append(before.student)
-            entry = before
-        else:
-            entry = replace(entry, folder=before.folder)
-        found.append(entry)
-    kept += [entry.student for entry in absent]
-    note = f"not handed in now, so the former result stands: {', '.join(kept)}."
-    return [*found, *absent], [note] if kept else []
-
-
 def _check_same(former: Classbook, batch: Batch) -> None:
-    """Nothing is overwritten by another rubric's results, unless that is asked for."""
+    """Raises BatchError if the results were made by another rubric or on another device, unless
+    `regrade` allows to replace them."""
     if batch.regrade:
         return
     for what, was, now in (
@@ -487,12 +413,12 @@ def _check_same(former: Classbook, batch: Batch) -> None:
 
 
 def _brief(was: str | tuple[str, str]) -> str:
-    """What the former results were made by: a device, or the name of a profile."""
+    """What made the former results, in words: a device, or the name of a profile."""
     return was if isinstance(was, str) else f"profile {was[0]}"
 
 
 def summary(book: Classbook) -> dict[str, int]:
-    """State -> how many students are in it."""
+    """State -> number of students in it."""
     counts: dict[str, int] = dict.fromkeys((GRADED, MISSING), 0)
     for standing in book.standings():
         counts[standing.state] = counts.get(standing.state, 0) + 1

@@ -1,9 +1,9 @@
-"""Runs tasks in other processes, here or on a cluster, behind one interface.
+"""Runs tasks in other processes, on this machine or on a cluster, behind one interface.
 
-An engine makes an Executor as concurrent.futures has them: a pool of processes on this machine,
-or the workers of a Dask cluster (https://docs.dask.org, futures). `run` is the one path to
-either. A worker that dies takes no task with it: a cluster runs it elsewhere, and of a broken pool
-the tasks that were under way run again, each alone, so that the one to blame is known.
+An engine makes an Executor, as in concurrent.futures: a pool of processes on this machine, or the
+workers of a Dask cluster (https://docs.dask.org, futures). `run` works with either. No task is lost
+with a worker that dies. A cluster runs the task elsewhere. After the death of a local pool, each
+task that it ran is run again, alone, so that the one to blame is known.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _ATTEMPTS = 2  # of a task that was under way when a pool broke, and then alone
 
 
 class EngineError(UsageError):
-    """The engine can't be had; the message says what to do."""
+    """The engine can't be used; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Done(Generic[T, R]):
-    """How a task ended: with a value, or with an error."""
+    """The end of a task: a value or an error."""
 
     task: T
     value: R | None = None
@@ -58,8 +58,8 @@ class Engine:
 
     Attributes:
         name: in words, for people.
-        make: makes the executor; called again when it broke.
-        width: tells how many tasks are given to it at a time; workers may come and go.
+        make: makes the executor; called again after it broke.
+        width: says how many tasks the executor takes at a time; workers may come and go.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Engine:
     _resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def close(self) -> None:
-        """Ends what the engine itself has started."""
+        """Ends what the engine itself started."""
         self._resources.close()
 
 
@@ -76,8 +76,8 @@ class Engine:
 
 
 def local(jobs: int, environment: dict[str, str] | None = None, gpus: int = 0) -> Engine:
-    """Processes on this machine, with these variables in their environment. Where there are
-    GPUs, each process sees one of them."""
+    """An engine of processes on this machine, with these variables in their environment. If there
+    are GPUs, each process sees one of them."""
     context = multiprocessing.get_context("spawn")  # a copy of a process with threads may hang
 
     def make() -> Executor:
@@ -90,7 +90,7 @@ def local(jobs: int, environment: dict[str, str] | None = None, gpus: int = 0) -
 
 
 def gpus() -> int:
-    """How many NVIDIA GPUs a process here may see."""
+    """The number of NVIDIA GPUs that a process here may see."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
         return len([name for name in named.split(",") if name])
@@ -98,7 +98,7 @@ def gpus() -> int:
 
 
 def _begin(environment: dict[str, str], gpus: int, turns: Any) -> None:
-    """A process of the pool: ends with its parent, and on Ctrl-C without a word."""
+    """Prepares a process of the pool: it ends with its parent, and silently on Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
@@ -108,14 +108,15 @@ def _begin(environment: dict[str, str], gpus: int, turns: Any) -> None:
 
 
 def _visible(number: int) -> str:
-    """The name of a GPU among those that this process may see."""
+    """The name of the GPU with this number, among those that this process may see."""
     named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     return named[number] if number < len(named) else str(number)
 
 
 def cluster(address: str, gpu: bool = False, retries: int = 2, seconds: float = 20.0) -> Engine:
-    """The workers of a Dask cluster that runs at an address. With `gpu`, a task takes one of the
-    resource GPU, which workers announce: `dask worker ADDRESS --nthreads 1 --resources GPU=1`.
+    """An engine of the workers of a Dask cluster at an address. With `gpu`, a task takes one unit
+    of the resource GPU, which workers announce: `dask worker ADDRESS --nthreads 1 --resources
+    GPU=1`.
 
     Raises:
         EngineError: distributed is not installed, or nobody answers at the address.
@@ -132,8 +133,8 @@ def cluster(address: str, gpu: bool = False, retries: int = 2, seconds: float = 
 
 
 def slurm(jobs: int, options: dict[str, Any], gpu: bool = False, retries: int = 2) -> Engine:
-    """As many jobs of a Slurm cluster, a worker each. `options` are those of
-    dask_jobqueue.SLURMCluster; what they leave out comes from Dask's own configuration.
+    """An engine of jobs on a Slurm cluster, one worker a job. `options` are those of
+    dask_jobqueue.SLURMCluster; Dask's own configuration gives the others.
 
     Raises:
         EngineError: dask-jobqueue is not installed, or an option is wrong.
@@ -180,10 +181,10 @@ def _import(name: str, extra: str) -> Any:
 
 
 def run(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[Done[T, R]]:
-    """Runs `function` on every task; each result is there when it is, in no order.
+    """Runs `function` on every task; yields results as they come, in no order.
 
-    Tasks are taken one by one as there is room, so that few of them are in memory. An error in a
-    task, or the death of its workers, is its own result and ends nothing.
+    Takes a task only when there is room for it, so that few tasks are in memory. An error in a
+    task, or the death of its workers, becomes the result of that task; the others go on.
     """
     pending, suspects = iter(tasks), deque[T]()
     flight: dict[Future[R], T] = {}
@@ -219,8 +220,8 @@ def _fill(
     suspects: deque[T],
     width: int,
 ) -> None:
-    """Gives the executor tasks until it has as many as it shall have at a time. One that it can't
-    take, since it broke a moment ago, waits with those that broke it."""
+    """Gives the executor tasks until it is full. A task that it can't take, because it broke a
+    moment ago, waits with those that broke it."""
     while len(flight) < width and not suspects:
         try:
             task = next(pending)
@@ -235,7 +236,7 @@ def _fill(
 def _alone(
     engine: Engine, executor: Executor, function: Callable[[T], R], task: T
 ) -> tuple[Executor, Done[T, R]]:
-    """Runs a task with nothing beside it, so that it alone is to blame if its process dies."""
+    """Runs a task with no other beside it. If the process dies, this task is to blame."""
     for _ in range(_ATTEMPTS):
         try:
             future = executor.submit(function, task)
@@ -255,7 +256,8 @@ def _again(engine: Engine, executor: Executor) -> Executor:
 
 
 def _end(executor: Executor) -> None:
-    """What is under way ends with its process; Dask's executor cancels without being asked."""
+    """Ends the executor. A local pool's tasks end with their processes; Dask's executor cancels its
+    own."""
     if isinstance(executor, ProcessPoolExecutor):
         executor.shutdown(wait=False, cancel_futures=True)
     else:
@@ -263,7 +265,7 @@ def _end(executor: Executor) -> None:
 
 
 def _error(future: Future[R]) -> BaseException | None:
-    """Raises EngineError if nobody will ever run the task."""
+    """Raises EngineError if no worker will ever run the task."""
     try:
         return future.exception()
     except CancelledError as error:

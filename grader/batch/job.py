@@ -1,6 +1,6 @@
-"""What grades one submission of a class on a worker, which may be another machine.
+"""Grades one submission of a class on a worker, which may be another machine.
 
-A worker first says what it is; what it gives later is believed if it is still the same then.
+A worker first describes its site. Later results count only if the site is still the same.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _REFUSED = (
 
 @dataclass(frozen=True)
 class Site:
-    """What a worker says of itself before it is given work.
+    """How a worker describes itself before it gets work.
 
     Attributes:
         backend: "cuda" or "emulated".
         isolation: the level that it would use.
         grader: digest of the grader's own files.
         data: where its MNIST comes from.
-        chain: digest of compilers, interpreter, device and what else a result depends on.
+        chain: digest of compilers, interpreter, device and all else that results depend on.
     """
 
     backend: str
@@ -55,7 +55,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Work:
+class GradingJob:
     """A submission to grade, as it travels to a worker."""
 
     submission: Submission
@@ -69,8 +69,8 @@ class Work:
 
 
 def look_around(work: tuple[str, str, str, Course | None]) -> Site:
-    """What this worker is, for (device, isolation, data, course). Builds the skeleton, so that no
-    work waits.
+    """Describes this worker for (device, isolation, data, course). Builds the skeleton, so that no
+    submission waits for it.
 
     Raises:
         GraderError: the kit does not build here, or nothing isolates student code.
@@ -86,15 +86,15 @@ def look_around(work: tuple[str, str, str, Course | None]) -> Site:
 
 @functools.cache
 def _data(folder: str) -> str:
-    """Where MNIST comes from here: it may be downloaded, or have a stand-in."""
+    """Where this worker's MNIST comes from; downloads it if needed."""
     return source_of(Path(folder) if folder else None)
 
 
-def grade_work(work: Work) -> tuple[Report, str]:
-    """The report on a submission, and which process has made it.
+def grade_work(work: GradingJob) -> tuple[Report, str]:
+    """(the report on a submission, the process that made it).
 
     Raises:
-        GraderError: this worker is not as the first one was.
+        GraderError: this worker's site differs from the first worker's.
     """
     if _grader_digest(work.course) != work.site.grader:
         raise GraderError(f"{socket.gethostname()} has another version of the grader")
@@ -122,13 +122,14 @@ def _level(wanted: str) -> str:
 
 
 def skeleton(course: Course | None) -> Path:
-    """What submissions are laid over; of the kit's own assignment where this machine has it."""
+    """The skeleton that submissions are laid over. For the kit's own assignment: the one on this
+    machine."""
     return (course or kit_course()).skeleton
 
 
 def _grader_digest(course: Course | None) -> str:
-    """Of the grader's own files, the skeleton and the solution, beside which speed is measured: two
-    machines must agree on them."""
+    """Digest of the files that two machines must share: the grader's own, the skeleton's and those
+    of the solution, against which speed is measured."""
     digest = hashlib.sha256()
     own = Path(__file__).parents[1]
     roots = [{path: own / path for path in tree.tree_files(own)}]
@@ -140,7 +141,7 @@ def _grader_digest(course: Course | None) -> str:
 
 
 def _chain_digest(backend: str, level: str, data: str) -> str:
-    """Of what a result depends on besides the submission, the rubric and the grader."""
+    """Digest of all that a result depends on besides the submission, the rubric and the grader."""
     known = [backend, level, sys.version, np.__version__, data]
     known += [_version_of(os.environ.get("CXX", "g++")), *tree.build_environment().values()]
     if backend == "cuda":
@@ -149,7 +150,7 @@ def _chain_digest(backend: str, level: str, data: str) -> str:
 
 
 def _version_of(command: str) -> str:
-    """What a compiler says of its version; "" where there is none."""
+    """What a compiler says of its version; "" if there is no such compiler."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         words = [*command.split(), "--version"]
         return subprocess.run(words, capture_output=True, text=True, timeout=60).stdout

@@ -1,7 +1,8 @@
-"""Compares two gradings of a class, and puts the new reports in the place of the old ones.
+"""Compares two gradings of a class, and replaces old reports with new ones.
 
-`compare` says who changes and why; `accept` replaces the reports of those, student by student,
-and keeps each old one beside it as report-before-TIME.json, TIME being when it was made.
+`compare` says who changes and why. `accept` replaces the reports of those students, one by one, and
+keeps each old report beside the new one as report-before-TIME.json, where TIME says when the old
+one was made.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class RegradeError(UsageError):
 
 @dataclass(frozen=True)
 class CheckChange:
-    """One check that ended otherwise. What stands before or after is "" and 0 if it wasn't run.
+    """A check whose result changes. The status is "" and the score 0 on a side that did not run it.
 
     Attributes:
         message: what the new report says.
@@ -94,28 +95,28 @@ class Change:
 
     @property
     def is_renewed(self) -> bool:
-        """Whether it is a change, or the same result of another rubric or grader."""
+        """Whether the student changes, or has the same result by another rubric or grader."""
         return self.kind != SAME or bool({_RUBRIC, _VERSION} & set(self.differs))
 
 
 @dataclass(frozen=True)
 class Totals:
-    """How many students change in which way; `mean` is the mean change of those with a score
-    before and after, None if there is nobody."""
+    """The number of students by kind of change. `mean` is the mean change of those with a score
+    before and after; None if there is nobody."""
 
     counts: dict[str, int]
     mean: float | None
 
     @property
     def changed(self) -> int:
-        """How many students are in any way graded otherwise."""
+        """The number of students whose grading differs in any way."""
         return sum(number for kind, number in self.counts.items() if kind != SAME)
 
 
 def compare(old: Classbook, new: Classbook) -> list[Change]:
-    """A change for each student of both, those of `old` first, each in its order.
+    """A change for each student of both gradings: those of `old` first, each in its order.
 
-    Seeds differ from run to run, and with them the figures in messages: neither is a change.
+    Seeds, and the figures in messages, differ from run to run: neither counts as a change.
     """
     theirs = {entry.student: entry for entry in new.entries}
     mine = {entry.student for entry in old.entries}
@@ -125,7 +126,7 @@ def compare(old: Classbook, new: Classbook) -> list[Change]:
 
 
 def totals(changes: Iterable[Change]) -> Totals:
-    """The changes in figures."""
+    """The totals of all changes."""
     given = list(changes)
     counts = {kind: sum(change.kind == kind for change in given) for kind in KINDS}
     deltas = [change.delta for change in given if change.delta is not None]
@@ -134,7 +135,7 @@ def totals(changes: Iterable[Change]) -> Totals:
 
 @dataclass(frozen=True)
 class _Side:
-    """One student in one grading: how they stand, and what their report is of."""
+    """One student in one grading: the standing, and what the report is about."""
 
     entry: Entry | None
     standing: Standing | None
@@ -176,7 +177,7 @@ def _about(report: Report) -> dict[str, str]:
 
 
 def whole_report(book: Classbook, entry: Entry) -> Report | None:
-    """The student's report, if there is one and it is whole."""
+    """The student's report; None if there is none, or it is not whole."""
     try:
         report = book.report(entry)
     except (StoredError, OSError):
@@ -214,7 +215,7 @@ def _kind(before: _Side, after: _Side, checks: list[CheckChange], differs: Colle
 
 
 def _check_changes(before: _Side, after: _Side) -> list[CheckChange]:
-    """The checks whose status or score differs, in the order of the new report."""
+    """The checks whose status or score differs, in the new report's order."""
     if not (before.standing and after.standing):
         return []
     old, new = before.standing.outcomes, after.standing.outcomes
@@ -243,7 +244,7 @@ _COLUMNS = (
 
 
 def to_csv(changes: Iterable[Change]) -> str:
-    """One row for each student and check that changes; one without a check if none does."""
+    """A row for each student and check that changes; one row without a check if no check does."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -268,7 +269,7 @@ def _lines(change: Change) -> Iterable[list[object]]:
 
 
 def to_json(changes: Iterable[Change]) -> str:
-    """All that changes, and the totals."""
+    """All changes, and the totals."""
     given = list(changes)
     found = totals(given)
     values: dict[str, Any] = {
@@ -282,7 +283,7 @@ def to_json(changes: Iterable[Change]) -> str:
 
 @dataclass
 class Accepted:
-    """What `accept` did: students whose report was replaced, and student -> why it was not."""
+    """What `accept` did: the students whose report it replaced, and student -> why it did not."""
 
     replaced: list[str] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
@@ -295,18 +296,16 @@ def accept(
     only: Collection[str] = (),
     step: Callable[[], None] = lambda: None,
 ) -> Accepted:
-    """Puts reports of `new` in the place of those of `old`, for the students that change.
+    """Replaces the reports of the students that change with those of `new`.
 
-    With them goes who was graded with the same result by another rubric or grader, so that a class
-    is not left graded by two. Each student is replaced whole or not at all, and a second call goes
-    on after an interruption. A score never goes away: where `new` has none, the old report stays.
-
-    Whoever calls it holds the lock of the old results, see grader.batch.batch.
+    It also replaces equal results that another rubric or grader made, so that one rubric grades the
+    whole class. Each student is replaced whole or not at all; after an interruption, a second call
+    goes on. A score never disappears: the old report stays if `new` has no score. The caller must
+    hold the lock of the old results, see grader.batch.batch.
 
     Args:
-        changes: of compare(old, new): what the reader has seen.
-        only: students that are replaced, and no others, also if nothing changes; by id, login,
-            e-mail or group.
+        changes: of compare(old, new), as the reader has seen them.
+        only: replaces these students alone, also if nothing changes; by id, login, e-mail or group.
         step: called after each student.
 
     Raises:
@@ -337,7 +336,7 @@ def accept(
 
 
 def _not_replaced(change: Change, places: Collection[str]) -> str:
-    """Why a student's report stays, or ""."""
+    """Why a student's report stays; "" if it does not."""
     if change.student not in places:
         return "not in the old results"
     if not change.state_after:
@@ -348,7 +347,8 @@ def _not_replaced(change: Change, places: Collection[str]) -> str:
 
 
 def _replace(old: Classbook, new: Classbook, at: int, theirs: Entry) -> None:
-    """The entry first: if it ends here, the student still shows as one that changes."""
+    """Replaces one report. The entry comes first: after an interruption here, the student still
+    shows as one that changes."""
     mine = old.entries[at]
     content = new.report_path(theirs).read_bytes()
     told = ("source", "submitted", "late", "attempt", "notes", "given_by")
@@ -362,7 +362,7 @@ def _replace(old: Classbook, new: Classbook, at: int, theirs: Entry) -> None:
 
 
 def _take_head(old: Classbook, new: Classbook) -> None:
-    """Once every report is by the new rubric, class.json says so."""
+    """Writes the new rubric into class.json, once every report is by that rubric."""
     reports = (whole_report(old, entry) for entry in old.entries if entry.source)
     if all(report is None or report.rubric == new.rubric for report in reports):
         names = ("title", "profile", "rubric", "points", "device", "isolation", "grader_version")

@@ -1,4 +1,4 @@
-"""Reads what make, compilers and linkers print, and says it in terms of the student's files."""
+"""Reads what make, compilers and linkers print, and explains it in terms of the student's files."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class CompileError:
     """The first error of a build.
 
     Attributes:
-        file, line: in the tree, of the student's own file if one leads to the error; "" and 0
-            if there is none.
-        text: what the compiler says, or a sentence.
-        found_in: "file:line" where the compiler stopped, if that is elsewhere.
+        file, line: a place in the student's own files if one leads to the error; "" and 0 if
+            unknown.
+        text: the compiler's message, or a sentence.
+        found_in: "file:line" where the compiler stopped, if that is another place.
     """
 
     file: str
@@ -59,9 +59,9 @@ def first_error(output: str, own: Collection[str] = ()) -> CompileError | None:
     """The first error in the output of make, or None.
 
     Args:
-        output: all that was printed.
-        own: the student's files. An error in another file is told at the line of these that
-            leads there, if the compiler names one.
+        output: everything that make printed.
+        own: the student's files. An error in another file is reported at the line of these files
+            that leads to it, if the compiler names one.
     """
     lines = in_tree(output).splitlines()
     for number, raw in enumerate(lines):
@@ -76,7 +76,7 @@ def first_error(output: str, own: Collection[str] = ()) -> CompileError | None:
 def _at_home(
     error: CompileError, lines: list[str], number: int, own: Collection[str]
 ) -> CompileError:
-    """The error, at the student's line that leads to it if it is in another file."""
+    """The error, moved to the student's line that leads to it, if it lies in another file."""
     if not own or error.file in own:
         return error
     before = range(number - 1, max(-1, number - 1 - _CONTEXT_BEFORE), -1)
@@ -97,13 +97,14 @@ def _mentions(text: str) -> Iterator[tuple[str, int]]:
 
 
 def in_tree(output: str) -> str:
-    """The output with files of the emulated GPU named as they lie in a tree, wherever that is: a
-    submission's own is gone when its report is read, and the kit's is nobody's business."""
+    """The output with files of the emulated GPU named by their place in a tree. The folder of a
+    submission is gone when a report is read, and where the kit lies is not the reader's
+    business."""
     return _OUTSIDE.sub("", output)
 
 
 def link_error(output: str) -> CompileError | None:
-    """What a linker, or the loader of a library, misses or has twice, as a sentence."""
+    """One sentence on a symbol that a linker or loader misses, or finds twice."""
     if match := _UNDEFINED.search(output):
         name = readable(match["quoted"] or match["bare"])
         return CompileError("", 0, f"`{name}` is called, and nowhere defined" + _WHY_UNDEFINED)
@@ -114,7 +115,7 @@ def link_error(output: str) -> CompileError | None:
 
 
 def excerpt(output: str) -> list[str]:
-    """The lines of make's output that are about the first error, without the commands."""
+    """The lines of make's output that belong to the first error, without the commands."""
     lines = [line for line in in_tree(output).splitlines() if line.strip()]
     lines = [line.rstrip()[:_LONGEST] for line in lines if not _COMMAND.search(line)]
     first = next((i for i, line in enumerate(lines) if _is_error(line)), len(lines))
@@ -128,7 +129,7 @@ def _is_error(line: str) -> bool:
 
 
 def readable(symbol: str) -> str:
-    """`ns::helper` of `_ZN2ns6helperEPf`; other names as they are."""
+    """The demangled name: `ns::helper` for `_ZN2ns6helperEPf`; other names unchanged."""
     symbol = symbol.strip()
     match = re.match(r"_ZN?(?=\d)", symbol)
     if match is None:
@@ -144,7 +145,8 @@ def readable(symbol: str) -> str:
 
 
 def last_step(output: str) -> str:
-    """What make began last: "compiling src/gpu_op.cu", "linking", or "" if nothing."""
+    """The last step that make began: "compiling src/gpu_op.cu" or "linking"; "" if it began
+    none."""
     for line in reversed(output.splitlines()):
         if match := _SOURCE.search(line):
             return f"compiling {os.path.basename(match['file'])}"

@@ -1,9 +1,9 @@
 """The functions that kernels and launchers may call, by their names in an object file.
 
-A list of what reaches into the system would never be complete, as each library has more doors than
-one knows of. So this lists what honest work uses: C++'s own library but for files, mathematics,
-memory, text, output to the terminal, threads, clocks, CUDA and its libraries, what a compiler calls
-by itself, and what the kit's headers declare.
+A list of forbidden functions could never be complete: each library offers more ways into the system
+than anybody knows. So this lists what honest work calls: C++'s own library except for files,
+mathematics, memory, text, output to the terminal, threads, clocks, CUDA and its libraries, what
+compilers call by themselves, and what the kit's headers declare.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _CHECKED = re.compile(r"__(\w+)_chk")  # what a hardened build calls instead
 
 
 def is_harmless(name: str, declared: frozenset[str]) -> bool:
-    """Whether a kernel or a launcher may call a function; `declared` are names of the kit's."""
+    """Whether a kernel or a launcher may call a function. `declared` holds the kit's names."""
     if name.startswith("_Z"):
         return not _FILES_OF_CPP.search(name) and _is_public(name, declared)
     checked = _CHECKED.fullmatch(name)
@@ -89,14 +89,15 @@ def is_harmless(name: str, declared: frozenset[str]) -> bool:
 
 
 def _is_public(name: str, declared: frozenset[str]) -> bool:
-    """Whether every name in the emulated GPU's namespace is one that its headers have."""
+    """Whether the emulated GPU's headers have every name, of those in its namespace."""
     return all(
         declared.issuperset(_parts(name[found.start(1) :])) for found in _OF_EMULATOR.finditer(name)
     )
 
 
 def _parts(mangled: str) -> list[str]:
-    """The names that a mangled name begins with: of `13Configuration4takeEv`, the first two."""
+    """The first two names in a mangled name: of `13Configuration4takeEv`, those of class and
+    method."""
     parts = []
     while (digits := re.match(r"\d{1,3}", mangled)) and (size := int(digits[0])):
         parts.append(mangled[digits.end() :][:size])
@@ -106,7 +107,7 @@ def _parts(mangled: str) -> list[str]:
 
 @functools.cache
 def declared(kit: Path) -> frozenset[str]:
-    """The words in the kit's headers, without those in comments."""
+    """The words of the kit's headers, without those in comments."""
     headers = [*kit.glob("src/*.h"), *(emulator_of(kit) / "include").rglob("*.*")]
     found: set[str] = set()
     for path in headers:

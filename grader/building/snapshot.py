@@ -1,4 +1,4 @@
-"""A tree held in this process, so that nothing that runs in a copy can change it for the next."""
+"""Holds a tree in this process, so that code that runs in one copy can't change the next copy."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ _LARGEST, _MOST_FILES = 256 << 20, 20_000
 
 
 class Snapshot:
-    """The files of a submission's tree as they are now: its sources, and what was built.
+    """The files of a submission's tree as they are now: sources and build output.
 
     Attributes:
-        backend: what it was built for, "" if nothing was.
-        reaches: what its kernels call to get at the system or at the process itself.
-        fault: why what was built can't be graded, a sentence; "" if it can; and a hint.
+        backend: what the tree was built for; "" if it was not built.
+        reaches: functions that its kernels call and that reach into the system or the process
+            itself.
+        fault, hint: why the build can't be graded, a sentence and a hint; "" if it can.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Snapshot:
 
     @contextlib.contextmanager
     def copy(self) -> Iterator[Path]:
-        """A fresh folder with what a program needs of the tree to run."""
+        """A fresh folder with the files that a program needs to run in the tree."""
         with scratch_folder() as folder:
             for name, content in self._files.items():
                 if name.parts[0] not in build.FOR_BUILDING:
@@ -53,7 +54,7 @@ class Snapshot:
             yield folder
 
     def holds(self, text: str, names: Iterable[str]) -> bool:
-        """Whether one of the files has the text in it."""
+        """Whether any of the files contains the text."""
         return any(text.encode() in self._files.get(Path(name), b"") for name in names)
 
 
@@ -65,7 +66,8 @@ def _files(tree: Path, left_out: tuple[str, ...]) -> Iterator[Path]:
 
 
 def reached(tree: Path, kit: Path) -> tuple[tuple[str, ...], str, str]:
-    """(what the kernels call, why that can't be told or they can't be used, a hint)."""
+    """(functions by which the kernels reach into the system, why the build can't be graded, a
+    hint)."""
     try:
         objects = sorted(tree.glob("build/obj/*/*.cu.o"))
         others = (defined(each) for each in tree.glob("build/obj/*/*.o"))

@@ -1,19 +1,17 @@
-"""What compiled kernels call of the system: they have no honest use for most of it.
+"""Finds what compiled kernels call of the system. They have no honest use for most of it.
 
-Code in the student's process can change whatever that process tells of itself, once it reaches
-the process's memory. What the grader can't see otherwise, as how often memory was allocated, is
-therefore believed only of kernels that call nothing but what grader.building.harmless lists.
+Code in the student's process that reaches the process's memory can change whatever that process
+says about itself. So the grader believes what it can't see otherwise, such as the number of
+allocations, only of kernels that call nothing but what grader.building.harmless lists. A function
+that kernels define under a name of the C library or of CUDA would replace the original for the
+whole process, the clock that times them among it: such a build is refused.
 
-A function that they define under a name of the C library or of CUDA would take its place for
-everybody in the process, the clock by which they are timed among them: that is refused.
+Symbol tables can't show everything: a system call made by an instruction, an address computed from
+a function's address or found in memory, a FILE whose fields are changed. C++ constructs objects
+before any check runs, so code that runs when the library is loaded proves nothing.
 
-What no table of symbols shows is still possible: a system call by an instruction of its own, an
-address that is computed from a function's or found in memory, and a FILE whose fields are changed.
-Objects of C++ are constructed before any check, so code that runs where the library is loaded is
-no sign of anything.
-
-An object file is what a compiler made of a student's source, and may be as large and odd as that
-can be: its tables are read as arrays, within bounds, in a time that grows with its size alone.
+A compiler made the object file from a student's source, so it may be as large and odd as a file can
+be. Its tables are read as arrays, within bounds, in time proportional to its size.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ Table = np.ndarray[Any, Any]
 
 
 class Unusable(ValueError):
-    """An object file that can't be graded: a sentence, and a hint."""
+    """An object file can't be graded. Holds a sentence, and a hint."""
 
     def __init__(self, sentence: str, hint: str = SMALL) -> None:
         super().__init__(sentence)
@@ -72,11 +70,11 @@ class Unusable(ValueError):
 
 
 def reaching(obj: Path, own: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Names of functions by which an object file reaches beyond its own work, sorted. `own` are
-    those of the kit's headers and of the submission's other files.
+    """The functions by which an object file reaches beyond its own work, sorted by name. `own`
+    holds the names of the kit's headers and of the submission's other files.
 
     Raises:
-        Unusable: it can't be read, or not within the limits, or defines what a library has.
+        Unusable: the file can't be read within the limits, or defines a function of a library.
     """
     calls, defines = _names(obj)
     taken = sorted(name for name in defines if _is_of_a_library(name))
@@ -88,16 +86,16 @@ def reaching(obj: Path, own: frozenset[str] = frozenset()) -> tuple[str, ...]:
 
 
 def defined(obj: Path) -> set[str]:
-    """Names of functions that an object file has for others.
+    """The names of the functions that an object file offers to others.
 
     Raises:
-        Unusable: it can't be read, or not within the limits.
+        Unusable: the file can't be read within the limits.
     """
     return _names(obj)[1]
 
 
 def _names(obj: Path) -> tuple[set[str], set[str]]:
-    """What an object file calls, and the functions that it has for others."""
+    """(functions that an object file calls, functions that it offers to others)."""
     if obj.stat().st_size > _LARGEST:
         raise Unusable(f"{obj.name} is larger than {_LARGEST >> 20} MiB")
     content = obj.read_bytes()
@@ -121,7 +119,8 @@ def _names(obj: Path) -> tuple[set[str], set[str]]:
 
 
 def _is_of_a_library(name: str) -> bool:
-    """Whether the C library, or CUDA, has a function of this name; names of C++ hold more."""
+    """Whether the C library or CUDA has a function of this name. C++ names hold their types too, so
+    they can't collide."""
     if name.startswith("_Z") or name == "main":
         return False
     return bool(_OF_CUDA.fullmatch(name)) or any(_has(library, name) for library in _opened())
@@ -129,7 +128,8 @@ def _is_of_a_library(name: str) -> bool:
 
 @functools.cache
 def _opened() -> tuple[ctypes.CDLL, ...]:
-    """The system's libraries, each by its name: this process may have loaded others' kernels."""
+    """The system's libraries, each opened by its name. The names in this whole process would not
+    do: it may have loaded the kernels of others."""
     opened = []
     for library in _LIBRARIES:
         try:

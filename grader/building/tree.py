@@ -1,4 +1,4 @@
-"""Lays out a tree to be built. It runs nothing itself."""
+"""Lays out a tree to be built. Runs nothing itself."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ _NO_SOURCE = frozenset({"build", "__pycache__", ".pytest_cache", ".mypy_cache", 
 
 
 def make_command(device: str, checked: bool = False, fast: bool = True) -> list[str]:
-    """The command that builds the tree in the current folder; `checked`, or kernels that are not
-    `fast` but run thread by thread, need "emulated"."""
+    """The command that builds the tree in the current folder. `checked`, and kernels that are not
+    `fast` but run thread by thread, need the device "emulated"."""
     command = ["make", f"-j{processors()}", f"DEVICE={device}", f"PYTHON={sys.executable}"]
     command += [] if fast else ["LOOPS=0"]
     return [*command, "CHECKED=1"] if checked else command
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def child_environment(backend: str) -> dict[str, str]:
-    """What the driver needs of this machine's environment; the rest stays away.
+    """The part of this machine's environment that the driver needs; children get no other.
 
-    The emulated GPU closes device memory to host code every time, also on processors without keys
-    for it, where it would else do so sparingly.
+    The emulated GPU hides device memory from host code at every launch, also on processors without
+    protection keys, where it would otherwise do so only now and then.
 
-    Without a real GPU, numpy's BLAS gets one thread unless the environment says otherwise: its
-    threads wait for each other by spinning, and on cores that others use an epoch of small
+    Without a real GPU, numpy's BLAS gets one thread unless the environment says otherwise. Its
+    threads spin while they wait for each other; on cores that others use, an epoch of small
     products then takes 20 times as long.
     """
     names = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "EMULATOR_THREADS", *BLAS_THREADS)
@@ -65,19 +65,19 @@ def child_environment(backend: str) -> dict[str, str]:
 
 
 def build_environment() -> dict[str, str]:
-    """Variables that choose the tool chain and find its libraries, as they are here."""
+    """The variables of this environment that choose the tool chain and find its libraries."""
     names = "CXX NVCC CUDA_HOME CUDA_PATH CUDA_ARCH LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES"
     return {name: os.environ[name] for name in names.split() if name in os.environ}
 
 
 def backend_of(tree: Path) -> str:
-    """What a built tree was built for: "cuda" or "emulated"; "" if nothing was configured."""
+    """What a tree was built for: "cuda" or "emulated"; "" if it was not configured."""
     backend = _configured(tree, "BACKEND")
     return backend if backend.isidentifier() else ""
 
 
 def compiler_of(tree: Path) -> list[str]:
-    """The C++ compiler of a built tree of the kit, a command."""
+    """The command of the C++ compiler that built a tree of the kit."""
     return shlex.split(_configured(tree, "CXX"))
 
 
@@ -89,7 +89,7 @@ def _configured(tree: Path, name: str) -> str:
 
 
 def tree_files(root: Path) -> Iterator[Path]:
-    """Files of a source tree, relative and sorted, without what was built or cached."""
+    """The files of a source tree, relative and sorted, without build output and caches."""
     for path in sorted(root.rglob("*")):
         parts = path.relative_to(root).parts
         if path.is_file() and _NO_SOURCE.isdisjoint(parts):
@@ -97,32 +97,32 @@ def tree_files(root: Path) -> Iterator[Path]:
 
 
 def emulator_of(root: Path) -> Path:
-    """The emulated GPU of a source tree: in it, as students have it, or beside it, as the kit."""
+    """The emulated GPU of a source tree: inside it, as students have it, or beside it, as in the
+    kit."""
     inside = root / "emulator"
     return inside if inside.is_dir() else root.parent / "emulator"
 
 
 def whole_tree(root: Path) -> dict[Path, Path]:
-    """A source tree with its emulated GPU, as students get it: relative paths, sorted, and where
-    each file lies."""
+    """A source tree with its emulated GPU, as students get it: relative path -> file, sorted."""
     emulator = emulator_of(root)
     beside = {Path("emulator", path): emulator / path for path in tree_files(emulator)}
     return dict(sorted({**{path: root / path for path in tree_files(root)}, **beside}.items()))
 
 
 def _to_build(root: Path) -> dict[Path, Path]:
-    """The same without the checks that students make themselves: no submission is to see these."""
+    """The same without the checks that students can run: no submission may see them."""
     return {name: path for name, path in whole_tree(root).items() if name.parts[0] != "grader"}
 
 
 def cache_folder() -> Path:
-    """Where built trees of the kit are kept."""
+    """The folder for built trees of the kit."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(base).absolute() / "dlsys-kit" / "pristine"
 
 
 def tree_key(device: str, checked: bool = False, source: Path = PRISTINE) -> str:
-    """Names everything that a built tree of the kit depends on."""
+    """A digest of everything that a built tree of the kit depends on."""
     digest = hashlib.sha256(repr((__version__, device, checked, sys.executable)).encode())
     digest.update(repr(sorted(build_environment().items())).encode())
     digest.update(os.environ.get("PATH", "").encode())
@@ -137,22 +137,23 @@ def copy_pristine(target: Path, source: Path = PRISTINE) -> None:
 
 
 def copy_files(files: Mapping[Path, Path], target: Path) -> None:
-    """Copies files to a folder, each under its name there."""
+    """Copies files to a folder, each to its relative path."""
     for name, path in files.items():
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, target / name)
 
 
 def copy_built(target: Path, built: Path) -> None:
-    """Copies a built tree of the kit, sources and all, to a folder.
+    """Copies a built tree of the kit, with its sources, to a folder.
 
-    The sources keep their age beside that of the objects made of them: those of a newer clone
-    would be younger than the objects, and make would build everything again each time.
+    Sources keep their times relative to the objects made from them. Otherwise those of a newer
+    clone would be younger than the objects, and make would rebuild everything.
     """
     shutil.copytree(built, target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
 
 
 def lay_over(tree: Path, taken: Mapping[str, bytes]) -> None:
-    """Writes a submission's files over the pristine ones, as new to make."""
+    """Writes a submission's files over the pristine ones, with new times, so that make builds
+    them."""
     for name, content in taken.items():
         (tree / name).write_bytes(content)

@@ -1,7 +1,7 @@
-"""What a child's answers are held against before anything is computed with them.
+"""Checks a child's answers before anything is computed with them.
 
 The student's Python runs in the child and may answer anything: other types, other counts, arrays
-where numbers belong. That is the submission's failure, never an error of the grader.
+instead of numbers. That is a failure of the submission, never an error of the grader.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_SHOWN = 80
 
 
 def room(arrays: Iterable[Array]) -> int:
-    """Bytes that an answer may take which is to hold arrays of these sizes."""
+    """The bytes that an answer may take if it should hold arrays of these sizes."""
     return SMALL + sum(array.nbytes for array in arrays)
 
 
@@ -32,7 +32,7 @@ def shown(value: Any) -> str:
 
 
 def shape_of(value: Any) -> tuple[int, ...] | None:
-    """An answer as a shape: a list or tuple of ints; None if it is something else."""
+    """An answer as a shape, which is a list or tuple of ints; None if it is anything else."""
     if not isinstance(value, (list, tuple)) or len(value) > _MOST_DIMENSIONS:
         return None
     if not all(isinstance(size, (int, np.integer)) for size in value):
@@ -41,17 +41,17 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
 
 
 def require_int(value: Any, what: str) -> int:
-    """Raises Failure unless an answer is an int, and no bool."""
+    """Raises Failure unless an answer is an int and no bool."""
     if type(value) is not int:
         raise Failure(f"{what} is {shown(value)}, an int was expected")
     return value
 
 
 def require_number(value: Any, what: str) -> float:
-    """The one number in an array, as it was fetched.
+    """The number in a fetched array of one float.
 
     Raises:
-        Failure: it is no array of one float.
+        Failure: the answer is anything else.
     """
     if not isinstance(value, np.ndarray):
         raise Failure(f"{what} is not an array but {shown(value)}")

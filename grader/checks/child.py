@@ -1,4 +1,4 @@
-"""The submission in a child process, contained."""
+"""A session whose submission runs in a contained child process."""
 
 from __future__ import annotations
 
@@ -55,15 +55,16 @@ class ChildSession(Session):
 
 @dataclass
 class ChildContext(Context):
-    """The context of the grader: each session is a child process, contained.
+    """The grader's own context: each session is a new, contained child process.
 
     Attributes:
         env: environment of the children.
         view: what they see beside their tree.
-        reaches: what the kernels call to get at the system or at the process itself.
-        wrap, fds: of every child, see `Remote`.
-        reference: a folder with the reference, built, for as long as it is entered.
-        unimportable: by module, why it is not imported once more; as known at the start.
+        reaches: functions that the kernels call and that reach into the system or the process
+            itself.
+        wrap, fds: passed to every child, see `Remote`.
+        reference: gives a folder with the built reference, for as long as it is entered.
+        unimportable: module -> why no check imports it again, as known at the start.
     """
 
     rubric: Rubric
@@ -79,6 +80,7 @@ class ChildContext(Context):
 
     @contextlib.contextmanager
     def session(self) -> Iterator[ChildSession]:
+        """The submission in a new child process, for as long as this is entered."""
         with self.start_child(self.tree, self.env, self.fds) as remote:
             yield ChildSession(remote, self.note, self.unimportable)
 
@@ -91,6 +93,7 @@ class ChildContext(Context):
         )  # fmt: skip
 
     def require_harmless(self) -> None:
+        """Raises Failure if the kernels call functions that reach into the system."""
         if self.reaches:
             raise Failure(
                 f"the kernels call {', '.join(self.reaches)}: that reaches into the system, and "

@@ -1,4 +1,4 @@
-"""What a check is given: random inputs, the submission, the settings."""
+"""What a check gets: random inputs, the submission, the settings."""
 
 from __future__ import annotations
 
@@ -23,38 +23,39 @@ from grader.student.proxy import MOST_FETCHED, Opaque, Proxies, Proxy, StudentEr
 _MOST_WATCHED, _LARGE_WATCHED = 200_000, 3_000_000
 _AS_USUAL = 0.25
 
-__all__ = ["Context", "Failure", "Session", "Settings", "Work", "shape_text"]
+__all__ = ["Context", "Failure", "GpuWork", "Session", "Settings", "shape_text"]
 
 
 def _divided(sizes: tuple[int, ...], divisor: int) -> tuple[int, ...]:
-    """Such that no size is even, but for small ones."""
+    """The sizes, divided and made odd; sizes below 100 stay."""
     return tuple(size // divisor | 1 if size >= 100 else size for size in sizes)
 
 
 def shape_text(value: Any) -> str:
-    """A value in the text of a call: the shape of an array, else its repr."""
+    """A value in the text of a call: the shape of an array, else the repr."""
     return str(value.shape) if isinstance(value, np.ndarray) else repr(value)
 
 
 class Settings(Protocol):
-    """What of a rubric the checks go by: `sizes`, "thorough" or "published", and how MNIST is
-    trained."""
+    """The part of a rubric that checks use."""
 
     @property
-    def sizes(self) -> str: ...
+    def sizes(self) -> str:
+        """The sizes of kernels' arrays: "thorough" or "published"."""
 
     @property
-    def mnist(self) -> Mapping[str, Any]: ...
+    def mnist(self) -> Mapping[str, Any]:
+        """How MNIST is trained."""
 
 
-class Work(NamedTuple):
-    """What a graph does on the GPU for each of its results.
+class GpuWork(NamedTuple):
+    """The work of a graph on the GPU for each of its results.
 
     Attributes:
         words: what it computes.
-        fed: what it is made of.
-        nodes: of the graph that are not fed.
-        launches: the fewest that can do it.
+        fed: the arrays that it is computed from.
+        nodes: the number of nodes that are not fed.
+        launches: the fewest launches that can do it.
     """
 
     words: str
@@ -68,8 +69,8 @@ class Session:
 
     Attributes:
         remote: that process, seen from here.
-        handles: of cuBLAS that calls have left, so far.
-        note: is told of every call before it is made, by a function that writes it down.
+        handles: the number of cuBLAS handles that calls have left so far.
+        note: called with the text of every call before it is made.
         ad, nd, gpu_op, gradcheck: proxies of the modules of dlsys.
     """
 
@@ -85,8 +86,7 @@ class Session:
 
     @property
     def device(self) -> Device:
-        """The device. First asked for before `autodiff`, so that no Python of the student's
-        has run yet."""
+        """The device. Ask for it before `autodiff`, while none of the student's Python has run."""
         if self._device is None:
             self._device = Device(self.remote)
         return self._device
@@ -102,19 +102,19 @@ class Session:
         return self.remote.import_(name)
 
     def allocations(self) -> int:
-        """How many arrays have been allocated on the GPU."""
+        """The number of arrays allocated on the GPU so far."""
         return self.device.allocations()[0]
 
     def feed(self, *arrays: Array) -> None:
-        """Is told what may be uploaded."""
+        """Notes arrays that the check may upload. Only a session with a far device uses this."""
 
-    def require_made(self, results: Sequence[Array], work: Work) -> None:
-        """Raises Failure if it shows that results, as fetched, were not made on the GPU by this
-        work, each of them. In the submission's own process nothing shows it."""
+    def require_made(self, results: Sequence[Array], work: GpuWork) -> None:
+        """Raises Failure if there is evidence that this work did not make a fetched result on the
+        GPU. The submission's own process offers none."""
 
     def places(self, result: Array) -> int:
-        """In how many places of the GPU's memory the launches wrote that made a result, as
-        fetched; 0 where nothing shows it."""
+        """The number of places in device memory that the launches for this fetched result wrote to;
+        0 if unknown."""
         return 0
 
     def variable(self, name: str) -> Any:
@@ -129,7 +129,8 @@ class Session:
     def evaluate(
         self, nodes: list[Any], feeds: dict[Any, Array], most: int = MOST_FETCHED
     ) -> list[Any]:
-        """Values of nodes on numpy, by the kit's own evaluator there: `most` bytes."""
+        """Values of nodes on numpy, by the kit's own evaluator in the child; at most `most`
+        bytes."""
         if self.gradcheck is None:
             self.gradcheck = self.remote.import_("dlsys.gradcheck")
         values = self.remote.fetch(self.gradcheck.evaluate(nodes, feeds), most)
@@ -141,7 +142,7 @@ class Session:
         """Fetched ints.
 
         Raises:
-            Failure: one is something else.
+            Failure: one of them is something else.
         """
         values = self.remote.fetch_all(proxies, most=SMALL)
         for proxy, value in zip(proxies, values, strict=True):
@@ -149,10 +150,11 @@ class Session:
         return values
 
     def sequence(self, proxy: Any, what: str, item: str) -> int:
-        """The length of a list or tuple there.
+        """The length of a list or tuple in the child.
 
         Raises:
-            Failure: it is something else; `what` and `item` say what was expected of what.
+            Failure: the value is something else. `what` and `item` name, in the message, what was
+                expected.
         """
         builtin = self.remote.builtin
         kinds = (builtin("list"), builtin("tuple"))
@@ -219,32 +221,32 @@ class Context(ABC):
         """The submission in a new process, or in this one."""
 
     def on_device(self, body: Callable[[Session], None]) -> None:
-        """Runs what an executor has to do on the device, in a session."""
+        """Runs the part of a check of an executor that needs the device, in a session."""
         with self.session() as session:
             body(session)
 
     @abstractmethod
     def require_harmless(self) -> None:
-        """Raises Failure if the kernels could change what their process tells of itself."""
+        """Raises Failure if the kernels could change what their process says about itself."""
 
     def begin(self) -> None:
-        """Starts its random numbers, or starts them again."""
+        """Starts the check's random numbers, or restarts them."""
         digest = hashlib.sha256(f"{self.seed}/{self.check}".encode()).digest()
         self.random = np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "big")))
 
     def keep(self, call: str, output: Array) -> None:
-        """Is told what came of a call."""
+        """Notes the output of a call."""
         if call == self.awaited:
             self.outputs.setdefault("thread_by_thread", output)
 
     @property
     def thorough(self) -> bool:
-        """Whether kernels are checked on many sizes, or on the published ones alone."""
+        """Whether checks of kernels use many sizes; otherwise the published ones alone."""
         return self.rubric.sizes == "thorough"
 
     def sized(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """The sizes to use instead of `sizes`: the same, unless `watched` or `tile` is set. What is
-        watched is smaller, by a factor that nobody knows."""
+        """The sizes to use in place of `sizes`: the same, unless `watched` or `tile` is set.
+        Watched sizes are smaller by a random factor."""
         if self.watched and np.prod(sizes, dtype=np.int64) > _MOST_WATCHED:
             larger = _divided(sizes, int(self.random.integers(2, 9)))
             may = np.prod(larger, dtype=np.int64) <= _LARGE_WATCHED
@@ -254,7 +256,8 @@ class Context(ABC):
         return tuple(-(-size // self.tile) * self.tile + self.past for size in sizes)
 
     def now_and_then(self) -> bool:
-        """Whether to do what costs much, in one case of a few: nobody can count on its absence."""
+        """Whether to run an expensive part: true at random, in one case of a few, so that no
+        submission can count on its absence."""
         return bool(self.random.random() < _AS_USUAL)
 
     def uniform(self, shape: tuple[int, ...], low: float = -1, high: float = 1) -> Array:
@@ -265,19 +268,18 @@ class Context(ABC):
         return values
 
     def sizes(self, *largest: int) -> tuple[int, ...]:
-        """Fresh random sizes from 2 to the largest of each: nobody can have them in a list."""
+        """Fresh random sizes from 2 to each of the given ones, so that no submission can list
+        them."""
         return tuple(int(self.random.integers(2, most + 1)) for most in largest)
 
     def note(self, call: Callable[[], Call]) -> None:
-        """Is told of every call before it is made."""
+        """Receives the text of every call before it is made."""
         self.call = call
 
 
 def expect_error(session: Session, value: Any, what: str) -> None:
-    """Raises Failure unless fetching `value` raises in the child.
-
-    A hole of the assignment is not the error that is expected.
-    """
+    """Raises Failure unless fetching `value` raises in the child. The error of an unwritten task
+    does not count."""
     try:
         session.remote.fetch(value)
     except StudentError as error:

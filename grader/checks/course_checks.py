@@ -1,4 +1,4 @@
-"""Loads a course's own files of checks. They are the instructor's, and run in the grader itself."""
+"""Loads a course's own files of checks. They are the instructor's and run in the grader itself."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from grader.course.course import CourseError
 
 
 def load_checks(files: Iterable[Path]) -> dict[str, Callable[[Context], None]]:
-    """What the files' tables CHECKS hold: name in the rubric -> check.
+    """Name in the rubric -> check, from the table CHECKS of each file.
 
     Raises:
-        CourseError: a file can't be loaded, has no such table, a check has no docstring, which is
-            the student's sentence, or two files define the same one.
+        CourseError: a file can't be loaded or has no such table, a check has no docstring (the
+            student's sentence), or two files define the same check.
     """
     found: dict[str, Callable[[Context], None]] = {}
     for path in files:
@@ -32,7 +32,7 @@ def load_checks(files: Iterable[Path]) -> dict[str, Callable[[Context], None]]:
 
 
 def _load(path: Path) -> ModuleType:
-    """Runs the file as a module that no import finds."""
+    """Runs the file as a module that no import can find."""
     loader = SourceFileLoader(f"checks_of_the_course_{path.stem}", str(path))
     spec = spec_from_loader(loader.name, loader)
     assert spec is not None

@@ -42,7 +42,7 @@ from grader.base.printable import plain
 from grader.building.tree import FAR
 from grader.checks.child import ChildContext, ChildSession
 from grader.checks.compare import Array, Failure
-from grader.checks.context import Session, Work
+from grader.checks.context import GpuWork, Session
 from grader.checks.outcomes import Flag
 from grader.sandbox.process import Limits
 from grader.sandbox.scratch import scratch_folder
@@ -67,8 +67,8 @@ _HINT = (
 
 
 class DeviceLost(Exception):
-    """The process that keeps the GPU has failed: the machine's fault, or the grader's, unless
-    it fails for this submission alone."""
+    """The process that keeps the GPU failed. This is the machine's fault or the grader's, unless it
+    happens for this submission alone."""
 
 
 class FarSession(ChildSession):
@@ -81,22 +81,27 @@ class FarSession(ChildSession):
         super().__init__(*session)
 
     def serve(self, fd: int) -> None:
-        """Has the device serve what comes over a socket, from now on."""
+        """Starts the device's answers to what comes over a socket."""
         self._far.serve(fd)
         self._ask(None)
 
     def feed(self, *arrays: Array) -> None:
+        """Notes arrays that the check feeds: results may be made of their uploads."""
         self._fed |= {_hash(array) for array in arrays}
 
     def allocations(self) -> int:
+        """Runs what is queued; returns how often device memory has been allocated."""
         self.remote.flush()
         return int(self.state()["allocations"])
 
     def places(self, result: Array) -> int:
+        """The number of places in device memory that launches wrote to for this fetched result."""
         (ways,) = self._ask(self._far.trace([_hash(result)]))
         return max((int(trace["places"]) for trace in ways), default=0)
 
-    def require_made(self, results: Sequence[Array], work: Work) -> None:
+    def require_made(self, results: Sequence[Array], work: GpuWork) -> None:
+        """Raises Failure unless the device's record shows that the work on the GPU made each
+        result."""
         traces = self._ask(self._far.trace([_hash(array) for array in results]))
         found = [[self._not_made(trace, work) for trace in ways] for ways in traces]
         reasons = [
@@ -120,7 +125,7 @@ class FarSession(ChildSession):
             raise DeviceLost(f"the far device has failed: {state['crash']}")
         return state
 
-    def _not_made(self, trace: dict[str, Any], work: Work) -> str:
+    def _not_made(self, trace: dict[str, Any], work: GpuWork) -> str:
         """Why a result was not made on the GPU; "" if it was."""
         uploads = set(trace["uploads"])
         if uploads - self._fed:
@@ -146,23 +151,23 @@ class FarSession(ChildSession):
 
 @dataclass
 class FarContext(ChildContext):
-    """A context that proves what is done on the GPU, where it can.
+    """A context that proves what an executor does on the GPU, where the machine allows it.
 
     Attributes:
-        far: the library without a GPU, for a session that has it in another process; or None.
-        on_far_device: whether what ran last was such a session.
+        far: the library without a GPU, for a session with its GPU in another process; or None.
+        on_far_device: whether the last run used such a session.
     """
 
     far: Path | None = None
     on_far_device: bool = False
 
     def on_device(self, body: Callable[[Session], None]) -> None:
-        """Runs what an executor has to do on the device: with the GPU in another process, where
-        there is the library for it; then, with the same numbers, in the child's own process and
-        with its own kernels.
+        """Runs the device part of an executor's check twice: with the GPU in another process, if
+        there is a library for that, and then with the same numbers and the submission's own kernels
+        in the child.
 
         Raises:
-            Flag: it passes, and what it does could not be proved.
+            Flag: the check passes, but nothing proves that the work ran on the GPU.
         """
         note = ""
         if self.far is not None:

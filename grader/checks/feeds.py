@@ -1,4 +1,5 @@
-"""An executor that is fed other shapes than before. Whether it saves memory, others look at."""
+"""Checks that an executor gives right values for new shapes. grader.checks.plan checks its
+memory."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from grader.checks import unwritten
 from grader.checks.answers import SMALL
 from grader.checks.call_script import Call
 from grader.checks.compare import ROUND, Array, Failure, sum_bound, verify
-from grader.checks.context import Context, Session, Work
+from grader.checks.context import Context, GpuWork, Session
 from grader.checks.traits import check, declared
 
 Shape = tuple[int, ...]
@@ -51,7 +52,7 @@ class _Executor:
         self.executor: Any = None
 
     def build(self, asked: list[Any]) -> None:
-        """Makes the executor of these nodes."""
+        """Makes the executor for these nodes."""
         gpu = self.session.nd.gpu(0) if self.on_gpu else None
         self.asked, self.executor = asked, self.session.autodiff().Executor(asked, ctx=gpu)
 
@@ -85,7 +86,7 @@ class _Executor:
                 raise unwritten.blame(self.session, self.asked, fed, failure) from None
             raise
         if self.on_gpu:
-            self.session.require_made(got, Work(words, list(values.values()), _NODES))
+            self.session.require_made(got, GpuWork(words, list(values.values()), _NODES))
         self.made.append(now)
 
     def _note(self, words: str, values: dict[str, Array], right: list[tuple[Array, Any]]) -> None:
@@ -157,14 +158,14 @@ def feed_shapes(ctx: Context) -> None:
 def _check_shapes(session: Session, ctx: Context) -> None:
     rows, columns = ctx.sizes(60, 9)
     wide, narrow = columns + 9, columns
-    session.device.settle("loading the library")
+    session.device.finish("loading the library")
     for on_gpu in (False, True):
         _check_matrices(ctx, session, on_gpu, (rows, wide, narrow))
     for on_gpu in (False, True):  # vectors last: they are asked for least
         made = _elementwise(session, on_gpu)
         for shape in ((rows, wide), (wide,), (rows + 70,), (wide, rows)):
             _feed_elementwise(ctx, made, shape)
-    session.device.settle("running the executor")
+    session.device.finish("running the executor")
 
 
 def _check_matrices(

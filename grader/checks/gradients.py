@@ -34,10 +34,10 @@ _CERTAIN = "softmax is 0 there, and so is the gradient: build it of softmax_op a
 
 
 class _Gradient:
-    """The gradient of one op, evaluated with values of its inputs and of the output's gradient.
+    """The gradient of one op, for given values of its inputs and of the output's gradient.
 
     Attributes:
-        words: what is asked for, and with which shapes.
+        words: which gradient it is, for which shapes.
         names: of the inputs.
     """
 
@@ -57,10 +57,12 @@ class _Gradient:
         self.grads = [grads[i] for i in range(count)]
 
     def check(self, values: list[Array], formula: Formula, terms: int) -> None:
-        """Compares the gradients for `values`, the output's gradient g last, with what `formula`
-        makes of g and the others.
+        """Compares the gradients with `formula`.
 
-        The bound is that of sums of `terms` products of the values at hand.
+        Args:
+            values: of the inputs, and last of g, the output's gradient.
+            formula: the right gradients, from g and the other values.
+            terms: each gradient is a sum of so many products, which sets the bound.
         """
         expected = formula(values[-1], *values[:-1])
         largest = 1 + max(np.abs(v).max() for v in values)
@@ -91,9 +93,17 @@ class _Gradient:
     def check_infinite(
         self, position: int, values: list[Array], expected: Array, terms: int, why: str
     ) -> None:
-        """As `check`, for the input at `position` alone, where `values` hold infinity and the
-        gradient is finite all the same; `why` is the hint. What is made of differences of the op's
-        values, or of its values for complex numbers, is NaN then."""
+        """As `check`, for one input alone, where `values` hold infinity and the gradient is still
+        finite. A gradient that is made of differences of the op's values, or of its values for
+        complex numbers, is NaN then.
+
+        Args:
+            position: of the input.
+            values: of all inputs, and of g.
+            expected: the right gradient.
+            terms: as in `check`.
+            why: the hint.
+        """
         name = self.names[position]
         what = f"gradient of {self.what} with respect to {name} ({self.shapes}; some of {name} inf)"
         largest = 1 + max(np.abs(v).max() for i, v in enumerate(values) if i != position)
@@ -138,8 +148,9 @@ def _check(
 ) -> None:
     """Compares the gradients of build(*variables) with formula(g, *values), several times.
 
-    `draw` gives fresh values, the last of them for g, the gradient of the output. `linear` are the
-    inputs whose gradients do not depend on their own values.
+    Args:
+        draw: gives fresh values; the last of them is g, the gradient of the output.
+        linear: the inputs whose gradients do not depend on their own values.
     """
     values = draw()
     gradient = _Gradient(session, what, build, [v.shape for v in values[:-1]])
@@ -155,7 +166,7 @@ def _check(
 
 
 def _with_infinity(ctx: Context, values: Array) -> Array:
-    """The values, some of them infinite, at least one."""
+    """The values with at least one of them infinite."""
     infinite = np.asarray(ctx.random.random(values.shape) < 0.5)
     infinite.reshape(-1)[int(ctx.random.integers(infinite.size))] = True
     return np.where(infinite, np.copysign(np.inf, values), values)
@@ -176,7 +187,7 @@ def _values(ctx: Context, *shapes: tuple[int, ...]) -> list[Array]:
 
 
 def _distinct(ctx: Context) -> list[int]:
-    """Three different sizes of this run: with equal ones, what is transposed looks right."""
+    """Three different random sizes: with equal ones, a transposed result looks right."""
     return [int(size) for size in ctx.random.choice(np.arange(2, 8), 3, replace=False)]
 
 

@@ -1,4 +1,4 @@
-"""Puts a kernel on trial: several calls on the same arrays, each with values of its own."""
+"""Tests a kernel: several calls on the same arrays, each with new values."""
 
 from __future__ import annotations
 
@@ -38,17 +38,18 @@ _LATE = (
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel on arrays of certain shapes.
+    """A kernel, and the arrays that it is called with.
 
     Attributes:
         kernel: name in gpu_op.
-        draw: fresh arguments: float32 arrays, and plain values. The same array twice is passed
-            as the same array.
+        draw: gives fresh arguments: float32 arrays and plain values. If it gives an array twice,
+            the call passes it twice.
         judge: (expected output, bound of the error) for such arguments.
         out: shape of the output, which follows the arguments.
-        overwrites: index of the argument that is the output too, instead of `out`.
-        in_place: whether that argument is passed once, not once more as the output.
-        explain: a hint for an output that is wrong, from it, the bound and the arguments; or "".
+        overwrites: index of the argument that is also the output, in place of `out`.
+        in_place: whether the call passes that argument once, not once more as the output.
+        explain: gives a hint for a wrong output, or "", from the output, the bound and the
+            arguments.
     """
 
     kernel: str
@@ -61,8 +62,8 @@ class Case:
 
 
 class KernelCheck:
-    """A check made of a function that yields cases, which stays at `__wrapped__`. Its docstring
-    is the student's sentence. Used as a decorator."""
+    """Decorator that makes a check of a function that yields cases. The docstring is the student's
+    sentence; `__wrapped__` is the function itself."""
 
     __name__: str
     __wrapped__: Callable[[Context], Iterator[Case]]
@@ -76,7 +77,7 @@ class KernelCheck:
 
 
 def run(ctx: Context, cases: Iterable[Case]) -> None:
-    """Every case in one child; in the end, what was written must still stand there.
+    """Runs every case in one child. At the end, every output that was written must still be there.
 
     Raises:
         Failure: an output, an input, a guard zone or the error state is wrong.
@@ -91,7 +92,7 @@ def run(ctx: Context, cases: Iterable[Case]) -> None:
             if trial.is_small:
                 trials.append(trial)
         time.sleep(0.03)
-        session.device.settle("waiting for the device")
+        session.device.finish("waiting for the device")
         memories = session.remote.fetch_all(
             [trial.output.memory.asnumpy() for trial in trials],
             most=SMALL + sum(trial.output.nbytes for trial in trials),
@@ -103,7 +104,7 @@ def run(ctx: Context, cases: Iterable[Case]) -> None:
 
 
 def _require_nothing_shared(session: Session) -> None:
-    """Raises Failure where the library has variables that the host shares with the device."""
+    """Raises Failure if the library has variables that host and device share."""
     counts = session.remote.fetch_all(session.device.count_use())
     shared, _ = require_use([0, 0, *counts], "the library, when it was loaded,")
     if shared > _MOST_TO_HOST:
@@ -114,10 +115,8 @@ def _require_nothing_shared(session: Session) -> None:
 
 
 class _Trial:
-    """The arrays of one case in the child, and what was called with them.
-
-    An array goes by a letter, the same letter for the same array.
-    """
+    """The arrays of one case in the child, and its calls so far. A letter stands for each array,
+    the same letter for the same array."""
 
     def __init__(self, ctx: Context, session: Session, case: Case) -> None:
         self.ctx, self.session, self.case, self.random = ctx, session, case, ctx.random
@@ -146,7 +145,7 @@ class _Trial:
         return {name: arg for name, arg in zip(self.letters, args, strict=True) if name}
 
     def run(self) -> None:
-        """The first call, then more in the same arrays with other values."""
+        """Makes the first call, then more calls on the same arrays with other values."""
         again = int(self.random.integers(1, 4)) if self.is_small else 1
         if not self.output.size:
             again = 0
@@ -160,15 +159,15 @@ class _Trial:
         self._require_frugal()  # last: that a result is wrong says more
 
     def _take(self, args: list[Any]) -> None:
-        """These are the arguments from now on."""
+        """Uses these arguments from now on."""
         self.args, self.values = args, self._by_letter(args)
         expected, bound = self.case.judge(*args)
         self.expected, self.bound = np.asarray(expected), bound
 
     def _change_one(self) -> bool:
-        """Another value for one element of one input: a result kept for much the same input,
-        or for the same first elements, is then wrong. False if no change of some was seen in
-        the output, as where relu is 0 before and after."""
+        """Changes one element of one input: an output that was kept for a similar input, or for the
+        same first elements, is then wrong. False if no change of several tried would change the
+        output, as where relu is 0 before and after."""
         args, expected, bound = self.args, self.expected, self.bound
         for _ in range(_TRIES):
             self._take(self._with_another(args))
@@ -177,7 +176,7 @@ class _Trial:
         return False
 
     def _with_another(self, args: list[Any]) -> list[Any]:
-        """The arguments with another value for one element of one of them."""
+        """The arguments with a new value for one element of one of them."""
         values, fresh = self._by_letter(args), self._by_letter(self.case.draw())
         name = str(self.random.choice(list(fresh)))
         place = int(self.random.integers(fresh[name].size))
@@ -197,7 +196,7 @@ class _Trial:
         return f"gpu_op.{self.case.kernel}({words}){again}"
 
     def _call(self, number: int) -> None:
-        """One call, its reading, and the verdict."""
+        """Makes one call, reads its output, and judges it."""
         self.text = self._describe(number)
         expected, bound = self.expected, self.bound
         content = self._content(number)
@@ -224,9 +223,10 @@ class _Trial:
         self.require_unchanged(memory)
 
     def _content(self, number: int) -> Array:
-        """What lies on the device around and in the output before the call, unless it is an input
-        too: a NaN, which shows best what was not written, and in later calls ordinary numbers, so
-        that nobody can tell by them what is to be computed. Kept, with all that the call reads."""
+        """What lies in and around the output before the call, unless the output is an input too. In
+        the first call this is NaN, which best shows what was not written; in later calls ordinary
+        numbers, so that no kernel can tell from them what to compute. Kept with all other inputs of
+        the call."""
         if self.target in self.values:
             content = self.output.surround(self.values[self.target])
         elif number == 0:
@@ -242,7 +242,8 @@ class _Trial:
         return content
 
     def _carry_out(self, number: int, content: Array) -> list[Any]:
-        """Fills the arrays, calls, and reads twice: at once, and when the device has done all."""
+        """Fills the arrays, makes the call, and reads the output twice: at once, and after the
+        device has finished."""
         device, output = self.session.device, self.output
         output.memory[:] = self.session.upload(content)
         staged = self._fill(late=number > 0 and self.ctx.backend == "cuda")
@@ -272,8 +273,8 @@ class _Trial:
         return [name for name in self.values if name != self.target]
 
     def _fill(self, late: bool) -> list[Proxy]:
-        """Sends the inputs. Late ones are on their way while the call is made, in the order of
-        the default stream: work on another stream meets the values of the last call."""
+        """Uploads the inputs. Late inputs are still on their way during the call, in the order of
+        the default stream: work on another stream sees the values of the last call."""
         new = {name: self.values[name] for name in self._inputs()}
         if not late:
             for name, values in new.items():
@@ -294,7 +295,7 @@ class _Trial:
             verify(values, self.values[name], 0, f"input {index} of {self.text} must not change")
 
     def _require_frugal(self) -> None:
-        """Raises Failure if a call worked on the host, or left a handle of cuBLAS."""
+        """Raises Failure if a call worked on the host, or left a cuBLAS handle."""
         if self.to_host > _MOST_TO_HOST:
             raise Failure(
                 f"{self.text} is right, but copies {self.to_host:,} bytes to the host, or shares "
@@ -309,7 +310,7 @@ class _Trial:
             )
 
     def _was_left(self, got: Array, content: Array) -> bool:
-        """Whether numbers that stood in the output before the call are what is wrong in it."""
+        """Whether the wrong elements of the output are numbers that it held before the call."""
         before = self.output.inside(content, self.text)
         if np.isnan(before).any() or self.target in self.values:
             return False
@@ -332,7 +333,8 @@ class _Trial:
         return self.session.remote.fetch(self.output.memory.asnumpy(), most)
 
     def require_unchanged(self, memory: Any) -> None:
-        """Raises Failure unless `memory`, read later, is what was read after the last call."""
+        """Raises Failure if `memory`, read later, differs from what was read after the last
+        call."""
         self.output.inside(memory, self.text)
         if self.last is None or not np.array_equal(
             memory.view(np.uint32), self.last.view(np.uint32)
@@ -340,7 +342,7 @@ class _Trial:
             raise Failure(f"the output of {self.text} changes after the call has returned", _LATE)
 
     def _recorded(self, calls: int, expected: Array, bound: Any) -> Call:
-        """The calls of this case so far as a script."""
+        """The calls of this case so far, as a script."""
         lines = self._lines(calls)
         start, size = self.output.front, self.output.size
         zones = np.delete(self.kept[f"memory_{calls - 1}"], np.s_[start : start + size])

@@ -29,9 +29,12 @@ SMALLEST = 2.0**-126
 
 
 def _shapes(ctx: Context, published: Shape, odd: Iterable[Shape]) -> list[Shape]:
-    """The shapes that everybody can know, and some of this run alone. Where the published ones
-    are all that is asked for, those are no larger: what was written for them has no new limit to
-    meet. Else one is larger than all others, so that no limit is large enough."""
+    """The published shapes, and random ones of this run.
+
+    If the rubric asks for published sizes alone, the random shapes are no larger, so that a kernel
+    written for those sizes meets no new limit. Otherwise one random shape is larger than all
+    published ones, so that no fixed limit is large enough.
+    """
     largest = [min(size, 600 if axis < 2 else 4) for axis, size in enumerate(published)]
     fresh = [ctx.sizes(*largest), ctx.sizes(*largest)]
     if not ctx.thorough:
@@ -116,14 +119,14 @@ def elementwise(
     inputs: Callable[[Shape], list[Any]],
     numbers: Iterable[float] = (),
 ) -> Iterator[Case]:
-    """Cases of one element-wise kernel: exact up to one rounding, also over each of its inputs,
-    and with one array for all of them.
+    """Cases of one element-wise kernel. It must be exact up to one rounding, also in place on each
+    of its inputs, and with one array for all of them.
 
     Args:
         name: in gpu_op.
         formula: the output, from the arguments; numpy float32 arrays and plain values.
-        published: the shape that everybody knows; the random ones are no larger.
-        inputs: fresh arguments for arrays of a shape.
+        published: the published shape; the random ones are no larger.
+        inputs: gives fresh arguments for arrays of a shape.
         numbers: values of the last argument by which nothing seems left to do.
     """
 
@@ -172,7 +175,7 @@ def matrix_elementwise_multiply(ctx: Context) -> Iterator[Case]:
 
 
 def _of_all_sizes(ctx: Context, shape: Shape) -> Array:
-    """Numbers of both signs, from a thousandth to thousands: clamps and `fabs` show."""
+    """Numbers of both signs, from a thousandth to thousands: they show clamps and `fabs`."""
     numbers = ctx.uniform(shape)
     # In float32 as it is made: some arrays have millions of elements.
     scales = np.float32(10) ** np.arange(-2, 4, dtype=np.float32)
@@ -238,7 +241,7 @@ def _matrices(ctx: Context, sizes: Shape, trans_a: bool, trans_b: bool) -> list[
 
 
 def _flag_ignored(got: Array, bound: Any, a: Array, trans_a: bool, b: Array, trans_b: bool) -> str:
-    """A hint where a product is right for other flags than those that were passed."""
+    """A hint if a product is right for other flags than those passed."""
     flips = {"A": (True, False), "B": (False, True), "A and of B": (True, True)}
     for names, (flip_a, flip_b) in flips.items():
         # What lies in memory, taken for a matrix of the shape that the other flag asks for.
@@ -284,7 +287,7 @@ def _relu(x: Array) -> Array:
 
 
 def _nan_lost(got: Array, bound: Any, x: Array) -> str:
-    """A hint where all but NaN is right."""
+    """A hint if every element is right except NaN."""
     if differing(got, np.where(np.isnan(x), got, _relu(x)), bound).any():
         return ""
     return (
@@ -336,8 +339,8 @@ def softmax(ctx: Context) -> Iterator[Case]:
 
 
 def _far_from_each_other(ctx: Context, shape: tuple[int, ...]) -> Array:
-    """A matrix whose rows begin or end 200 below their largest values: who subtracts anything but
-    the maximum gets an infinite exponential."""
+    """A matrix whose rows begin or end 200 below their largest value. Subtracting anything but the
+    maximum makes an exponential infinite."""
     x = ctx.uniform(shape, -5, 5)
     x[::2, 0] -= 100
     x[1::2, -1] -= 100
@@ -346,7 +349,7 @@ def _far_from_each_other(ctx: Context, shape: tuple[int, ...]) -> Array:
 
 
 def _far_from_zero(ctx: Context, shape: tuple[int, ...]) -> Array:
-    """A matrix of values around 200 or -200, by rows: their exponentials overflow."""
+    """A matrix whose rows hold values near 200 or near -200: their exponentials overflow."""
     offset = np.float32(200) * ctx.random.choice([-1, 1], shape[0])[:, None]
     return (ctx.uniform(shape, -5, 5) + offset).astype(np.float32)
 
@@ -379,8 +382,8 @@ def _far_and_near(ctx: Context) -> list[Any]:
 
 
 def _one_way(values: Array) -> Array:
-    """Like `values`, but positive and such that half precision rounds every one down: the errors
-    of random ones cancel in a mean of many."""
+    """Like `values`, but positive, and such that half precision rounds each one down: in a mean of
+    many, errors of random signs would cancel."""
     bits = np.abs(values).view(np.uint32)
     return ((bits & np.uint32(0xFFFFE000)) | np.uint32(0x0F00)).view(np.float32)
 

@@ -1,11 +1,11 @@
-"""Ends of a check that are neither a pass nor the submission's failure."""
+"""Ends of a check that are neither a pass nor a failure of the submission."""
 
 from __future__ import annotations
 
 
 class NotHere(Exception):
-    """This machine can't make the check. It is skipped, and its points count for nobody."""
+    """This machine can't run the check. The check is skipped, and its points count for nobody."""
 
 
 class Flag(Exception):
-    """What was measured can't be true. An instructor must look; until then the points are open."""
+    """The measured value can't be true. The points stay open until an instructor has looked."""

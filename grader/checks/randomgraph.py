@@ -17,14 +17,14 @@ _TRIES = 100
 
 
 class RandomGraph:
-    """Nodes in the order in which they are made, which is not that of a depth-first search.
+    """A random graph whose nodes are not made in depth-first order.
 
-    Each takes its inputs from all nodes before it, so that some are used often and some never. All
-    have one name.
+    Each node takes its inputs from all earlier nodes, so that some are used often and some never.
+    All nodes have one name.
 
     Attributes:
-        leaves: number of placeholders; they come first.
-        steps: (sign, inputs, constant) of each node behind them; sign is "+" or "*".
+        leaves: number of placeholders, which come first.
+        steps: (sign, inputs, constant) of each other node; sign is "+" or "*".
         nodes: proxies of the nodes in the child.
     """
 
@@ -45,20 +45,20 @@ class RandomGraph:
             self.nodes.append(node)
 
     def inputs(self, place: int) -> list[int]:
-        """The places of a node's inputs."""
+        """The numbers of a node's inputs."""
         return self.steps[place - self.leaves][1] if place >= self.leaves else []
 
     def deepest(self) -> int:
-        """The node that depends on the most others."""
+        """The node that depends on most others."""
         return max(range(len(self.steps) + self.leaves), key=lambda i: len(self.order([i])))
 
     def asked(self, random: np.random.Generator) -> list[int]:
-        """Some of the nodes in any order, the one with the most inputs among them."""
+        """Some nodes in random order, the one with most inputs among them."""
         others = random.choice(len(self.steps) + self.leaves, 2, replace=False)
         return [int(i) for i in random.permutation([self.deepest(), *others])]
 
     def order(self, places: list[int]) -> list[int]:
-        """What these nodes depend on, in the post-order of a depth-first search."""
+        """The nodes that these depend on, in post-order of a depth-first search."""
         found: list[int] = []
 
         def visit(place: int) -> None:
@@ -73,11 +73,12 @@ class RandomGraph:
         return found
 
     def name(self, place: int) -> str:
-        """What a node is called here: v7 is the one that was made seventh."""
+        """A node's name in messages: v7 was made seventh."""
         return f"v{place}"
 
     def words(self, places: list[int]) -> str:
-        """What these nodes are, and what they depend on: one after the other, as they were made."""
+        """The definitions of these nodes and of all that they depend on, in the order of their
+        making."""
         lines = []
         for place in sorted(self.order(places)):
             if place >= self.leaves:
@@ -87,10 +88,11 @@ class RandomGraph:
         return ", ".join(lines)
 
     def gradients(self, output: int, fed: list[Array]) -> tuple[list[Array], list[Array]]:
-        """Gradients of the sum of `output` with respect to every node, and bounds of the errors.
+        """The gradients of the sum of `output` with respect to every node, and bounds of their
+        errors.
 
-        A gradient is a sum of products of what is fed. The bound is the rounding of all operations
-        there are, relative to the same sum of absolute values.
+        A gradient is a sum of products of fed values. The bound is the rounding of all operations,
+        relative to the same sum of absolute values.
         """
         exact = self._backward(output, fed, np.asarray)
         largest = self._backward(output, fed, np.abs)

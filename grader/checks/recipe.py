@@ -1,4 +1,4 @@
-"""What MNIST is trained on, and how."""
+"""The recipe for training: which MNIST images, and which hyperparameters."""
 
 from __future__ import annotations
 
@@ -52,13 +52,14 @@ class Recipe:
 
 
 def _load(path: str | None) -> Any:
-    """MNIST by the kit's own loader, which students have too; never the submission's copy."""
+    """MNIST, loaded by the kit's own loader, which students have too; never by the submission's
+    copy."""
     with _LOADING:  # checks may run in several threads
         return _loaded(path)
 
 
 def source_of(folder: Path | None) -> str:
-    """Where the data is from: the folder, a cache, or what stands in for MNIST."""
+    """Where the data comes from: the folder, a cache, or what replaces MNIST."""
     return str(_load(str(folder) if folder else None).source)
 
 

@@ -17,8 +17,8 @@ CHECKS: dict[str, Check] = {**CORE, **checks.CHECKS}
 
 
 def checks_of(course: Course) -> Mapping[str, Check]:
-    """The checks that a course's rubric may name: the kit's, and the course's own, which come
-    first where both have a name.
+    """Name -> check, for a course's rubric: the kit's checks and the course's own, which replace
+    the kit's of the same name.
 
     Raises:
         CourseError: a file of the course can't be loaded.

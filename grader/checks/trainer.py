@@ -1,6 +1,6 @@
-"""The training loop: it runs here, drives the child, and makes some of the child's steps too.
+"""The training loop. It runs here, drives the child, and computes some of the child's steps too.
 
-Labels of the validation images stay here.
+The labels of the validation images stay here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from grader.checks import mnist_reference
 from grader.checks.answers import SMALL
 from grader.checks.compare import ROUND, Array, Failure, verify
-from grader.checks.context import Session, Work
+from grader.checks.context import GpuWork, Session
 from grader.checks.device import require_use
 from grader.checks.recipe import Recipe, initial_parameters, one_hot
 
@@ -26,16 +26,16 @@ class Trainer:
     """One model in the child, on numpy or on the GPU.
 
     Attributes:
-        name: "mlp on the GPU", say.
+        name: such as "mlp on the GPU".
         params: proxies of the weights of the layers, then of their biases.
-        fetched: bytes that were asked for, from the device on the GPU.
+        fetched: bytes that the grader itself fetched from the device.
     """
 
     def __init__(self, session: Session, model: str, how: Recipe, on_gpu: bool) -> None:
         self.session, self.how, self.on_gpu = session, how, on_gpu
         self.remote = session.remote
         if on_gpu:
-            session.device.settle("loading the library")
+            session.device.finish("loading the library")
         self.name = f"{model} on {'the GPU' if on_gpu else 'numpy'}"
         ad = session.autodiff()
         self.x, self.labels = session.variable("X"), session.variable("y_")
@@ -77,19 +77,19 @@ class Trainer:
         return {self.x: images, self.labels: labels, **weights}
 
     def first_fed(self) -> dict[Any, Any]:
-        """What the first step on numpy is fed."""
+        """The arrays that the first step on numpy gets."""
         first = slice(self.how.batch)
         return self._fed(self.images[first], self.one_hot[first], self._initial)
 
     def bytes_to_host(self) -> int:
-        """Bytes that have been copied to the host so far; 0 on numpy."""
+        """Bytes copied to the host so far; 0 on numpy."""
         if not self.on_gpu:
             return 0
         counts = self.remote.fetch_all(self.session.device.count_use())
         return require_use([0, 0, *counts], self.name)[0]
 
     def step(self, start: int) -> tuple[Any, Any]:
-        """One step on the batch from `start`. Returns proxies of (loss, predictions)."""
+        """Makes one step on the batch from `start`; returns proxies of (loss, predictions)."""
         rows = slice(start, start + self.how.batch)
         images, labels = self.images[rows], self.one_hot[rows]
         if self.on_gpu:
@@ -107,7 +107,7 @@ class Trainer:
         return results[0], results[1 + len(self.params)]
 
     def _here(self, proxies: list[Any]) -> list[Array]:
-        """Results as arrays of float64 here.
+        """Fetched results as arrays of float64.
 
         Raises:
             Failure: one is no array of numbers.
@@ -137,7 +137,7 @@ class Trainer:
         return weights
 
     def epoch(self, number: int, watched: Collection[int] = ()) -> tuple[float, float]:
-        """All batches once; the steps in `watched` are compared with the same steps made here.
+        """Trains one epoch; compares the steps in `watched` with the same steps computed here.
 
         Returns:
             (mean loss, seconds of wall time without those steps).
@@ -158,7 +158,7 @@ class Trainer:
         return float(np.mean(losses)), time.monotonic() - started - aside
 
     def _step(self, step: int, words: str, is_watched: bool) -> float:
-        """The loss of a step."""
+        """Makes one step, and returns its loss."""
         start = step * self.how.batch
         before = self._weights(words) if is_watched else []
         loss, predictions = self.step(start)
@@ -174,10 +174,10 @@ class Trainer:
         return found
 
     def prove(self, random: np.random.Generator) -> None:
-        """A step on the GPU, from random weights.
+        """Makes a step on the GPU from random weights.
 
         Raises:
-            Failure: it is wrong, or it shows that it was not made there.
+            Failure: the step is wrong, or there is evidence that it was not made on the GPU.
         """
         words = f"{self.name}, a step from random weights"
         first = slice(self.how.batch)
@@ -191,7 +191,7 @@ class Trainer:
         self._loss(results[0], words)
         after = self._sound(results[2:], f"after {words}")
         self._compare(0, self._weights(words), (results[0].item(), results[1], after), words)
-        work = Work(words, fed, _NODES_OF_LAYER * (len(weights) // 2), launches=4)
+        work = GpuWork(words, fed, _NODES_OF_LAYER * (len(weights) // 2), launches=4)
         self.session.require_made([results[0], *after], work)
 
     def _loss(self, values: Array, words: str) -> float:
@@ -204,7 +204,7 @@ class Trainer:
     def _compare(
         self, start: int, before: list[Array], got: tuple[float, Array, list[Array]], words: str
     ) -> None:
-        """Raises Failure unless a step's results are what the step made here gives."""
+        """Raises Failure unless a step's results match those of the step computed here."""
         how, rows = self.how, slice(start, start + self.how.batch)
         right = mnist_reference.step(before, how.train_x[rows], one_hot(how.train_y[rows]))
         loss, predictions, after = got
@@ -220,8 +220,8 @@ class Trainer:
             verify(change, rate * gradient, near, text)
 
     def _scale_of(self, changes: list[Array], right: mnist_reference.Step) -> float:
-        """Whether the submission's gradients are those of a mean or of a sum over the images: what
-        its first step is nearer to."""
+        """The factor of the submission's gradients: that of a mean over the images or of a sum,
+        whichever is nearer to its first step."""
         if self._scale is None:
             ways = (1 / self.how.batch, 1.0)
             rate = self.how.learning_rate
@@ -235,9 +235,9 @@ class Trainer:
         return self._scale
 
     def accuracy(self) -> float:
-        """Share of the validation images whose most probable class is the label.
+        """The share of the validation images whose most probable class is the label.
 
-        Computed here, from the weights. The predictions of the submission must be those.
+        It is computed here from the weights; the submission's predictions must agree.
         """
         how, correct = self.how, []
         weights = self._sound(self._here(self.params), "after the training")
@@ -259,6 +259,6 @@ class Trainer:
 
 
 def names_of(params: list[Array]) -> list[str]:
-    """The names of weights, then of biases: W1, W2, b1, b2."""
+    """The names of the weights, then of the biases: W1, W2, b1, b2."""
     layers = range(1, len(params) // 2 + 1)
     return [f"{kind}{layer if len(layers) > 1 else ''}" for kind in "Wb" for layer in layers]

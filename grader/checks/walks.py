@@ -1,4 +1,4 @@
-"""Part 1: the order of a graph, and the walk back through it. Expected values are made here."""
+"""Part 1: the order of a graph, and the reverse walk. Expected values are computed here."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def topological_order(ctx: Context) -> None:
 
 
 def _check_cost(session: Session) -> None:
-    """A graph of few nodes, and of more ways through them than anybody can walk."""
+    """Checks a graph of few nodes with more paths than any walk can follow one by one."""
     node = session.variable("x")
     for _ in range(_DOUBLINGS):
         node = node * node
@@ -78,7 +78,7 @@ def _check_order(
     what: str,
     names: list[str] | None = None,
 ) -> None:
-    """`names` of the wanted nodes are for the message; without them it has their own."""
+    """Checks one order. `names` are those of the wanted nodes in the message, if not their own."""
     identity = session.remote.builtin("id")
     order = session.autodiff().find_topo_sort(nodes)
     count = session.remote.len(order)
@@ -137,7 +137,7 @@ def reverse_walk(ctx: Context) -> None:
 
 
 def _check_random(ctx: Context, session: Session) -> None:
-    """Gradients of a random graph, whose nodes all have one name, with two sets of values."""
+    """Checks gradients of a random graph, whose nodes all have one name, for two sets of values."""
     graph = RandomGraph(ctx.random, session)
     output = graph.deepest()
     known = graph.order([output])
@@ -159,7 +159,7 @@ def _check_random(ctx: Context, session: Session) -> None:
 
 
 def _check_names(ctx: Context, session: Session) -> None:
-    """Nodes are told apart by what they are: names may repeat."""
+    """Checks that nodes are told apart by identity: names may repeat."""
     x, twin = session.variable("x"), session.variable("x")
     a, b = ctx.random.uniform(-2, 2, (2, 3, 4))
     what = "gradients(x * y), where y has the name x too"

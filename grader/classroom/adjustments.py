@@ -1,8 +1,8 @@
-"""Points and comments that people give by hand, beside what the checks give.
+"""Points and comments that people give by hand, beside those of the checks.
 
-They lie in RESULTS/adjustments.csv, a line each: student, on (a check, "part 2", or nothing for
-the whole), points (added; less than 0 takes away), comment, by. Reports never hold them, so that
-they stay when a class is graded again; they are laid over what people see.
+RESULTS/adjustments.csv holds one a line: student, on (a check, "part 2", or nothing for the whole),
+points (added; below 0 takes away), comment, by. Reports never hold them, so a class can be graded
+again without losing them; people see both together.
 """
 
 from __future__ import annotations
@@ -35,18 +35,19 @@ _COLUMNS = {
 
 
 class AdjustmentError(UsageError):
-    """Points can't be given as it was asked; the message says why."""
+    """Points can't be given as asked; the message says why."""
 
 
 @dataclass(frozen=True)
 class Adjustment:
-    """What somebody gave by hand.
+    """Points and a comment that somebody gave by hand.
 
     Attributes:
         student: the id.
         on: name of a check, "part 2", or "" for the whole.
-        points: that are added.
-        comment: why. by: who gave them.
+        points: added to the automatic ones.
+        comment: why.
+        by: who gave them.
     """
 
     student: str
@@ -57,17 +58,17 @@ class Adjustment:
 
     @property
     def place(self) -> tuple[str, str]:
-        """There is one for each student and place."""
+        """(student, on): one adjustment at most has it."""
         return self.student, self.on
 
 
 def adjustments_path(book: Classbook) -> Path:
-    """Where those of a class lie, or would lie."""
+    """The file of a class's adjustments, which need not exist."""
     return book.path / "adjustments.csv"
 
 
 def read_adjustments(book: Classbook) -> list[Adjustment]:
-    """What was given by hand in a class, also to who has left it: see of_nobody.
+    """All adjustments of a class, also of students who have left it: see of_nobody.
 
     Raises:
         SheetError: a line of the file is wrong.
@@ -77,8 +78,12 @@ def read_adjustments(book: Classbook) -> list[Adjustment]:
 
 
 def of_nobody(book: Classbook) -> str:
-    """A sentence on what was given by hand to who is not in the class, or ""; raises as
-    read_adjustments. It counts for nobody, and stays in the file: they may come back."""
+    """A sentence on adjustments for students who are not in the class, or "". They count for nobody
+    and stay in the file, since these students may come back.
+
+    Raises:
+        SheetError: a line of the file is wrong.
+    """
     known = {entry.student for entry in book.entries}
     names = sorted({each.student for each in read_adjustments(book)} - known)
     where = f"warning: {adjustments_path(book)} gives something to who is not in the class"
@@ -86,7 +91,11 @@ def of_nobody(book: Classbook) -> str:
 
 
 def of_students(book: Classbook) -> dict[str, list[Adjustment]]:
-    """Student -> what was given by hand; raises as read_adjustments."""
+    """Student -> adjustments.
+
+    Raises:
+        SheetError: a line of the file is wrong.
+    """
     found: dict[str, list[Adjustment]] = {}
     for each in read_adjustments(book):
         found.setdefault(each.student, []).append(each)
@@ -96,15 +105,15 @@ def of_students(book: Classbook) -> dict[str, list[Adjustment]]:
 def parse_adjustments(
     path: Path, book: Classbook, by: str = "", leavers: bool = False
 ) -> list[Adjustment]:
-    """What a CSV gives the students of a class. A student goes by id, login or e-mail address; the
-    name of a group gives it to each member.
+    """The adjustments in a CSV file. A line names a student by id, login or e-mail address, or a
+    group, whose members all get them.
 
     Args:
-        by: who gives it, where the line does not say.
-        leavers: whether a line may be for who is not in the class, as it is written there.
+        by: who gives them, where the line does not say.
+        leavers: whether a line may name a student who is not in the class.
 
     Raises:
-        SheetError: it can't be read, or a line of it is wrong.
+        SheetError: the file can't be read, or a line is wrong.
     """
     names, places = called(book.entries), known_places(book)
     found: list[Adjustment] = []
@@ -133,13 +142,15 @@ def adjustments(
     places: Sequence[str],
     by: str = "",
 ) -> list[Adjustment]:
-    """What one line gives: to one student, or to each member of a group.
+    """The adjustments of one line: for one student, or for each member of a group.
 
     Args:
-        cells: column -> text. names: of grader.classroom.store.called. places: of known_places.
+        cells: column -> text.
+        names: of grader.classroom.store.called.
+        places: of known_places.
 
     Raises:
-        AdjustmentError: it is wrong.
+        AdjustmentError: the line is wrong.
     """
     students = names.get(cells["student"].casefold(), ())
     if not students:
@@ -170,7 +181,7 @@ def _points(text: str) -> float:
 
 
 def known_places(book: Classbook) -> list[str]:
-    """The parts and the checks of a class, as the first whole report has them; none without."""
+    """The parts and checks of a class, from its first whole report; none without one."""
     for entry in book.entries:
         try:
             report = book.report(entry)
@@ -183,8 +194,7 @@ def known_places(book: Classbook) -> list[str]:
 
 
 def write_adjustments(book: Classbook, given: Iterable[Adjustment]) -> list[Adjustment]:
-    """Adds to what lies there; returns what had been given before in the same places, which it
-    takes the place of."""
+    """Adds adjustments to the file; returns those in the same places, which they replace."""
     before = {each.place: each for each in read_adjustments(book)}
     new = {each.place: each for each in given}
     text = io.StringIO()
@@ -199,10 +209,10 @@ def write_adjustments(book: Classbook, given: Iterable[Adjustment]) -> list[Adju
 
 
 def by_hand(report: Report, given: Iterable[Adjustment]) -> Report:
-    """The report with what was given by hand: as much of it as has an effect.
+    """The report with the adjustments, as far as they have an effect.
 
-    A check or a part never has more points than it is worth, nor less than 0; nor has the whole
-    less than 0. More than it is worth it may have: that is a bonus.
+    A check or a part has at most the points that it is worth, and at least 0. The whole has at
+    least 0, and may have more than it is worth, as a bonus.
     """
     changes: list[dict[str, Any]] = []
     # checks, parts, the whole: what was given on the one counts in the next
@@ -230,7 +240,7 @@ def _is_on(on: str, check: str, task: str) -> bool:
 
 
 def _covers(on: str, other: str, report: Report) -> bool:
-    """Whether points on `other` count in `on`."""
+    """Whether points on `other` count towards `on`."""
     if not on or on == other:
         return True
     return any(r.check == other and _is_on(on, r.check, r.task) for r in report.results)

@@ -1,8 +1,8 @@
 """Fills one column of a gradebook that Canvas exported.
 
-The course's own export is the template. Nothing is changed in it besides the cells of one column:
-byte order mark, line ends, quotes, odd rows and every other cell come out as they went in. A file
-whose text is not UTF-8 keeps its bytes too.
+The course's own export is the template. Only the cells of one column change: byte order mark, line
+ends, quotes, unusual rows and all other cells stay as they are. A file whose text is not UTF-8
+keeps its bytes too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from grader.base.errors import UsageError
 from grader.base.printable import printable
-from grader.classroom.gradebook import Gradebook, Row, figure
+from grader.classroom.gradebook import Gradebook, StudentScore, figure
 from grader.classroom.store import Entry
 
 #: Columns that say who a student is; the first has the number that Canvas itself gave.
@@ -30,23 +30,23 @@ _SHOWN = 12
 
 
 class TemplateError(UsageError):
-    """The template can't be filled as it was asked; the message says why."""
+    """The template can't be filled as asked; the message says why."""
 
 
 @dataclass
-class Line:
-    """One record of a CSV file: the cells as they stand there, quotes included, and its end."""
+class Record:
+    """One record of a CSV file: its cells as written, with quotes, and its line end."""
 
     cells: list[str]
     end: str
     number: int
 
     def text(self, place: int) -> str:
-        """What a cell says; "" where the record is too short."""
+        """The text of a cell; "" if the record is too short."""
         return unquoted(self.cells[place]) if place < len(self.cells) else ""
 
     def put(self, place: int, text: str) -> None:
-        """Writes a cell; in quotes where they were, or have to be."""
+        """Writes a cell; in quotes if it had them, or needs them."""
         self.cells += [""] * (place + 1 - len(self.cells))
         quoted = self.cells[place].startswith('"') or not _BARE.fullmatch(text)
         self.cells[place] = '"' + text.replace('"', '""') + '"' if quoted else text
@@ -54,15 +54,16 @@ class Line:
 
 @dataclass
 class Filled:
-    """A filled template, and what is to be told of it.
+    """A filled template, and what to tell about it.
 
     Attributes:
         content: the file.
-        column: head of the column that was filled.
-        filled: how many cells hold a score of ours now; changed: how many held another before.
-        unscored: students of ours without a score, whose cells stay.
-        absent: students of ours with a score, and no row for it.
-        strangers: rows of students that we don't know, which stay.
+        column: header of the filled column.
+        filled: number of cells that now hold a score of ours.
+        changed: number of those that held another score.
+        unscored: our students without a score; their cells stay.
+        absent: our students with a score, but without a row.
+        strangers: rows of students that we don't know; they stay.
         warnings: sentences on what is odd.
     """
 
@@ -80,8 +81,8 @@ def fill(template: bytes, column: str, gradebook: Gradebook, match: str = "") ->
     """The template with our scores in one column.
 
     Args:
-        column: its whole head, its name, or its number at Canvas.
-        match: one of KEYS if rows are matched on it alone; "" for all of them.
+        column: its whole header, its name, or its number in Canvas.
+        match: one of KEYS to match rows by that key alone; "" for all keys.
 
     Raises:
         TemplateError: the file is no gradebook of Canvas, or the column is unknown or ambiguous.
@@ -106,11 +107,11 @@ def fill(template: bytes, column: str, gradebook: Gradebook, match: str = "") ->
     return filled
 
 
-def read_lines(template: bytes) -> tuple[str, list[Line]]:
-    """The byte order mark, if there is one, and the records of a CSV file; see `joined`.
+def read_lines(template: bytes) -> tuple[str, list[Record]]:
+    """(the byte order mark or "", the records) of a CSV file; `joined` is the reverse.
 
     Raises:
-        TemplateError: it is not text, or a quote is not closed.
+        TemplateError: the file is no text, or a quote is not closed.
     """
     if b"\0" in template:
         raise TemplateError("the template is not a CSV file in UTF-8; hint: export it anew")
@@ -125,28 +126,29 @@ def read_lines(template: bytes) -> tuple[str, list[Line]]:
         number += found[1].count("\n")
         at = found.end()
         if found[2] != ",":
-            lines.append(Line(cells, found[2], begins))
+            lines.append(Record(cells, found[2], begins))
             cells, number = [], number + 1
             begins = number
     return bom, lines
 
 
-def joined(bom: str, lines: Iterable[Line]) -> bytes:
-    """The file, to the byte, whose records read_lines gives."""
+def joined(bom: str, lines: Iterable[Record]) -> bytes:
+    """The file of a byte order mark and records, identical to what read_lines read."""
     text = bom + "".join(",".join(line.cells) + line.end for line in lines)
     return text.encode("utf-8", "surrogateescape")
 
 
 def unquoted(cell: str) -> str:
-    """What a cell says, without quotes around it."""
+    """The text of a cell, without quotes around it."""
     return cell[1:-1].replace('""', '"') if cell.startswith('"') else cell
 
 
 def find_column(titles: list[str], wanted: str) -> int:
-    """The place of a column by its whole head, else by its name, else by its number at Canvas.
+    """The position of a column, by its whole header, else by its name, else by its number in
+    Canvas.
 
     Raises:
-        TemplateError: there is none, or more than one; it lists what there is.
+        TemplateError: there is no such column, or more than one; the message lists the columns.
     """
     open_columns = {at: title for at, title in enumerate(titles) if title and title not in _WHO}
     for same in (_is_head, _is_name, _is_number):
@@ -180,8 +182,8 @@ def _joined(names: Iterable[str]) -> str:
     return ", ".join(shown[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _head(lines: list[Line]) -> Line:
-    """The record with the names of the columns: Canvas may put others above it."""
+def _head(lines: list[Record]) -> Record:
+    """The record with the names of the columns. Canvas may put other records above it."""
     for line in lines:
         titles = {unquoted(cell).strip() for cell in line.cells}
         if "Student" in titles and titles & set(KEYS):
@@ -196,22 +198,22 @@ def _head(lines: list[Line]) -> Line:
 class _Sheet:
     """The records besides the head, the heads, where the keys are, and the column to fill."""
 
-    body: list[Line]
+    body: list[Record]
     titles: list[str]
     keys: dict[str, int]
     place: int
 
-    def name(self, line: Line) -> str:
+    def name(self, line: Record) -> str:
         """The student's name as Canvas has it."""
         return line.text(self.titles.index("Student")).strip()
 
-    def is_student(self, line: Line) -> bool:
+    def is_student(self, line: Record) -> bool:
         """Whether the record has any id; rows of points and of policies have none."""
         return any(line.text(place).strip() for place in self.keys.values())
 
 
 def _check_points(sheet: _Sheet, gradebook: Gradebook, filled: Filled) -> None:
-    """Warns where the points possible are not ours; refuses a column that Canvas computes."""
+    """Warns if the points possible differ from ours; refuses a column that Canvas computes."""
     there = ""
     for line in sheet.body:
         if sheet.name(line).casefold() == "points possible":
@@ -253,8 +255,8 @@ def _fill_rows(sheet: _Sheet, gradebook: Gradebook, filled: Filled) -> None:
             filled.absent.append(row.entry)
 
 
-def _matches(sheet: _Sheet, rows: list[Row]) -> dict[int, list[int]]:
-    """Place of a student's record -> places of the rows of ours that its keys name."""
+def _matches(sheet: _Sheet, rows: list[StudentScore]) -> dict[int, list[int]]:
+    """Position of a student's record -> positions of our rows that its keys name."""
     ids: dict[str, set[int]] = {}
     logins: dict[str, set[int]] = {}
     for at, row in enumerate(rows):
@@ -274,7 +276,7 @@ def _matches(sheet: _Sheet, rows: list[Row]) -> dict[int, list[int]]:
     return found
 
 
-def _fill_row(sheet: _Sheet, line: Line, row: Row, filled: Filled) -> None:
+def _fill_row(sheet: _Sheet, line: Record, row: StudentScore, filled: Filled) -> None:
     before, now = line.text(sheet.place).strip(), figure(row.score)
     if not _alike(sheet.name(line), row.entry.name):
         filled.warnings.append(
@@ -296,7 +298,7 @@ def _fill_row(sheet: _Sheet, line: Line, row: Row, filled: Filled) -> None:
 
 
 def _alike(theirs: str, ours: str) -> bool:
-    """Whether names may be one person's: a part of the one is in the other, without accents."""
+    """Whether two names may be one person's: one is part of the other, accents aside."""
     whole = "".join(re.findall(r"\w+", _plain(ours)))
     parts = [p for p in re.findall(r"\w+", _plain(theirs)) if len(p) > 1 or not p.isascii()]
     return not parts or not whole or any(part in whole for part in parts)
@@ -308,7 +310,7 @@ def _plain(name: str) -> str:
 
 
 def number_in(text: str) -> float | None:
-    """What a cell says, if it is a number."""
+    """The number in a cell, or None."""
     try:
         return float(text)
     except ValueError:

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from grader.base.errors import UsageError
 from grader.classroom.adjustments import by_hand, of_students
-from grader.classroom.gradebook import Gradebook, Row, figure
+from grader.classroom.gradebook import Gradebook, StudentScore, figure
 from grader.classroom.store import Classbook, Entry
 from grader.report.audience import student_view
 from grader.report.html import to_html
@@ -43,7 +43,7 @@ class FeedbackError(UsageError):
 
 @dataclass(frozen=True)
 class Feedback:
-    """What one student gets back, and the folder that it goes into."""
+    """What one student gets back, and its folder."""
 
     folder: str
     html: str
@@ -53,7 +53,7 @@ class Feedback:
 def all_feedback(
     book: Classbook, gradebook: Gradebook, after_due_date: bool = False
 ) -> Iterator[Feedback]:
-    """The feedback of each student who has a whole report, one at a time."""
+    """The feedback of each student with a whole report, one at a time."""
     taken: set[str] = set()
     given = of_students(book)
     for row in gradebook.rows:
@@ -70,7 +70,7 @@ def all_feedback(
 
 
 def _report(book: Classbook, entry: Entry) -> Report | None:
-    """The report if it is whole, and of something that was handed in."""
+    """A student's report, if it is whole and about something handed in; else None."""
     try:
         report = book.report(entry) if entry.source else None
     except (StoredError, OSError):
@@ -79,10 +79,8 @@ def _report(book: Classbook, entry: Entry) -> Report | None:
 
 
 def moodle_folder(source: str) -> str:
-    """The name of Moodle's folder in the path of a submission; "" if it has none.
-
-    The outermost counts: what lies further inside has the names that the student chose.
-    """
+    """The name of Moodle's folder in the path of a submission; "" if it has none. The outermost
+    such folder counts: the student chose the names inside it."""
     for part in PurePath(source).parts:
         found = _MOODLE.match(part)
         if found and found[1].isprintable():
@@ -90,8 +88,9 @@ def moodle_folder(source: str) -> str:
     return ""
 
 
-def _with_lateness(view: Report, row: Row) -> Report:
-    """What the late policy says, as a note; its figures would tell the score of hidden checks."""
+def _with_lateness(view: Report, row: StudentScore) -> Report:
+    """The report with a note on lateness. The policy's figures stay out, as they would reveal the
+    score of hidden checks."""
     if row.late is None or not row.late.is_late:
         return view
     said = f"{row.late.reason}; {figure(row.score)} of {figure(row.points)} points count"
@@ -101,7 +100,7 @@ def _with_lateness(view: Report, row: Row) -> Report:
 
 
 def to_text(view: Report) -> str:
-    """The report as plain text: a line for each check, then what went wrong, then the points."""
+    """The report as plain text: a line a check, then what went wrong, then the points."""
     file = io.StringIO()
     console = Console(file=file, width=_WIDTH, no_color=True, force_terminal=False)
     for result in () if view.problem else view.results:  # then none was run
@@ -111,13 +110,13 @@ def to_text(view: Report) -> str:
 
 
 def write_feedback(target: Path, given: Iterable[Feedback]) -> int:
-    """Writes the folder, or the zip if the name ends in .zip; it is whole or not there.
+    """Writes the folder, or a zip if the name ends in .zip: all of it, or nothing.
 
     Returns:
-        How many students have feedback in it.
+        The number of students with feedback in it.
 
     Raises:
-        FeedbackError: the folder has something in it: feedback of another run could stay there.
+        FeedbackError: the folder is not empty: feedback of another run could stay in it.
         OSError: it can't be written.
     """
     if target.suffix.lower() == ".zip":
@@ -159,7 +158,7 @@ def _files(each: Feedback) -> list[tuple[str, str]]:
 
 @contextmanager
 def _aside(target: Path) -> Iterator[Path]:
-    """A new folder beside the target; it is gone afterwards, whatever happened."""
+    """A new folder beside the target, removed at the end in any case."""
     target.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     folder.chmod(0o755)

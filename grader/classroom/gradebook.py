@@ -1,7 +1,7 @@
 """The scores of a class as tables: one row a student, or one row a student and check.
 
-A student without a score has an empty cell, never a zero: who handed in nothing, who waits for
-grading, and, unless provisional scores are asked for, whom the grader failed.
+A student without a score has an empty cell, never a zero: one who handed in nothing, waits for
+grading, or, unless provisional scores are asked for, met a failure of the grader.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Lateness:
 
     Attributes:
         due: for those without an extension.
-        spent: student, as csv_cell writes it -> late days that went into earlier assignments.
+        spent: student, as csv_cell writes it -> late days spent on earlier assignments.
     """
 
     policy: LatePolicy
@@ -51,11 +51,11 @@ class Lateness:
     spent: Mapping[str, int] = field(default_factory=dict)
 
     def for_class(self, entries: Collection[Entry]) -> Lateness:
-        """The same, with the extensions of a class by ids: they may be written for a login, an
-        e-mail address or a group. One for nobody in the class stays as it is.
+        """The same policy, with its extensions by id: a course may write them for a login, an
+        e-mail address or a group. An extension for nobody in the class stays as it is.
 
         Raises:
-            GradebookError: a student has two that differ.
+            GradebookError: a student has two different extensions.
         """
         names, found = called(entries), dict[str, datetime]()
         for name, moment in self.policy.extensions.items():
@@ -68,12 +68,12 @@ class Lateness:
         return replace(self, policy=replace(self.policy, extensions=found))
 
     def of(self, entry: Entry, score: float, points: float) -> Late | None:
-        """What lateness leaves of a score; None where it isn't known when the work came, unless
-        it is marked late, which costs what the policy says. Whether a mark is for a time after an
-        extension isn't known either.
+        """What lateness leaves of a score. None if the time of the work is unknown, unless it is
+        marked late: then the policy's flat cost applies. For a student with an extension, the mark
+        may mean either date, so it costs nothing.
 
         Raises:
-            GradebookError: a moment of the student is wrong.
+            GradebookError: a date of the student is wrong.
         """
         if not entry.submitted:
             charged = entry.late and self.policy.percent_marked
@@ -90,7 +90,7 @@ class Lateness:
 
 @dataclass(frozen=True)
 class Mark:
-    """How one check of one student counts. `score` is None where the grader failed."""
+    """How one check of one student counts. `score` is None if the grader failed."""
 
     check: str
     task: str
@@ -100,17 +100,17 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One student as a gradebook has them.
+class StudentScore:
+    """One student in a gradebook.
 
     Attributes:
-        earned: what the checks and people give, before lateness; None if the student has no score.
-        score: what counts; None if the student has no score.
-        points: what can be reached.
-        late: what the late policy says; None without a policy, or without a score.
+        earned: points from checks and people, before lateness; None without a score.
+        score: points that count; None without a score.
+        points: points that can be reached.
+        late: what the late policy says; None without a policy or a score.
         marks: one a check, in the order of the report.
         by_hand: of the report, see grader.classroom.adjustments.
-        in_vain: on what something was given by hand to a student without a score.
+        in_vain: checks or parts for which a student without a score got points by hand.
         parts: number of a part -> its name.
     """
 
@@ -149,34 +149,34 @@ class Gradebook:
     """The rows of a class, in the order of its entries.
 
     Attributes:
-        provisional: whether checks in which the grader failed count as nothing, instead of
-            keeping the score of the student open.
+        provisional: whether checks in which the grader failed count as 0; otherwise they leave the
+            student's score open.
     """
 
-    rows: list[Row]
+    rows: list[StudentScore]
     provisional: bool = False
 
     @property
     def points(self) -> float | None:
-        """What can be reached; None if that is not the same for all who were graded."""
+        """Points that can be reached; None if they differ among the students graded."""
         found = {row.points for row in self.rows if row.score is not None}
         found = found or {row.points for row in self.rows}
         return found.pop() if len(found) == 1 else None
 
     @property
     def states(self) -> Counter[str]:
-        """State -> how many are in it."""
+        """State -> number of students in it."""
         return Counter(row.standing.state for row in self.rows)
 
 
 def read_gradebook(
     book: Classbook, lateness: Lateness | None = None, provisional: bool = False
 ) -> Gradebook:
-    """The gradebook of a class. What is held of a student is small, not the whole report.
+    """The gradebook of a class. It keeps a small part of each report.
 
     Raises:
-        GradebookError: a moment of a student is wrong.
-        SheetError: a line of what was given by hand is wrong.
+        GradebookError: a date of a student is wrong.
+        SheetError: a line of the adjustments is wrong.
     """
     given = of_students(book)
     return Gradebook(
@@ -194,7 +194,7 @@ def _row(
     lateness: Lateness | None,
     provisional: bool,
     given: list[Adjustment],
-) -> Row:
+) -> StudentScore:
     standing = book.standing(entry)
     report = _report(book, entry) if standing.outcomes or standing.points else None
     changes = by_hand(report, given).by_hand if report else []
@@ -203,7 +203,7 @@ def _row(
         earned = round(earned + sum(each["points"] for each in changes), 6)
     points = standing.points if report else book.points
     late = lateness.of(entry, earned, points) if lateness and earned is not None else None
-    return Row(
+    return StudentScore(
         standing,
         earned,
         late.score if late else earned,
@@ -220,8 +220,8 @@ def _row(
 def earned_score(standing: Standing, provisional: bool = False) -> float | None:
     """The score before lateness; None if there is none to hand on.
 
-    Of a student in whose checks the grader failed, the score is open; `provisional` gives the
-    points that are safe. What can't be read was handed in, and has earned nothing.
+    If the grader failed in a student's checks, the score is open; `provisional` gives the points
+    that are certain. Work that can't be read was handed in, and earns 0.
     """
     if standing.state in (GRADED, UNREADABLE):
         return standing.score
@@ -242,7 +242,7 @@ def _mark(result: Result) -> Mark:
 
 
 def figure(value: float | None) -> str:
-    """A number with at most four decimals and no useless ones; "" for None."""
+    """A number with at most four decimals and no trailing zeros; "" for None."""
     if value is None:
         return ""
     text = f"{value:.4f}".rstrip("0").rstrip(".")
@@ -250,15 +250,15 @@ def figure(value: float | None) -> str:
 
 
 def to_csv(gradebook: Gradebook) -> str:
-    """One row a student: who, state, score, lateness, a column for each part and each check."""
+    """A row a student: who, state, score, lateness, and a column for each part and each check."""
     parts, checks = _columns(gradebook.rows)
     shown = [csv_cell(f"part {number}: {name}") for number, name in parts.items()]
     head = [*_HEAD, *_BY_HAND, *_LATE, "problem", *shown, *map(csv_cell, checks)]
     return _table([head, *(_line(gradebook, row, parts, checks) for row in gradebook.rows)])
 
 
-def _columns(rows: Iterable[Row]) -> tuple[dict[str, str], list[str]]:
-    """The parts, by their numbers, and the checks, in the order in which reports have them."""
+def _columns(rows: Iterable[StudentScore]) -> tuple[dict[str, str], list[str]]:
+    """(parts by number, checks in the order of the reports)."""
     parts: dict[str, str] = {}
     checks: dict[str, None] = {}
     for row in rows:
@@ -269,7 +269,9 @@ def _columns(rows: Iterable[Row]) -> tuple[dict[str, str], list[str]]:
     return {number: parts[number] for number in ordered}, list(checks)
 
 
-def _line(gradebook: Gradebook, row: Row, parts: Iterable[str], checks: Iterable[str]) -> list[str]:
+def _line(
+    gradebook: Gradebook, row: StudentScore, parts: Iterable[str], checks: Iterable[str]
+) -> list[str]:
     entry, marks = row.entry, {mark.check: mark for mark in row.marks}
     who = map(csv_cell, (entry.student, entry.name, entry.email, entry.section, entry.group))
     return [
@@ -286,7 +288,7 @@ def _line(gradebook: Gradebook, row: Row, parts: Iterable[str], checks: Iterable
     ]
 
 
-def _late_cells(row: Row) -> list[str]:
+def _late_cells(row: StudentScore) -> list[str]:
     entry, late = row.entry, row.late
     told = "" if entry.late is None else "yes" if entry.late else "no"
     if late is None:
@@ -302,10 +304,10 @@ def _late_cells(row: Row) -> list[str]:
 
 
 def read_spent(path: Path) -> dict[str, int]:
-    """Student -> late days spent, of an earlier assignment's gradebook as to_csv wrote it.
+    """Student -> late days spent, from the gradebook of an earlier assignment as to_csv wrote it.
 
     Raises:
-        GradebookError: it is no such file.
+        GradebookError: the file is no such gradebook.
     """
     spent: dict[str, int] = {}
     try:
@@ -325,15 +327,15 @@ def read_spent(path: Path) -> dict[str, int]:
 
 
 def to_long(gradebook: Gradebook) -> str:
-    """One row a student and check: student, check, score, max, status, seed, grader version.
+    """A row a student and check: student, check, score, max, status, seed, grader version.
 
-    Who has no report has one row without a check, whose status is the student's state. What was
-    given by hand has rows of its own, whose status is "by hand".
+    A student without a report has one row without a check, whose status is the student's state.
+    Adjustments have rows of their own with the status "by hand".
     """
     return _table([_LONG, *_long_lines(gradebook.rows)])
 
 
-def _long_lines(rows: Iterable[Row]) -> Iterator[list[str]]:
+def _long_lines(rows: Iterable[StudentScore]) -> Iterator[list[str]]:
     for row in rows:
         student = csv_cell(row.entry.student)
         if not row.marks:

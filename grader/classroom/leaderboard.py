@@ -1,8 +1,9 @@
-"""Writes a leaderboard under pseudonyms: a page of its own, and the same as JSON.
+"""Writes a leaderboard under pseudonyms, as a page and as JSON.
 
-A pseudonym is a keyed hash of the student's id. Without the key nobody can tell whose it is, nor
-try all ids of the course; with it, the instructor can. Nothing else of a student gets in but the
-score and the measured speeds. Who knows another's exact score can still find the line.
+A pseudonym is a keyed hash of the student's id. Without the key nobody can tell whose it is, not
+even by trying all ids of the course; the instructor has the key. The board shows nothing else of a
+student but the score and the measured speeds. Somebody who knows another's exact score can still
+find the line.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _WORDS = (
 
 
 @dataclass(frozen=True)
-class Place:
+class BoardLine:
     """A line of the board. Equal scores have equal ranks; `speeds` are ratios by check."""
 
     rank: int
@@ -41,7 +42,7 @@ class Place:
 
 
 def pseudonyms(students: Iterable[str], salt: str) -> dict[str, str]:
-    """Student id -> pseudonym, such as "otter-7f3a91c2"; the same for the same salt.
+    """Student id -> pseudonym, such as "otter-7f3a91c2". The same salt gives the same pseudonyms.
 
     Raises:
         ClassPageError: the salt is too short, or two students would share a pseudonym.
@@ -58,25 +59,23 @@ def pseudonyms(students: Iterable[str], salt: str) -> dict[str, str]:
 
 
 def _pseudonym(student: str, salt: str) -> str:
-    """Five bits choose the word, 32 more are written behind it."""
+    """A word chosen by five bits, followed by 32 more in hex."""
     key, message = (text.encode("utf-8", "surrogatepass") for text in (salt, student))
     digest = hmac.new(key, b"leaderboard\0" + message, hashlib.sha256).digest()
     return f"{_WORDS[digest[0] % len(_WORDS)]}-{digest[1:5].hex()}"
 
 
-def places(standings: Iterable[Standing], names: dict[str, str]) -> list[Place]:
-    """The board: who is graded and has a name in `names`, the highest score first.
-
-    Equals stand in the order of their pseudonyms, which tells nothing about them.
-    """
+def places(standings: Iterable[Standing], names: dict[str, str]) -> list[BoardLine]:
+    """The board: graded students with a pseudonym in `names`, the highest score first. Equal scores
+    stand in the order of their pseudonyms, which reveals nothing."""
     chosen = [s for s in standings if s.state == GRADED and s.entry.student in names]
     chosen.sort(key=lambda s: (-s.score, names[s.entry.student]))
-    made: list[Place] = []
+    made: list[BoardLine] = []
     for number, standing in enumerate(chosen, 1):
         tied = bool(made) and made[-1].score == standing.score
         rank = made[-1].rank if tied else number
         speeds = {check: o.ratio for check, o in standing.outcomes.items() if o.ratio > 0}
-        made.append(Place(rank, names[standing.entry.student], standing.score, speeds))
+        made.append(BoardLine(rank, names[standing.entry.student], standing.score, speeds))
     return made
 
 
@@ -87,9 +86,10 @@ def write_leaderboard(
     salt: str,
     joined: Collection[str] | None,
 ) -> int:
-    """Writes the page, and the same as JSON beside it; returns the number of places.
+    """Writes the page, and the same as JSON beside it; returns the number of lines.
 
-    `joined` are ids of the students who agreed to be on it; None says that all did.
+    Args:
+        joined: ids of the students who agreed to be on the board; None for all.
 
     Raises:
         ClassPageError: the salt is too short, or nobody of the class joined.

@@ -1,8 +1,9 @@
-"""Whom of the roster a download's names mean. What is ambiguous is said, and never guessed.
+"""Finds the student of the roster that a name in a download means. Reports ambiguous names, and
+never guesses.
 
-Names are compared by their words, of letters and digits alone, in small letters and one Unicode
-form, in any order: "Smith, Bob" and "bob_smith" are equal. A name run together, as Canvas's
-"smithbob", is compared with the words run together, begun at any of them.
+Names are compared by their words, in any order: letters and digits alone, in lower case and one
+Unicode form, so that "Smith, Bob" and "bob_smith" are equal. A name in one word, such as Canvas's
+"smithbob", is compared with the words joined, starting at any of them.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ _APOSTROPHES = "'’`´"
 
 
 @dataclass(frozen=True)
-class Match:
-    """What was found: a person, or why there is none ("" where nobody is meant).
+class NameMatch:
+    """The student found, or why none was found ("" if the name means nobody).
 
     Attributes:
-        by_name: whether a name alone tells it, which two people may share.
+        by_name: whether only a name, which two people may share, tells it.
     """
 
     person: Person | None = None
@@ -34,7 +35,7 @@ class Match:
 
 
 def words(name: str) -> list[str]:
-    """A name's words in one Unicode form; an apostrophe parts none."""
+    """The words of a name, in one Unicode form. An apostrophe does not end a word."""
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", name).casefold())
     kept = "".join(
         c if unicodedata.category(c)[0] in "LNM" else "" if c in _APOSTROPHES else " "
@@ -44,7 +45,7 @@ def words(name: str) -> list[str]:
 
 
 def _forms(name: str) -> set[str]:
-    """The name run together, begun at each of its words."""
+    """The name in one word, starting at each of its words."""
     parts = words(name)[:MAX_WORDS]
     return {"".join(parts[at:] + parts[:at]) for at in range(len(parts))}
 
@@ -58,7 +59,7 @@ def _key(text: str) -> str:
 
 
 class Matcher:
-    """Finds people of a roster by what a download tells of them."""
+    """Finds students of a roster by what a download says of them."""
 
     def __init__(self, roster: Iterable[Person]) -> None:
         self.by: dict[str, dict[str, set[Person]]] = {
@@ -80,15 +81,15 @@ class Matcher:
         """Whether the roster has Canvas's numbers."""
         return bool(self.by["canvas_id"])
 
-    def by_label(self, label: str) -> Match:
-        """By what a folder or an archive is called: an id, a login, an e-mail address or a name."""
+    def by_label(self, label: str) -> NameMatch:
+        """The student whose id, login, e-mail address or name a folder or archive bears."""
         found = self._known(label)
         if found:
             return _one(found, f"{shown(label)!r} is an id of one and a login of another")
         return self.by_name(label)
 
-    def by_name(self, name: str) -> Match:
-        """By a full name, its words in any order or run together."""
+    def by_name(self, name: str) -> NameMatch:
+        """The student with this full name, its words in any order or joined."""
         parts = words(name)
         found = set(self.words.get(tuple(sorted(parts)), ())) if parts else set()
         for form in _forms(name):
@@ -96,10 +97,10 @@ class Matcher:
             joined = self.joined.get(form, set())
             found |= {one for one in joined if len(parts) == 1 or len(words(one.name)) == 1}
         match = _one(found, f"{shown(name)!r} may be any of several in the roster")
-        return Match(match.person, match.doubt, by_name=True)
+        return NameMatch(match.person, match.doubt, by_name=True)
 
-    def by_canvas(self, number: str, name: str) -> Match:
-        """By Canvas's number of the user, or by the name where the roster lacks the number."""
+    def by_canvas(self, number: str, name: str) -> NameMatch:
+        """The student with this number in Canvas; by name if the roster lacks the number."""
         if numbered := self.by["canvas_id"].get(_key(number)):
             return _one(numbered, "")
         if not self.knows_canvas:  # a roster made by hand may call Canvas's number the id
@@ -109,24 +110,26 @@ class Matcher:
         match = self.by_name(name)
         if match.person and (own := match.person.canvas_id):
             doubt = f"the name {shown(name)!r} is in the roster, with another Canvas id, {own}"
-            return Match(doubt=doubt)
+            return NameMatch(doubt=doubt)
         return match
 
-    def by_participant(self, number: str, name: str) -> Match:
-        """By Moodle's number where the roster has it, as its worksheet does, with that name; else
-        by the name. The number is of one assignment alone."""
+    def by_participant(self, number: str, name: str) -> NameMatch:
+        """The student with this number in Moodle and this name, if the roster has such numbers, as
+        Moodle's worksheet does; else by name. The number holds for one assignment alone."""
         same = self.by["student"].get(_key(number), set())
         if same := {each for each in same if _agree(each.name or _UNNAMED, name or _UNNAMED)}:
             return _one(same, "")
         return self.by_name(name)
 
-    def by_account(self, sid: str, email: str, name: str) -> Match:
-        """By a student's id, else the e-mail address, else the name; an address of somebody else
-        than the id's is a doubt."""
+    def by_account(self, sid: str, email: str, name: str) -> NameMatch:
+        """The student with this id, else with this e-mail address, else with this name. If id and
+        address are those of two students, the match is in doubt."""
         numbered = self.by["student"].get(_key(sid), set())
         addressed = self.by["email"].get(_key(email), set())
         if numbered and addressed and not numbered & addressed:
-            return Match(doubt=f"id {shown(sid)} and address {shown(email)} are of two students")
+            return NameMatch(
+                doubt=f"id {shown(sid)} and address {shown(email)} are of two students"
+            )
         found = numbered or addressed or self._known(sid) or self._known(email)
         if found:
             return _one(found, f"several students have the address {shown(email)}")
@@ -137,7 +140,7 @@ class Matcher:
         return set[Person]().union(*(index.get(key, set()) for index in self.by.values()))
 
 
-def _one(found: set[Person], doubt: str) -> Match:
+def _one(found: set[Person], doubt: str) -> NameMatch:
     if len(found) > 1:
-        return Match(doubt=doubt)
-    return Match(next(iter(found), None))
+        return NameMatch(doubt=doubt)
+    return NameMatch(next(iter(found), None))

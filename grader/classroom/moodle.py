@@ -1,8 +1,8 @@
-"""Moodle's grading worksheet: the CSV of an assignment that Moodle gives, and takes back filled.
+"""Moodle's grading worksheet: a CSV file of an assignment that Moodle exports, and imports filled.
 
-Nothing is changed in it besides the cells of two columns, see grader.classroom.canvas. A row is of
-whom the number of the participant tells, by the download's folder or the roster; else of whom the
-id, the e-mail address or the name does.
+Only the cells of two columns change, see grader.classroom.canvas. A row's student is found by the
+participant's number in the download's folder or the roster, else by the id, the e-mail address or
+the name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from grader.base.printable import printable
 from grader.classroom.canvas import (
     Filled,
-    Line,
+    Record,
     TemplateError,
     joined,
     number_in,
@@ -23,7 +23,7 @@ from grader.classroom.canvas import (
     unquoted,
 )
 from grader.classroom.feedback import moodle_folder
-from grader.classroom.gradebook import Gradebook, Row, figure
+from grader.classroom.gradebook import Gradebook, StudentScore, figure
 from grader.classroom.match_names import Matcher
 from grader.classroom.roster import PARTICIPANT, Person, participant
 from grader.classroom.store import UNREADABLE, Entry
@@ -49,7 +49,7 @@ _OURS = re.compile(r"(<[^>]*>|\s)*[\d.-]+ of [\d.]+ points\.")
 
 
 class Participants:
-    """Finds the students of a class by rows of a worksheet."""
+    """Finds the students of a class for rows of a worksheet."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         people = []
@@ -63,8 +63,8 @@ class Participants:
         self._matcher = Matcher(people)
 
     def find(self, cells: Mapping[str, str]) -> str:
-        """The id of the student whom a row means; "" for nobody, or nobody for certain. `cells`
-        are by the keys of WHO."""
+        """The id of the student of a row; "" if it means nobody, or is ambiguous. `cells` are by
+        the keys of WHO."""
         number = participant(cells["participant"])
         handed = self._numbers.get(number, [])
         if len(handed) == 1:
@@ -121,9 +121,9 @@ def fill_worksheet(template: bytes, gradebook: Gradebook) -> Filled:
 
 
 def _students(
-    lines: Iterable[Line], places: Mapping[str, int], gradebook: Gradebook, filled: Filled
-) -> list[tuple[Line, str]]:
-    """The rows with their students; notes those of nobody, and points that are not ours."""
+    lines: Iterable[Record], places: Mapping[str, int], gradebook: Gradebook, filled: Filled
+) -> list[tuple[Record, str]]:
+    """The rows with their students. Notes rows of nobody, and points that differ from ours."""
     known = Participants(row.entry for row in gradebook.rows)
     found, most = [], dict[str, None]()
     for line in lines:
@@ -146,12 +146,12 @@ def _students(
     return found
 
 
-def _text(line: Line, places: Mapping[str, int], title: str) -> str:
+def _text(line: Record, places: Mapping[str, int], title: str) -> str:
     return line.text(places[title]).strip() if title in places else ""
 
 
-def _fill_row(line: Line, places: Mapping[str, int], row: Row, filled: Filled) -> str:
-    """Writes what a student has, if there is a score; returns what stays nevertheless, or ""."""
+def _fill_row(line: Record, places: Mapping[str, int], row: StudentScore, filled: Filled) -> str:
+    """Writes a student's score; returns which part of the row stays nevertheless, or ""."""
     now, before = figure(row.score), _text(line, places, _GRADE)
     if not now:
         return ""
@@ -167,8 +167,8 @@ def _fill_row(line: Line, places: Mapping[str, int], row: Row, filled: Filled) -
     return ""
 
 
-def _comment(row: Row) -> str:
-    """The score, and why it is less than what was earned. It is read as HTML."""
+def _comment(row: StudentScore) -> str:
+    """The score, and why it is less than what was earned, as HTML."""
     said = f"{figure(row.score)} of {figure(row.points)} points."
     if row.standing.state == UNREADABLE:
         said += f" It can't be read: {row.standing.problem}."

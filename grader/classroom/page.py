@@ -1,7 +1,7 @@
-"""Writes the results of a class as one HTML page that needs nothing besides itself.
+"""Writes the results of a class as one HTML page that needs no other file.
 
-The page is the instructor's: it names students and shows hidden checks. Its policy allows one
-script, by its hash, which sorts and filters; without it the tables stand there as they are.
+The page is for the instructor: it names students and shows hidden checks. Its security policy
+allows one script, by hash, that sorts and filters; without it the tables stay as they are.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from grader.classroom.store import (
     PENDING,
     STATES,
     UNREADABLE,
+    CheckOutcome,
     Classbook,
     Entry,
-    Outcome,
     Standing,
 )
 from grader.report.charts import histogram_svg, strip_svg
@@ -58,12 +58,12 @@ _ODD = 50  # notes that are shown
 
 
 class ClassPageError(UsageError):
-    """The figures can't be written as they were asked for; the message says why."""
+    """The figures can't be written as asked; the message says why."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What reports say of a check: "" and 0 where no report has it."""
+    """A check as reports describe it; "" and 0 if no report has it."""
 
     name: str
     task: str = ""
@@ -72,8 +72,8 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Line:
-    """One student in the table. `marks` has a letter a check, see picture.strip_svg."""
+class StudentLine:
+    """One student in the table. `marks` has a letter a check, see charts.strip_svg."""
 
     entry: Entry
     link: str
@@ -88,11 +88,11 @@ class Line:
 
 @dataclass(frozen=True)
 class ClassResults:
-    """Everything about a class that pages and files are made of.
+    """The data for a class's pages and files.
 
     Attributes:
         standings: one a student, with points by hand in the scores.
-        figures: of what was handed in: a group counts once.
+        figures: of the work handed in: a group counts once.
         given: student -> points and comments by hand.
     """
 
@@ -104,11 +104,11 @@ class ClassResults:
 
 
 def gather(book: Classbook, on_student: Callable[[], None] = lambda: None) -> ClassResults:
-    """Reads all reports, one at a time. `on_student` is called after each.
+    """Reads all reports, one at a time. Calls `on_student` after each.
 
     Raises:
         OSError: a file can't be read.
-        SheetError: a line of what was given by hand is wrong.
+        SheetError: a line of the adjustments is wrong.
     """
     standings, given = [], of_students(book)
     for standing in book.standings():
@@ -129,7 +129,7 @@ def _with_points(book: Classbook, standing: Standing, given: list[Adjustment]) -
 
 
 def _once_a_group(standings: Sequence[Standing]) -> Iterator[Standing]:
-    """What a group handed in stands for all of its members, under the name of the group."""
+    """The standings with one for each group, under the group's name."""
     seen = set()
     for standing in standings:
         entry = standing.entry
@@ -141,7 +141,8 @@ def _once_a_group(standings: Sequence[Standing]) -> Iterator[Standing]:
 
 
 def class_page(results: ClassResults, page: Path) -> str:
-    """The page, for the file `page`: its links lead from there to the students' pages."""
+    """The page, to be written to the file `page`; its links lead from there to the students'
+    pages."""
     script = Markup(environment().get_template("class.js.j2").render())
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     book, figures = results.book, results.figures
@@ -175,9 +176,8 @@ def class_page(results: ClassResults, page: Path) -> str:
 def write_student_pages(
     results: ClassResults, on_student: Callable[[], None] = lambda: None
 ) -> int:
-    """Writes each student's page beside the report, for the instructor; returns how many.
-
-    A report that is damaged has none: the class page says so.
+    """Writes each student's page beside the report, for the instructor; returns their number. A
+    damaged report gets none: the class page says so.
 
     Raises:
         OSError: a file can't be written.
@@ -197,12 +197,12 @@ def write_student_pages(
 
 
 def student_page(book: Classbook, entry: Entry) -> Path:
-    """Where a student's page lies, or would lie."""
+    """The file of a student's page, which need not exist."""
     return book.folder(entry) / "report.html"
 
 
 def standing_text(figures: Figures) -> str:
-    """How the class stands, in one sentence: "300 students: 298 graded, 2 missing"."""
+    """The standing of the class in one sentence: "300 students: 298 graded, 2 missing"."""
     words = {**_STATES, ERROR: "left open"}
     counts = [f"{count} {words[state]}" for state, count in figures.states.items() if count]
     total = sum(figures.states.values())
@@ -210,12 +210,12 @@ def standing_text(figures: Figures) -> str:
 
 
 def who(entry: Entry) -> str:
-    """A student's name, or the id where there is none."""
+    """A student's name; the id if there is none."""
     return entry.name or entry.student
 
 
 def fixed(value: float | None, places: int = 2) -> str:
-    """A figure with a fixed number of places, or a dash where there is none; never "-0.00"."""
+    """A figure with a fixed number of decimals; a dash for None; never "-0.00"."""
     if value is None:
         return "–"
     text = f"{value:.{places}f}"
@@ -223,7 +223,7 @@ def fixed(value: float | None, places: int = 2) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share as whole percents; 100 % and 0 % are said of all and none alone."""
+    """A share as whole percents. Only all is 100 %, and only none is 0 %."""
     if value is None:
         return "–"
     shown = round(100 * value)
@@ -232,17 +232,17 @@ def percent(value: float | None) -> str:
 
 
 def score_of(standing: Standing) -> float | None:
-    """The final score; None for who has none, which is not a zero."""
+    """The final score; None for a student without one, which is not a zero."""
     return standing.score if standing.state in (GRADED, UNREADABLE) else None
 
 
 def late_text(entry: Entry) -> str:
-    """Whether it came late, in words; "" where the download does not tell."""
+    """Whether the work came late, in words; "" if the download does not tell."""
     return {True: "late", False: "on time", None: ""}[entry.late]
 
 
 def _described(book: Classbook, standings: Sequence[Standing]) -> list[Check]:
-    """The checks in the order of reports, as the first readable report describes them."""
+    """The checks in the order of reports, as the first readable report describes each."""
     told: dict[str, Result] = {}
     first = next((each for each in standings if each.state == GRADED and each.outcomes), None)
     report = book.report(first.entry) if first else None
@@ -256,12 +256,12 @@ def _described(book: Classbook, standings: Sequence[Standing]) -> list[Check]:
     ]
 
 
-def _line(results: ClassResults, standing: Standing, page: Path) -> Line:
+def _line(results: ClassResults, standing: Standing, page: Path) -> StudentLine:
     entry, names = standing.entry, [check.name for check in results.checks]
     outcomes = standing.outcomes if standing.state in (GRADED, ERROR) else {}
     marks = "".join(_letter(outcomes.get(name)) for name in names)
     score = score_of(standing)
-    return Line(
+    return StudentLine(
         entry,
         link=_link(results.book, entry, page),
         state=standing.state,
@@ -274,14 +274,14 @@ def _line(results: ClassResults, standing: Standing, page: Path) -> Line:
     )
 
 
-def _letter(outcome: Outcome | None) -> str:
+def _letter(outcome: CheckOutcome | None) -> str:
     if outcome is None:
         return "."
     return _UNBEGUN if outcome.is_unbegun else _LETTERS[outcome.status]
 
 
 def _notes(book: Classbook) -> dict[str, list[Entry]]:
-    """What is odd about what was handed in, each once -> those of whom it is said."""
+    """What is odd about the submissions: each note, once -> the students it is about."""
     said: dict[str, list[Entry]] = {note: [] for note in book.notes}
     for entry in book.entries:
         for note in dict.fromkeys(entry.notes):
@@ -290,7 +290,7 @@ def _notes(book: Classbook) -> dict[str, list[Entry]]:
 
 
 def _strip_words(names: Sequence[str], marks: str) -> str:
-    """What a strip shows: "20 of 27 passed; failed: relu, softmax; not run: memory_plan"."""
+    """A strip in words: "20 of 27 passed; failed: relu, softmax; not run: memory_plan"."""
     parts = [f"{marks.count('p')} of {len(marks) - marks.count('.')} passed"]
     for letter, word in _SAID:
         found = [name for name, mark in zip(names, marks, strict=True) if mark == letter]
@@ -300,7 +300,7 @@ def _strip_words(names: Sequence[str], marks: str) -> str:
 
 
 def _link(book: Classbook, entry: Entry, page: Path) -> str:
-    """Address of a student's page relative to the class page; "" if it was not written."""
+    """The address of a student's page, relative to the class page; "" if it was not written."""
     path = student_page(book, entry)
     if not path.is_file():
         return ""
@@ -310,7 +310,7 @@ def _link(book: Classbook, entry: Entry, page: Path) -> str:
 
 
 def _histogram(figures: Figures) -> Markup:
-    """Scores as bars; each label is the least score of its bar."""
+    """The scores as bars; each label is the lowest score of its bar."""
     bars = [(number(each.low), each.count) for each in figures.bins]
     words = "; ".join(_bin_words(figures))
     return histogram_svg(bars, f"students by score: {words or 'none'}")
@@ -324,7 +324,7 @@ def _bin_words(figures: Figures) -> Iterator[str]:
 
 
 def _breaks(name: str) -> Markup:
-    """A name that may break into lines behind its underscores."""
+    """A name that may break into lines after its underscores."""
     return Markup("_<wbr>").join(printable(part) for part in name.split("_"))
 
 

@@ -1,4 +1,5 @@
-"""Reads who is in the class: a CSV with a line a student, as Canvas or as Moodle writes it too."""
+"""Reads who is in the class: a CSV file with a line a student. Canvas and Moodle write such files
+too."""
 
 from __future__ import annotations
 
@@ -31,11 +32,11 @@ _ID_NAMES = "student id, sis user id, id, student"
 
 @dataclass(frozen=True)
 class Person:
-    """One student of the class; "" is what the roster does not tell.
+    """A student of the class; "" for what the roster does not tell.
 
     Attributes:
-        student: the id that names the student in all results; unique.
-        canvas_id: Canvas's own number of the student, which its downloads carry.
+        student: the id of the student in all results; unique.
+        canvas_id: Canvas's own number of the student, which its downloads use.
     """
 
     student: str
@@ -49,13 +50,13 @@ class Person:
 def read_roster(path: Path) -> list[Person]:
     """The students of a CSV file, in its order.
 
-    The first line names the columns, in any order and in capitals or not. Of a gradebook that
-    Canvas exported, the rows are left out that are no students: points possible, the posting
-    policy, Canvas's test student. There a student without a SIS id goes by the login or by
-    Canvas's number. In Moodle's grading worksheet a student goes by the participant's number.
+    The header names the columns, in any order and case. In a gradebook exported by Canvas, rows of
+    no student are left out: points possible, posting policy, Canvas's test student; a student
+    without a SIS id goes by the login or by Canvas's number. In Moodle's grading worksheet a
+    student goes by the participant's number.
 
     Raises:
-        SheetError: it can't be read, a column is missing, an id is empty or stands there twice.
+        SheetError: the file can't be read, a column is missing, an id is empty or occurs twice.
     """
     rows = sheet_rows(path, _KNOWN)
     line, header = next(rows, (1, []))
@@ -78,7 +79,7 @@ def read_roster(path: Path) -> list[Person]:
 
 
 def _columns(path: Path, head: Row) -> tuple[dict[str, int], bool]:
-    """(what stands in which column, whether Canvas wrote the file)."""
+    """(field -> column, whether Canvas wrote the file)."""
     line, header = head
     names = [name.lower() for name in header]
     columns = find_columns(path, head, _HEADERS)
@@ -101,12 +102,12 @@ def _columns(path: Path, head: Row) -> tuple[dict[str, int], bool]:
 
 
 def participant(cell: str) -> str:
-    """An id, without Moodle's "Participant " before the number."""
+    """An id without Moodle's "Participant " before the number."""
     return _PARTICIPANT.sub("", cell)
 
 
 def _no_student(cells: dict[str, str]) -> bool:
-    """Whether a row of Canvas's gradebook is about something else."""
+    """Whether a row of Canvas's gradebook is about no student."""
     name = cells["name"].casefold()
     unnumbered = not cells["canvas_id"]
     test = name == "student, test" and (cells["student"] in ("", cells["canvas_id"]))
@@ -127,7 +128,7 @@ def _person(path: Path, line: int, cells: dict[str, str], canvas: bool) -> Perso
 
 
 def _refuse_twice(path: Path, line: int, person: Person, lines: dict[tuple[str, str], int]) -> None:
-    """Raises SheetError where an id stands there again; notes the line where it stands first."""
+    """Raises SheetError if an id occurs again; remembers the line of its first occurrence."""
     for what, text in (("id", person.student), ("Canvas id", person.canvas_id)):
         key = (what, text.casefold())
         if text and key in lines:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.classroom.store import ERROR as CLASS_ERROR
-from grader.classroom.store import GRADED, STATES, UNREADABLE, Entry, Outcome, Standing
+from grader.classroom.store import GRADED, STATES, UNREADABLE, CheckOutcome, Entry, Standing
 from grader.report.model import ERROR, FAIL, PASS, SKIPPED
 
 NOBODY, EVERYBODY, WRONG_WAY = "nobody", "everybody", "separates the wrong way"
@@ -81,7 +81,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Failure:
+class CommonFailure:
     """Students who failed one check in the same way; `check` is "" for the submission itself.
 
     Attributes:
@@ -118,8 +118,8 @@ class Figures:
     bins: list[Bin]
     alpha: float | None
     items: list[Item]
-    failures: list[Failure]
-    faults: list[Failure]
+    failures: list[CommonFailure]
+    faults: list[CommonFailure]
     seconds: dict[str, Spread]
     ratios: dict[str, Spread]
     total_seconds: Spread | None
@@ -200,7 +200,7 @@ def _bin_width(points: float, least: float) -> float:
     return max(fitting, least)
 
 
-def cronbach_alpha(students: Sequence[dict[str, Outcome]]) -> float | None:
+def cronbach_alpha(students: Sequence[dict[str, CheckOutcome]]) -> float | None:
     """How far the checks' points measure one thing (Cronbach 1951, Psychometrika 16): 1 at most.
 
     Over the checks that all students have and whose points differ between them. None for fewer
@@ -254,7 +254,7 @@ def _rows(check: str, seen: Iterable[Standing]) -> Iterator[tuple[bool, float, f
             yield outcome.status == PASS, standing.score, outcome.score
 
 
-def _is_away(outcome: Outcome) -> bool:
+def _is_away(outcome: CheckOutcome) -> bool:
     """Whether it was skipped for another reason than an earlier check that was not passed."""
     return outcome.status == SKIPPED and not outcome.message.startswith("needs ")
 
@@ -327,7 +327,7 @@ def first_line(message: str) -> str:
     return line if len(line) <= _MOST_TEXT else f"{line[:_MOST_TEXT]}..."
 
 
-def failures(standings: Sequence[Standing]) -> list[Failure]:
+def failures(standings: Sequence[Standing]) -> list[CommonFailure]:
     """What students failed alike, the commonest first; what can't be read at all among it. What is
     not written yet is no failure."""
     groups: dict[tuple[str, str], list[tuple[Entry, str]]] = {}
@@ -341,7 +341,7 @@ def failures(standings: Sequence[Standing]) -> list[Failure]:
     return _commonest([*made, *_alike_problems(standings, UNREADABLE)])
 
 
-def _alike_problems(standings: Iterable[Standing], state: str) -> list[Failure]:
+def _alike_problems(standings: Iterable[Standing], state: str) -> list[CommonFailure]:
     """The problems of the students in a state, grouped."""
     groups: dict[str, list[tuple[Entry, str]]] = {}
     for standing in standings:
@@ -351,24 +351,24 @@ def _alike_problems(standings: Iterable[Standing], state: str) -> list[Failure]:
     return _commonest([_failure("", kind, group) for kind, group in groups.items()])
 
 
-def _failure(check: str, kind: str, group: Sequence[tuple[Entry, str]]) -> Failure:
-    return Failure(check, kind, first_line(group[0][1]), tuple(entry for entry, _ in group))
+def _failure(check: str, kind: str, group: Sequence[tuple[Entry, str]]) -> CommonFailure:
+    return CommonFailure(check, kind, first_line(group[0][1]), tuple(entry for entry, _ in group))
 
 
-def _commonest(failures: Iterable[Failure]) -> list[Failure]:
+def _commonest(failures: Iterable[CommonFailure]) -> list[CommonFailure]:
     return sorted(failures, key=lambda each: (-each.count, each.check, each.kind))
 
 
 # --- time and speed -----------------------------------------------------------------------------
 
 
-def _seconds(outcome: Outcome) -> float | None:
+def _seconds(outcome: CheckOutcome) -> float | None:
     """Of a check that ran: one of a task that is not written fails at once."""
     ran = outcome.status in (PASS, FAIL) and not outcome.is_unbegun
     return outcome.seconds if ran and outcome.seconds > 0 else None
 
 
-def _ratio(outcome: Outcome) -> float | None:
+def _ratio(outcome: CheckOutcome) -> float | None:
     """Of a check that measured a speed."""
     return outcome.ratio if outcome.ratio > 0 and math.isfinite(outcome.ratio) else None
 
@@ -376,7 +376,7 @@ def _ratio(outcome: Outcome) -> float | None:
 def _spreads(
     checks: Iterable[str],
     standings: Sequence[Standing],
-    value: Callable[[Outcome], float | None],
+    value: Callable[[CheckOutcome], float | None],
 ) -> Iterator[tuple[str, Spread]]:
     """(check, its values in short), for the checks that have any."""
     for check in checks:

@@ -78,7 +78,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckOutcome:
     """How one check of one student ended, see grader.report.model.Result.
 
     Attributes:
@@ -117,7 +117,7 @@ class Standing:
     seconds: float = 0.0
     sha256: str = ""
     seed: str = ""
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, CheckOutcome] = field(default_factory=dict)
 
 
 @dataclass
@@ -303,7 +303,7 @@ def _entry(raw: dict[str, Any]) -> Entry:
 
 def _standing(entry: Entry, report: Report) -> Standing:
     outcomes = {
-        result.check: Outcome(
+        result.check: CheckOutcome(
             result.status,
             result.score,
             result.seconds,

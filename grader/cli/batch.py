@@ -22,7 +22,8 @@ from rich.progress import (
 from grader.base.errors import UsageError
 from grader.base.printable import printable
 from grader.batch import engine
-from grader.batch.batch import Batch, Graded, Plan, Running, cache_folder, summary, trim_cache
+from grader.batch.batch import Batch, BatchPlan, Graded, Running, summary
+from grader.batch.cache import cache_folder, trim_cache
 from grader.batch.engine import Engine
 from grader.building.tree import BLAS_THREADS, backend_of, processors
 from grader.checks.speed import checks, gpu
@@ -147,7 +148,9 @@ def _unusable(options: argparse.Namespace) -> str:
     return f"--slurm-option {wrong[0]!r} is not NAME=VALUE" if wrong else ""
 
 
-def _grade(console: Console, running: Running, plan: Plan, options: argparse.Namespace) -> None:
+def _grade(
+    console: Console, running: Running, plan: BatchPlan, options: argparse.Namespace
+) -> None:
     started, using = time.monotonic(), _engine(options)
     try:
         console.print(f"grading on {using.name}", markup=False, highlight=False)
@@ -188,7 +191,7 @@ def _engine(options: argparse.Namespace) -> Engine:
 
 
 def _on_a_gpu(options: argparse.Namespace, gpus: int) -> int:
-    """How many submissions at a time use one GPU: most of a check is work for processors."""
+    """How many submissions use one GPU at a time: most of a check is work for processors."""
     rows = rubric_of(chosen_course(options), options.profile).rows
     if any(row.name in checks.CHECKS for row in rows) or not gpu.is_shared():
         return 1
@@ -196,7 +199,8 @@ def _on_a_gpu(options: argparse.Namespace, gpus: int) -> int:
 
 
 def _shown(console: Console, graded: Iterator[Graded], students: int) -> Iterator[Graded]:
-    """Passes results on: on a terminal behind a bar with the time left, else a line each."""
+    """Passes results on, and shows progress: on a terminal a bar with the time left, else a line
+    each."""
     if not console.is_terminal:
         number = 0
         for done in graded:
@@ -232,7 +236,7 @@ def _name(standing: Standing) -> str:
     return printable(" ".join(filter(None, (entry.student, entry.name))))
 
 
-def _show_plan(console: Console, running: Running, plan: Plan) -> None:
+def _show_plan(console: Console, running: Running, plan: BatchPlan) -> None:
     lines = [printable(f"note: {note}") for note in running.book.notes]
     lines.append(
         f"{len(running.book.entries)} students: {plan.students} to grade "

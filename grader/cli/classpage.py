@@ -1,4 +1,4 @@
-"""`grader class`: looks at the results of a class."""
+"""`grader class`: the figures and pages of a class."""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def _write(
     options: argparse.Namespace, book: Classbook, page: Path, console: Console
 ) -> ClassResults:
-    """Writes all but the leaderboard. The students' pages come first, for the links to them."""
+    """Writes everything except the leaderboard. The students' pages come first, since the class
+    page links to them."""
     with _bar(console, "reading reports", len(book.entries)) as step:
         results = gather(book, step)
     if options.students:
@@ -109,7 +110,7 @@ def _write(
 def _leaderboard(
     options: argparse.Namespace, results: ClassResults, salt: str, joined: set[str] | None
 ) -> list[str]:
-    """Writes the board, and who is who where the other tables go; returns lines about it."""
+    """Writes the board, and beside the other tables who is who on it; returns lines about both."""
     write_leaderboard(results.book, results.standings, options.leaderboard, salt, joined)
     if options.csv:
         ids = [e.student for e in results.book.entries if joined is None or e.student in joined]
@@ -119,7 +120,7 @@ def _leaderboard(
 
 
 def _check(options: argparse.Namespace, page: Path) -> None:
-    """Refuses what can't be written, before anything is."""
+    """Refuses what can't be written, before anything is written."""
     for name, path in (("html", page), ("leaderboard", options.leaderboard)):
         if path and path.is_dir():
             raise ClassPageError(f"--{name} {path} is a folder")
@@ -155,7 +156,7 @@ def _inputs(options: argparse.Namespace) -> list[Path]:
 
 
 def _salt(text: str | None) -> str:
-    """The salt, or what is in the file that @FILE names."""
+    """The salt, or the contents of the file named by @FILE."""
     if text is None or not text.startswith("@"):
         return text or ""
     try:
@@ -165,7 +166,7 @@ def _salt(text: str | None) -> str:
 
 
 def _joined(name: str | None, book: Classbook) -> set[str] | None:
-    """Ids of those who agreed, None for all; an id that nobody has is a mistake, which is told."""
+    """The ids of those who agreed; None for all. Refuses an id that nobody has."""
     if name is None or name == EVERYBODY:
         return None
     path = Path(name)
@@ -184,7 +185,7 @@ def _joined(name: str | None, book: Classbook) -> set[str] | None:
 
 @contextmanager
 def _bar(console: Console, words: str, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar that goes away; gives what moves it on by one."""
+    """A temporary progress bar; yields a function that advances it by one."""
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(words, total=total)
         yield lambda: progress.advance(task)

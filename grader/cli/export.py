@@ -223,8 +223,7 @@ def _lateness(options: argparse.Namespace) -> Lateness:
     """The late policy that the command line names.
 
     Raises:
-        CourseError, GradebookError: the file can't be read, or says nothing of lateness or of when
-            all is due.
+        CourseError, GradebookError: the file can't be read, or states no late policy or due date.
         LatenessError: the policy is wrong.
     """
     if options.course:
@@ -241,7 +240,7 @@ def _lateness(options: argparse.Namespace) -> Lateness:
 
 
 def _due_of(course: Course) -> datetime:
-    """The one date by which all that the course releases is due."""
+    """The single date by which everything that the course releases is due."""
     dates = {course.due_of(part) for part in course.parts or course.due}
     date = next(iter(dates), None)
     if len(dates) > 1 and None not in dates:
@@ -252,7 +251,7 @@ def _due_of(course: Course) -> datetime:
 
 
 def _late_file(path: Path, due: datetime | None) -> tuple[dict[str, Any], datetime]:
-    """The table [late] of a TOML, and `due`, or else the date that stands there."""
+    """(the table [late] of a TOML file, the due date: `due`, or else the one in that table)."""
     try:
         raw: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -271,7 +270,7 @@ def _late_file(path: Path, due: datetime | None) -> tuple[dict[str, Any], dateti
 
 
 def _tell(say: Callable[[str], None], gradebook: Gradebook, lateness: Lateness | None) -> None:
-    """What an instructor should know before the files are handed on."""
+    """Prints what an instructor should know before handing the files on."""
     states = gradebook.states
     say(f"{len(gradebook.rows)} students: {', '.join(f'{n} {s}' for s, n in states.items())}")
     open_states = [state for state in (MISSING, PENDING, ERROR) if states[state]]

@@ -113,7 +113,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _exit_code(report: Report, exports: Exports) -> int:
-    """Of what is shown: for a student it must not tell how hidden checks ended."""
+    """The exit code for what is shown. A student's must not reveal how hidden checks ended."""
     view = exports.view(report)
     if view.has_errors or not view.complete:
         return GRADER_FAILED
@@ -121,7 +121,7 @@ def _exit_code(report: Report, exports: Exports) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuses paths of the command line that can't be what they are to be."""
+    """Refuses paths in the command line that can't serve their purpose."""
     if not options.submission.exists():
         raise UsageError(f"{options.submission} does not exist")
     if options.data and not options.data.is_dir():

@@ -1,4 +1,4 @@
-"""The command `grader handout`: what students read, and the instructor's guide."""
+"""`grader handout`: the students' handout, and the instructor's guide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grader init`: starts an assignment of one's own."""
+"""`grader init`: starts a new assignment."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ __all__ = ["FELL_SHORT", "GRADER_FAILED", "OK", "USAGE", "main"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command line; returns the exit code."""
+    """Runs a command line; returns the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if not options.command:
@@ -106,7 +106,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _way_on(options: argparse.Namespace) -> str:
-    """How to go on after an interruption; "" where the same command begins anew."""
+    """How to go on after an interruption; "" if the same command starts anew."""
     if options.command == "batch":
         return f"; what is graded is kept in {options.output}: the same command goes on there"
     if options.command != "grade":

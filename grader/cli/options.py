@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several subcommands have."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def add_course(command: argparse.ArgumentParser) -> None:
 
 
 def chosen_course(options: argparse.Namespace) -> Course:
-    """The course of --course, or the kit's own.
+    """The course that --course names, or the kit's own.
 
     Raises:
         CourseError: the file is wrong.
@@ -50,16 +50,16 @@ def add_exports(command: argparse.ArgumentParser) -> None:
 
 
 def exports_of(options: argparse.Namespace) -> Exports:
-    """What these options ask for."""
+    """The forms of a report that these options ask for."""
     names = ("html", "junit", "gradescope", "student", "after_due_date")
     return Exports(**{name: getattr(options, name) for name in names})
 
 
 def check_files(options: argparse.Namespace) -> None:
-    """Refuses what can't be written. Makes the folders.
+    """Makes the folders for the files to be written.
 
     Raises:
-        UsageError: something is wrong.
+        UsageError: one of them can't be written.
     """
     for name in ("json", "html", "junit", "gradescope"):
         path = getattr(options, name)

@@ -1,4 +1,4 @@
-"""What a command may not write over: the results of a class themselves."""
+"""Protects a class's results from being overwritten by a command's output."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ _OWN = ("class.json", "journal.jsonl", "adjustments.csv")
 
 
 def overwritten(results: Path, outputs: Iterable[Path | None], read: Iterable[Path] = ()) -> str:
-    """Why one of the outputs can't be written there, for people; "" if all can.
-
-    `read` are further files that the command reads, which are no outputs either.
-    """
+    """Why an output can't be written there, for people; "" if all can. `read` holds further files
+    that the command reads, which are no outputs either."""
     root = results.resolve()
     kept = {root / name for name in _OWN} | {path.resolve() for path in read}
     for output in filter(None, outputs):

@@ -1,4 +1,4 @@
-"""`grader regrade`: who changes between two gradings of a class, and taking the new one over."""
+"""`grader regrade`: shows who changes between two gradings of a class, and accepts the new one."""
 
 from __future__ import annotations
 
@@ -103,11 +103,12 @@ def review(
 ) -> int:
     """Shows who changes; with --accept, then replaces the reports. Returns the exit code.
 
-    `options` are those of `add_review`.
+    Args:
+        options: of `add_review`.
 
     Raises:
         StoredError: one of the folders holds no results.
-        RegradeError: --only names somebody who is not in them.
+        RegradeError: --only names somebody who is not in the results.
         BatchError: with --accept: a batch is writing to the old results.
         OSError: a file can't be written.
     """
@@ -136,7 +137,7 @@ def _review(old: Classbook, new: Classbook, options: argparse.Namespace, console
 
 
 def _show_by_hand(console: Console, old: Classbook, changes: list[Change]) -> None:
-    """What was given by hand stays, and may be for what a change mends."""
+    """Warns that points by hand stay: they may be for a mistake that the new grading corrects."""
     changed = {change.student for change in changes if change.kind != SAME}
     stay = [each for each in read_adjustments(old) if each.student in changed]
     for each in stay:
@@ -163,7 +164,8 @@ def _accept(
 
 
 def show(console: Console, changes: list[Change], whole: bool = False) -> None:
-    """A table of those who change, then the totals; `whole` cuts neither checks nor messages."""
+    """Shows a table of those who change, then the totals. `whole` shows all checks and whole
+    messages."""
     table = Table(box=None, pad_edge=False)
     for name in ("student", "score", "change", "why"):
         table.add_column(name, overflow="fold")
@@ -207,7 +209,7 @@ def _delta(change: Change) -> str:
 
 
 def _why(change: Change, whole: bool) -> list[str]:
-    """The checks that ended otherwise, then what differs besides seed and result."""
+    """The checks that end differently, then all else that differs besides seed and result."""
     shown = change.checks if whole else change.checks[:_CHECKS]
     lines = [_check(each, whole) for each in shown]
     more = len(change.checks) - len(shown)

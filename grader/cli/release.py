@@ -1,4 +1,4 @@
-"""`grader release`: makes the students' skeleton, and shows that it may be handed out."""
+"""`grader release`: makes the students' skeleton, and checks that it may be handed out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grader.base.files import write_whole
 from grader.cli.options import add_course, chosen_course
 from grader.course.course import Course, rubric_of
 from grader.course.rubric import Rubric
-from grader.grading.self_check import prove, with_skeleton
+from grader.grading.self_check import self_check, with_skeleton
 from grader.handout.chapters import HandoutError
 from grader.handout.documents import student_document, write_document
 from grader.release.front_matter import Cover, cover_of
@@ -35,7 +35,7 @@ _EXAMPLES = """examples:
   grader release --archive dlsys.tar.gz       one file to hand out, after the self-check
   grader release --archive dlsys.tar.gz --handout web/
                                               and handout.html and handout.pdf to go with it
-  grader release --check --verify             the self-check of what lies there
+  grader release --check --self-check         the self-check of what lies there
   grader release --course my/course.toml
 
 The self-check grades the skeleton, which must score 0, and the solution, which must get all points,
@@ -74,7 +74,7 @@ def add(commands: Any) -> None:
                          help="pack it too; the same release makes the same bytes")  # fmt: skip
     command.add_argument("--handout", type=Path, metavar="FOLDER",
                          help="make the handout of these parts too, as HTML and PDF")  # fmt: skip
-    command.add_argument("--verify", action=argparse.BooleanOptionalAction, default=None,
+    command.add_argument("--self-check", action=argparse.BooleanOptionalAction, default=None,
                          help="the self-check; default: when an archive is made")  # fmt: skip
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
     command.set_defaults(run=_run)
@@ -89,14 +89,14 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         raise UsageError(problem)
     cover = cover_of(course, rubric, parts)
     job = _Job(course, rubric, parts, options.output or course.skeleton, cover)
-    verify = options.verify if options.verify is not None else options.archive is not None
+    checked = options.self_check if options.self_check is not None else options.archive is not None
     problems = _check(job, console) if options.check else _write(job, console)
-    if verify:
-        problems += _verify(job, options.data, console)
+    if checked:
+        problems += _self_check(job, options.data, console)
     if options.archive and not problems:
-        problems += _archive(job, options.archive, verify, console)
+        problems += _archive(job, options.archive, checked, console)
     if problems and options.archive:
-        problems.append("no archive was written; hint: --no-verify writes it all the same")
+        problems.append("no archive was written; hint: --no-self-check writes it all the same")
     if options.handout:
         problems += _handout(job, options.handout, console)
     for line in problems:
@@ -138,11 +138,11 @@ def _check(job: _Job, console: Console) -> list[str]:
     return found
 
 
-def _verify(job: _Job, data: Path | None, console: Console) -> list[str]:
+def _self_check(job: _Job, data: Path | None, console: Console) -> list[str]:
     found = leftovers(job.output, job.course.solution, job.parts)
     course = with_skeleton(job.course, job.output)
     with _progress(console, 2 * len(job.rubric.rows)) as step:
-        found += prove(course, job.rubric, job.parts, data, step)
+        found += self_check(course, job.rubric, job.parts, data, step)
     if not found:
         console.print(
             "self-check: the skeleton scores 0, the solution has all "
@@ -154,7 +154,7 @@ def _verify(job: _Job, data: Path | None, console: Console) -> list[str]:
 
 @contextmanager
 def _progress(console: Console, total: int) -> Iterator[Any]:
-    """A bar, and the function that moves it on."""
+    """A progress bar; yields the function that advances it."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
                TimeElapsedColumn())  # fmt: skip
     with Progress(
@@ -168,10 +168,10 @@ def _progress(console: Console, total: int) -> Iterator[Any]:
         yield step
 
 
-def _archive(job: _Job, target: Path, verify: bool, console: Console) -> list[str]:
-    """Writes the archive, unless something is in it that should not be."""
+def _archive(job: _Job, target: Path, checked: bool, console: Console) -> list[str]:
+    """Writes the archive, unless it would hold something that students must not get."""
     content = pack(job.output, job.course.skeleton.name)
-    found = leftovers(content, job.course.solution, job.parts) if verify else []
+    found = leftovers(content, job.course.solution, job.parts) if checked else []
     if not found:
         write_whole(target, content)
         console.print(f"{len(content):,} bytes in {target}", highlight=False, markup=False)

@@ -1,4 +1,4 @@
-"""`grader replay`: makes one result of a report again."""
+"""`grader replay`: repeats one check of a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grader similarity`: how alike the submissions of a class are. A measure, never a verdict."""
+"""`grader similarity`: measures how alike the submissions of a class are. It judges nobody."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _unusable(options: argparse.Namespace) -> str:
-    """What is wrong with the files that are to be written, or ""."""
+    """What is wrong with the files to be written, or ""."""
     outputs = {name: getattr(options, name) for name in ("html", "json", "csv")}
     for name, path in outputs.items():
         if path and path.is_dir():
@@ -130,7 +130,7 @@ def _write(options: argparse.Namespace, result: Similarity) -> None:
 
 
 def _show(console: Console, result: Similarity, options: argparse.Namespace) -> None:
-    """The first ten pairs, and what could not be compared."""
+    """Shows the first ten pairs, and what could not be compared."""
     console.print(f"{len(result.works)} submissions, {len(result):,} pairs. A measure of likeness, "
                   "never a verdict: read the passages.", markup=False)  # fmt: skip
     table = Table("place", "first", "second", "likeness", *map(escape, result.files), "")

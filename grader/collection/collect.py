@@ -1,7 +1,7 @@
-"""Collects a class's submissions from a folder or a download, and says whose each is.
+"""Collects a class's submissions from a folder or a download, and finds the student of each.
 
-Nothing of a submission is run, no link is followed, and the source is left as it is. What is
-passed over, and what could not be told for sure, stands in the notes.
+Runs nothing of a submission, follows no link, and leaves the source as it is. The notes name what
+was skipped, and what could not be told for certain.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from grader.base.printable import printable
-from grader.classroom.match_names import Match, Matcher
+from grader.classroom.match_names import Matcher, NameMatch
 from grader.classroom.roster import Person
 from grader.classroom.store import Entry, folder_name
 from grader.collection.gradescope_download import gradescope
@@ -47,15 +47,17 @@ MAX_ID = 100  # characters of an id that a download gives
 def collect(
     source: Path, roster: list[Person] | None, into: Path, files: Sequence[str] = ()
 ) -> tuple[list[Entry], list[str]]:
-    """(the class, what was odd about the submissions together, in sentences).
+    """(the class, notes on the submissions together, in sentences).
 
-    `source` is a folder, or a zip or tar archive of one. Below `into` lies afterwards what had to
-    be unpacked or put together; the entries' sources point there or into `source`. Calling it again
-    gives the same paths, and makes nothing twice. `files` are the paths that a submission hands in,
-    see grader.course.rubric.Rubric.
+    First come the students of the roster, in its order, then all others, sorted by id. A student
+    who handed in nothing has the source "". The same call again gives the same paths, and makes
+    nothing twice.
 
-    First come the students of the roster, in its order, then who is not in it, sorted by id. Who
-    handed in nothing has the source "".
+    Args:
+        source: a folder, or a zip or tar archive of one.
+        into: below it lies what had to be unpacked or put together; an entry's source is there or
+            in `source`.
+        files: the paths that a submission hands in, see grader.course.rubric.Rubric.
 
     Raises:
         CollectionError: the source can't be read, or holds no submissions.
@@ -94,7 +96,7 @@ def _folder(source: Path, into: Path) -> tuple[Path, list[str]]:
 
 
 def _recognise(folder: Path, into: Path, matcher: Matcher, files: Sequence[str]) -> Download:
-    """Goes into folders that hold one folder and nothing else, while these are no student's."""
+    """Enters folders that hold one folder and nothing else, unless that is a student's."""
     notes: list[str] = []
     for _ in range(MAX_LEVELS):
         paths = _without(into, children(folder, notes), notes)
@@ -112,7 +114,7 @@ def _recognise(folder: Path, into: Path, matcher: Matcher, files: Sequence[str])
 
 
 def _without(into: Path, paths: list[Path], notes: list[str]) -> list[Path]:
-    """Leaves out the folder that the results go to, if it lies among the submissions."""
+    """Leaves out the folder for the results, if it lies among the submissions."""
     results = into.resolve()
     inside = [path for path in paths if results.is_relative_to(path.resolve())]
     if inside:
@@ -121,7 +123,7 @@ def _without(into: Path, paths: list[Path], notes: list[str]) -> list[Path]:
 
 
 def _refuse_single(folder: Path, files: Sequence[str]) -> None:
-    """Raises CollectionError where the folder itself is one submission."""
+    """Raises CollectionError if the folder itself is one submission."""
     for file in files:
         for name in (file, PurePosixPath(file).name):
             if (folder / name).is_file():
@@ -132,7 +134,7 @@ def _refuse_single(folder: Path, files: Sequence[str]) -> None:
 
 
 def _wraps(path: Path, matcher: Matcher, files: Sequence[str], levels: int = MAX_LEVELS) -> bool:
-    """Whether a folder that lies alone is of the class and not of one student."""
+    """Whether a folder that lies alone belongs to the class, not to one student."""
     if not path.is_dir() or is_moodle(path) or matcher.by_label(path.name).person:
         return False
     if any((path / name).exists() for file in files for name in (file, PurePosixPath(file).name)):
@@ -153,7 +155,7 @@ def _rest(folder: Path, paths: list[Path], found: Download) -> list[Path]:
 
 
 def _loose(paths: list[Path], matcher: Matcher, files: Sequence[str]) -> Download:
-    """Each by its own name, since a late submission may have been put beside a download."""
+    """Submissions found by their own names: a late one may have been put beside a download."""
     found = Download()
     by_canvas = [path for path in paths if is_canvas(path)]
     by_moodle = [path for path in paths if is_moodle(path) and path not in by_canvas]
@@ -179,7 +181,7 @@ def _loose(paths: list[Path], matcher: Matcher, files: Sequence[str]) -> Downloa
 
 @dataclass
 class _Student:
-    """Somebody of the class, and all that the download has of them."""
+    """A student of the class, with everything of theirs in the download."""
 
     person: Person
     handed: list[Handed] = field(default_factory=list)
@@ -213,7 +215,7 @@ def _assign(
 
 
 def _shared_ids(strangers: dict[tuple[str, str, str], _Student]) -> list[str]:
-    """Notes at strangers who have one id in the download, and for the class."""
+    """Notes, for the class and for each of them, strangers who share an id in the download."""
     same: dict[tuple[str, str], list[_Student]] = defaultdict(list)
     for (system, own_id, _), student in strangers.items():
         same[system, own_id].append(student)
@@ -231,7 +233,7 @@ def _shared_ids(strangers: dict[tuple[str, str, str], _Student]) -> list[str]:
     ]
 
 
-def _match(each: Handed, matcher: Matcher) -> Match:
+def _match(each: Handed, matcher: Matcher) -> NameMatch:
     if each.system == CANVAS:
         return matcher.by_canvas(each.own_id, each.name)
     if each.system == MOODLE:
@@ -241,9 +243,10 @@ def _match(each: Handed, matcher: Matcher) -> Match:
     return matcher.by_label(each.own_id)
 
 
-def _told_apart(matches: list[tuple[Handed, Match]]) -> list[tuple[Handed, Match]]:
-    """Two accounts of one system that share a name are two people: a name tells neither. Nor
-    does an id that they share, but of the one whose e-mail address the roster has."""
+def _told_apart(matches: list[tuple[Handed, NameMatch]]) -> list[tuple[Handed, NameMatch]]:
+    """The matches without those that can't be told apart. Two accounts of one system that share a
+    name are two people, so that name identifies neither. Nor does an id that they share, except for
+    the account with the e-mail address in the roster."""
     accounts: dict[tuple[str, str], set[str]] = defaultdict(set)
     for each, match in matches:
         if match.person and each.system != PLAIN:
@@ -252,11 +255,11 @@ def _told_apart(matches: list[tuple[Handed, Match]]) -> list[tuple[Handed, Match
     for each, match in matches:
         shared = match.person and len(accounts[each.system, match.person.student]) > 1
         if shared and match.by_name:
-            match = Match(doubt=f"the download has {shown(each.name)!r} more than once")
+            match = NameMatch(doubt=f"the download has {shown(each.name)!r} more than once")
         elif shared and match.person and each.system == GRADESCOPE:
             roster = (match.person.email.casefold(), match.person.login.casefold())
             if not each.email or each.email.casefold() not in roster:
-                match = Match(
+                match = NameMatch(
                     doubt=f"several accounts of the download have the id {shown(each.sid)!r}"
                 )
         told.append((each, match))
@@ -273,7 +276,7 @@ def _stranger(each: Handed) -> Person:
 
 
 def _with_ids(strangers: list[_Student], used: set[str]) -> list[_Student]:
-    """Gives an id to each that nobody else has, and sorts by it."""
+    """Gives an id to each student whom nothing else names, and sorts by id."""
     lowered = {student.casefold() for student in used}
     strangers.sort(key=lambda each: (each.person.student, each.handed[0].system, each.person.email))
     for each in strangers:
@@ -293,7 +296,7 @@ def _with_ids(strangers: list[_Student], used: set[str]) -> list[_Student]:
 
 
 def _folder_of(person: Person, taken: set[str]) -> str:
-    """A folder's name that is not in `taken`, case aside; it is put there."""
+    """A folder's name that is not in `taken`, ignoring case; adds it there."""
     text = "-".join(filter(None, (person.name, person.student)))
     folder = folder_name(text)
     if folder.casefold() in taken:
@@ -334,7 +337,7 @@ def _assembled(
 
 
 def _in_order(handed: list[Handed], notes: list[str]) -> list[Handed]:
-    """What a student handed in, what is graded first."""
+    """The parts that a student handed in, the one to grade first."""
     if len(handed) < 2:
         return handed
     ordered = sorted(handed, key=lambda each: (each.system, each.label))

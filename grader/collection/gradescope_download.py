@@ -1,7 +1,7 @@
-"""Reads what Gradescope exports of an assignment: folders, and who they belong to.
+"""Reads what Gradescope exports of an assignment: folders, and the students that they belong to.
 
-The metadata is YAML with Ruby's symbols and, at times, Ruby's objects. It is read as plain lists,
-tables and texts: tags are passed over and construct nothing, and what isn't needed is not kept.
+The metadata is YAML with Ruby's symbols and sometimes Ruby's objects. It is read as plain lists,
+tables and texts: tags are ignored and construct nothing, and what is not needed is dropped.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _TIME = re.compile(
 
 
 def gradescope(folder: Path, paths: Sequence[Path]) -> Download:
-    """The submissions of an exported folder, `paths` being what lies in it. Each of a group's
-    members has its submission.
+    """The submissions of an exported folder with these `paths` in it. Each member of a group has
+    the group's submission.
 
     Raises:
         CollectionError: the metadata can't be read.
@@ -86,7 +86,7 @@ def _text(value: Any) -> str:
 
 
 def _moment(facts: Any) -> str:
-    """When it was handed in, in UTC; "" where that isn't told with a time zone."""
+    """When it was handed in, in UTC; "" if the metadata has no time with a time zone."""
     text = facts.get("created_at") if isinstance(facts, dict) else ""
     if isinstance(text, dict):  # an object of Rails
         utc = _text(text.get("utc"))
@@ -108,7 +108,7 @@ def _moment(facts: Any) -> str:
 
 
 def _metadata(path: Path) -> dict[str, Any]:
-    """Folder name -> what is kept of it."""
+    """Folder name -> the entries that are kept of its metadata."""
     try:
         if path.stat().st_size > MAX_METADATA:
             raise CollectionError(f"{path.name} is larger than {MAX_METADATA >> 20} MiB")
@@ -178,7 +178,7 @@ class _Plain:
         return table
 
     def _skip(self, event: Any) -> None:
-        """Passes over a value, however deep."""
+        """Skips a value, however deep."""
         depth = 0
         while True:
             depth += isinstance(event, yaml.CollectionStartEvent)

@@ -1,4 +1,4 @@
-"""Groups of students who hand in together: what one handed in is every member's."""
+"""Groups of students who hand in together: one member's submission is every member's."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _COLUMNS = {
 
 
 def read_groups(path: Path, entries: Sequence[Entry]) -> dict[str, str]:
-    """Id -> group, of a CSV with a line a student, who goes by id, login or e-mail address. Whose
-    cell is empty is in no group.
+    """Id -> group, from a CSV file with a line a student, named by id, login or e-mail address. An
+    empty cell means no group.
 
     Raises:
-        SheetError: it can't be read, a column is missing, a student stands there twice, or is put
-            into a group and not in the class.
+        SheetError: the file can't be read, a column is missing, or a student occurs twice or is not
+            in the class.
     """
     names = called([replace(entry, group="") for entry in entries])
     groups: dict[str, str] = {}
@@ -48,10 +48,10 @@ def read_groups(path: Path, entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def shared(entries: Sequence[Entry], groups: Mapping[str, str]) -> tuple[list[Entry], list[str]]:
-    """(the class, in which each member of a group has what the group handed in; notes).
+    """(the class, in which each member has the group's submission; notes).
 
-    Where several members handed in, the newest counts if all times are known, else the first in
-    the order of the class.
+    If several members handed in, the newest submission counts if all times are known, else that of
+    the first member in the order of the class.
     """
     members: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -74,7 +74,7 @@ def shared(entries: Sequence[Entry], groups: Mapping[str, str]) -> tuple[list[En
 
 
 def _chosen(members: Sequence[Entry]) -> tuple[Entry | None, str]:
-    """(who handed in what counts for a group, why it is that one where there are several)."""
+    """(the member whose submission counts, the reason if there are several)."""
     given = [entry for entry in members if entry.source]
     if len(given) < 2:
         return (given[0] if given else None), ""

@@ -1,5 +1,5 @@
-"""Puts together what a student handed in, so that grader.submission.reader can read it: the one
-archive among the files, or a folder with the files under the names that the student gave them."""
+"""Assembles what a student handed in for grader.submission.reader: the only archive among the
+files, or a folder with the files under the names that the student gave them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _CHUNK = 1 << 20
 def assemble(
     parts: Sequence[Part], folder: str, into: Path, files: Sequence[str]
 ) -> tuple[str, list[str]]:
-    """(path of the submission, "" if nothing is in it; notes).
+    """(path of the submission, "" if there is nothing in it; notes).
 
-    `files` are paths that a submission hands in; `folder` names what is made below `into`, which
-    is written once for one content.
+    Args:
+        files: the paths that a submission hands in.
+        folder: the name, below `into`, of what is made; written once for each content.
 
     Raises:
         OSError: a file can't be read, or the folder can't be written.
@@ -73,7 +74,7 @@ def _in_folder(folder: Path, wanted: set[str], notes: list[str]) -> str:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """What is no folder, but what tools leave behind; no link is followed."""
+    """The files, without folders, links and what tools leave behind."""
     count, depth = 0, len(folder.parts)
     for place, names, files in os.walk(folder, onerror=_raise):
         names[:] = sorted(name for name in names if not ignored(name))
@@ -117,7 +118,7 @@ def _file_name(part: Part) -> str:
 
 
 def _copy(path: Path, to: Path) -> None:
-    """A copy; of a file that is too large, one of its size alone."""
+    """Copies a file; in place of one that is too large, makes one of the same size alone."""
     with _open(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_READ:

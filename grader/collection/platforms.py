@@ -1,4 +1,4 @@
-"""What was handed in by whom, as the names in a download tell it: Canvas, Moodle, Gradescope, or
+"""Tells who handed in what, by the names in a download: from Canvas, Moodle or Gradescope, or with
 a folder or an archive a student."""
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Part:
     """A file or folder that was handed in.
 
     Attributes:
-        own: the name that the student gave it, "" of a folder that the download made.
-        attempt: from 1, where the name tells it, else 0.
-        number: grows with time where the name tells it, else 0.
+        own: the name that the student gave it; "" for a folder that the download made.
+        attempt: from 1, if the name tells it, else 0.
+        number: grows with time, if the name tells it, else 0.
     """
 
     path: Path
@@ -50,7 +50,8 @@ class Handed:
 
     Attributes:
         system: CANVAS, MOODLE, GRADESCOPE or PLAIN.
-        own_id: the student's id there; submitted: ISO 8601 with offset; "" where it is not told.
+        own_id: the student's id in that system.
+        submitted: ISO 8601 with offset; "" if it is not told.
     """
 
     system: str
@@ -67,19 +68,20 @@ class Handed:
 
 @dataclass
 class Download:
-    """All that was found in a folder, in a fixed order."""
+    """Everything found in a folder, in a fixed order."""
 
     handed: list[Handed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def systems(self) -> str:
-        """What was recognised, in words."""
+        """The systems that were recognised, in words."""
         counts = Counter(each.system for each in self.handed)
         return ", ".join(f"{system} ({count})" for system, count in sorted(counts.items()))
 
 
 def children(folder: Path, notes: list[str]) -> list[Path]:
-    """Files and folders in a folder, sorted; links and what tools leave behind are noted only."""
+    """The files and folders in a folder, sorted. Links and what tools leave behind are only
+    noted."""
     found, passed = [], []
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
@@ -97,7 +99,7 @@ def children(folder: Path, notes: list[str]) -> list[Path]:
 
 
 def is_archive(path: Path, named: str = "") -> bool:
-    """Whether a file is one by its name, or by its content where the name says nothing."""
+    """Whether a file is an archive by its name, or by its content if the name tells nothing."""
     name = (named or path.name).lower()
     if name.endswith(ARCHIVE_NAMES):
         return True
@@ -120,7 +122,8 @@ def original_name(name: str) -> tuple[str, int]:
 
 
 def canvas(paths: Sequence[Path], keep: Sequence[str] = ()) -> list[Handed]:
-    """Loose files, those of a user together. A name in `keep` is the student's own as it stands."""
+    """The submissions among loose files of Canvas, one a user. A name in `keep` is the student's
+    own, numbers included."""
     users: dict[str, list[tuple[re.Match[str], Path]]] = {}
     for path in paths:
         if named := _CANVAS.fullmatch(path.name):
@@ -130,7 +133,7 @@ def canvas(paths: Sequence[Path], keep: Sequence[str] = ()) -> list[Handed]:
 
 
 def is_canvas(path: Path) -> bool:
-    """Whether a file is named as Canvas does."""
+    """Whether a file's name has the form of Canvas's."""
     return _CANVAS.fullmatch(path.name) is not None and path.is_file()
 
 
@@ -154,7 +157,7 @@ def _canvas_user(
 
 
 def _kind(name: str) -> str:
-    """Equal for attempts at one file: an archive may be packed otherwise the next time."""
+    """A key that attempts at one file share: the next attempt may be packed in another format."""
     lowered = name.lower()
     for suffix in sorted(ARCHIVE_NAMES, key=len, reverse=True):
         if lowered.endswith(suffix):
@@ -166,13 +169,13 @@ def _kind(name: str) -> str:
 
 
 def is_moodle(path: Path) -> bool:
-    """Whether a file or folder is named as Moodle does."""
+    """Whether a file or folder has a name of the form of Moodle's."""
     return _MOODLE.fullmatch(path.name) is not None
 
 
 def moodle(paths: Sequence[Path]) -> list[Handed]:
-    """Files or folders, those of a participant together. Text that was typed in online counts
-    where there is nothing else."""
+    """The submissions among Moodle's files or folders, one a participant. Text typed in online
+    counts if there is nothing else."""
     users: dict[tuple[str, str], list[tuple[re.Match[str], Path]]] = {}
     for path in paths:
         if named := _MOODLE.fullmatch(path.name):
@@ -189,8 +192,8 @@ def _moodle_user(user: str, name: str, files: list[tuple[re.Match[str], Path]]) 
 
 
 def moodle_prefix(handed: Handed) -> str:
-    """How Moodle calls the folder of a participant, by which feedback finds its way back; "" if it
-    is none of Moodle's, or too long for a folder that is made."""
+    """Moodle's name for the folder of a participant, by which feedback finds its way back; "" if
+    the name is not Moodle's, or too long for a folder that is made."""
     named = _MOODLE.fullmatch(handed.parts[0].path.name) if handed.system == MOODLE else None
     prefix = f"{named['name']}_{named['user']}_assignsubmission_{named['kind']}_" if named else ""
     return prefix if len(os.fsencode(prefix)) <= MAX_PREFIX and prefix.isprintable() else ""
@@ -200,7 +203,7 @@ def moodle_prefix(handed: Handed) -> str:
 
 
 def plain(path: Path) -> Handed:
-    """Named by the student."""
+    """The submissions of a folder whose names tell the student."""
     label = path.name
     if path.is_file():
         lowered = label.lower()

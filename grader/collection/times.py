@@ -1,4 +1,4 @@
-"""When students handed in, from a table, where the download does not tell it."""
+"""Reads from a table when students handed in, if the download does not tell it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _WEEKDAY = re.compile(r"[A-Za-z]+day, ")
 def with_times(
     path: Path, entries: Sequence[Entry], due: datetime
 ) -> tuple[list[Entry], list[str]]:
-    """(the class with the times of a CSV, whom it names that nobody is).
+    """(the class with the times of a CSV file, names in the file that nobody has).
 
-    A student goes by id, login, e-mail address or group, or as Moodle's grading worksheet tells
-    it. A time without an offset has that of the due date. A time of the table counts before one of
-    the download. For a group counts the time of the work that was graded, whoever's that is.
+    A line names a student by id, login or e-mail address, or a group, or as Moodle's grading
+    worksheet does. A time without an offset gets that of the due date. The table's time replaces
+    the download's. For a group the time of the graded work counts, whichever member handed it in.
 
     Raises:
-        SheetError: it can't be read, or a line of it is wrong.
+        SheetError: the file can't be read, or a line is wrong.
     """
     names, participants = called(entries), Participants(entries)
     times: dict[str, str] = {}

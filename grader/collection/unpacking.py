@@ -1,7 +1,7 @@
 """Unpacks the download of a whole class into a folder, within limits of its own.
 
-What students handed in stays packed; only the download around it is opened. Links, devices and
-paths that lead out of the folder are left out and told; no student's file stops the others.
+Opens only the download itself; what students packed stays packed. Leaves out links, devices and
+paths that lead out of the folder, and says so; no student's file stops the others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CollectionError(UsageError):
 
 @dataclass(frozen=True)
 class _Member:
-    """kind: "file", "folder", or what it is instead."""
+    """A member of the archive. kind: "file", "folder", or what it is instead."""
 
     name: str
     kind: str
@@ -55,13 +55,13 @@ class _Member:
 
 
 def unpack(source: Path, into: Path) -> tuple[Path, list[str]]:
-    """(folder with the content of a zip or tar archive, what was left out, in sentences).
+    """(the folder with the content of a zip or tar archive, what was left out, in sentences).
 
-    The folder lies below `into` and is named by the archive's content: it is made once, whole or
-    not at all. One caller at a time.
+    The folder lies below `into`; a digest of the archive names it. It is made once, whole or not at
+    all. Only one caller at a time may use this.
 
     Raises:
-        CollectionError: it is no archive, damaged, encrypted or over the limits.
+        CollectionError: the file is no archive, damaged, encrypted or over the limits.
     """
     try:
         folder = into / f"download-{_digest(source)[:16]}"
@@ -106,7 +106,7 @@ def _damaged(source: Path, error: BaseException) -> CollectionError:
 
 
 def _unpack_members(source: Path, folder: Path) -> list[str]:
-    """Unpacks, and gives notes of what it did not."""
+    """Unpacks the members; returns notes on those left out."""
     count = total = 0
     left: dict[str, list[str]] = defaultdict(list)
     for member in _members(source):
@@ -134,14 +134,15 @@ def _too_large(source: Path) -> CollectionError:
 
 
 def placeholder(path: Path, size: int) -> None:
-    """A file of that size with nothing in it, which takes no room: whoever reads it sees that it
-    is too large."""
+    """Makes a file of that size that holds nothing and takes no room: its reader sees that it is
+    too large."""
     with open(path, "xb") as file:
         file.truncate(size)
 
 
 def _write(member: _Member, path: Path) -> None:
-    """No more than the member says it has; zipfile and tarfile check that it is no less."""
+    """Writes at most the bytes that the member announces; zipfile and tarfile check that there are
+    no fewer."""
     with member.open() as file, open(path, "xb") as out:
         shutil.copyfileobj(file, out, _CHUNK)
     if path.stat().st_size != member.size:
@@ -149,7 +150,7 @@ def _write(member: _Member, path: Path) -> None:
 
 
 def _target(folder: Path, member: _Member) -> tuple[Path | None, str]:
-    """(where it belongs, or None and why not)."""
+    """(where a member belongs, or None and the reason)."""
     if member.kind not in ("file", "folder"):
         return None, member.kind
     parts = [part for part in member.name.split("/") if part not in ("", ".")]
@@ -173,7 +174,8 @@ def _target(folder: Path, member: _Member) -> tuple[Path | None, str]:
 
 
 def _fit(part: str) -> str:
-    """A name as long as file systems take; what is longer ends in a digest of it all."""
+    """A name that file systems accept; the end of a longer one is replaced by a digest of it
+    all."""
     raw = part.encode("utf-8", "surrogateescape")
     if len(raw) <= MAX_NAME:
         return part
@@ -220,8 +222,8 @@ def _zip_member(source: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -
 
 
 def _zip_name(info: zipfile.ZipInfo) -> str:
-    """zipfile takes a name without the mark of UTF-8 for code page 437; macOS leaves out the
-    mark."""
+    """The name of a zip's member. zipfile reads a name without the flag of UTF-8 as code page 437,
+    and macOS leaves out the flag."""
     name = info.filename
     if not info.flag_bits & 0x800:
         with suppress(UnicodeError):

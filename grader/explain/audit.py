@@ -1,19 +1,19 @@
-"""Looks at every check of kernels once more in the checked build, before it passes.
+"""Runs every check of kernels once more in the checked build, before it passes.
 
-Right values are no proof of a right kernel: a missing barrier, or an index past the end, may do no
-harm here and now, and much on another GPU. The checked build sees every access, so what it finds
-fails a check although its values are right; of kernels that the emulated GPU can't compile,
-compute-sanitizer sees much of it on the real one. The runs are on shapes of moderate size, with
-nothing behind the arrays, and in another order of blocks and threads. They take place beside the
-checks themselves, and share a child for as long as nothing goes wrong in it: so they cost little.
+Right values do not prove a right kernel: a missing barrier, or an index past the end, may do no
+harm here and now, and much on another GPU. The checked build sees every access, so its findings
+fail a check although the values are right. For kernels that the emulated GPU can't compile,
+compute-sanitizer sees much of it on the real one. The runs use shapes of moderate size, with
+nothing behind the arrays, and another order of blocks and threads. They run beside the checks
+themselves, and share a child as long as nothing goes wrong in it, so they cost little.
 
-Only those findings count that mean a wrong program on any GPU. What else there is, as advice, or a
-barrier that finished threads pass by, costs nothing. What can't be had is noted, and costs nothing
-either, but where the usual build gives no reason for it: where only the checked one does not
-compile, or does not end, or writes nothing of what it finds, a person must look.
+Only findings that mean a wrong program on any GPU count. Advice, or a barrier that finished threads
+do not reach, costs nothing. Nor does a failed audit, which is noted, unless the usual build gives
+no reason for it: if only the checked build does not compile, does not end or writes no findings, a
+person must look.
 
-Kernels can still tell, by a clock or by what a template finds in the emulated GPU's headers, that
-they are in the checked build, and be right there alone.
+Kernels can still recognise the checked build, by a clock or by what a template finds in the
+emulated GPU's headers, and be right there alone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from grader.explain import compute_sanitizer
 from grader.explain.diagnosis import (
     Diagnosis,
     Evasive,
-    Findings,
+    FindingsFile,
     NoFindings,
     Sanitized,
     behind,
@@ -55,7 +55,7 @@ _WRONG = (
     "host pointer in kernel", "device pointer on host",
 )  # fmt: skip
 #: Kinds that may turn out to be one of those, once the lines in question are known.
-_UNSETTLED = ("plain read",)
+_DOUBTFUL = ("plain read",)
 _FAR_LESS = 10  # times
 
 
@@ -65,24 +65,24 @@ def _is_wrong(kind: str) -> bool:
 
 @dataclass
 class Audit:
-    """What was seen of one check.
+    """The audit of one check.
 
     Attributes:
-        findings: those that fail it; as grader.explain.findings describes them.
+        findings: those that fail the check; see grader.explain.findings.
         failure: what is wrong in another order of the threads, or None.
-        unsettled: what is wrong in the checked build alone, or why it can't be used; or None.
-        facts: {"seconds", "note"}; empty if nothing was looked at.
+        disputed: what is wrong in the checked build alone, or why it can't be used; or None.
+        facts: {"seconds", "note"}; empty if there was no audit.
     """
 
     findings: list[dict[str, Any]] = field(default_factory=list)
     failure: Failure | None = None
-    unsettled: Failure | ChildError | Evasive | None = None
+    disputed: Failure | ChildError | Evasive | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
 class _Audited(ChildContext):
-    """A check in a child that others share."""
+    """The context of a check in a child that others share."""
 
     new_process = False
     audited = True
@@ -95,11 +95,10 @@ class _Audited(ChildContext):
 
 
 class Auditor:
-    """Audits the checks of one submission, in a thread of its own. Used in a `with`, at whose end
-    that ends."""
+    """Audits the checks of one submission in a thread of its own, which ends with the `with`."""
 
     def __init__(self, diagnosis: Diagnosis, seconds: float, total: float) -> None:
-        """`seconds` may be spent on a check, `total` on all."""
+        """`seconds` limits one check, `total` all of them together."""
         self._diagnosis, self._seconds, self._left = diagnosis, seconds, total
         self._hung = ""  # a check that used up its time, in the checked build alone
         self._waiting: deque[ChildContext] = deque()
@@ -117,13 +116,13 @@ class Auditor:
             self._thread.join()
 
     def begin(self, contexts: Sequence[ChildContext]) -> None:
-        """Begins with the checks of these contexts, in that order."""
+        """Starts the audits of the checks of these contexts, in that order."""
         self._waiting.extend(contexts)
         self._begun = {context.check for context in contexts}
         self._thread.start()
 
     def result(self, check: str) -> Audit:
-        """Waits for the audit of a check; an empty one if it was never begun."""
+        """Waits for the audit of a check; an empty one if it was never started."""
         if check not in self._begun:
             return Audit()
         with self._changed:
@@ -145,7 +144,7 @@ class Auditor:
                     # A real GPU has what the emulated one can't compile.
                     audit = Audit()
                     if isinstance(fault, Evasive) and first.backend != "cuda":
-                        audit.unsettled = fault
+                        audit.disputed = fault
                     self._tell(self._waiting.popleft(), audit, 0, _note(fault))
 
     def _tell(self, context: ChildContext, audit: Audit, seconds: float, note: str = "") -> None:
@@ -156,7 +155,7 @@ class Auditor:
             self._changed.notify_all()
 
     def _in_one_child(self) -> None:
-        """Audits what waits, until the child can't be used any more."""
+        """Audits the waiting checks until the child can't be used any more."""
         first = self._waiting[0]
         if first.reaches:
             raise NoFindings(f"the kernels call {', '.join(first.reaches)}")
@@ -166,7 +165,7 @@ class Auditor:
         if reaches or fault:
             raise Evasive(fault or f"the kernels call {', '.join(reaches)} there alone")
         with fresh_copy(tree) as copy, tempfile.TemporaryFile() as file:
-            findings = Findings(file.fileno())
+            findings = FindingsFile(file.fileno())
             env = {"EMULATOR_SHUFFLE": str(_number(first))}
             values = watched(first, copy, self._left, findings, **env)
             with ChildContext(**values).session() as session:
@@ -183,8 +182,8 @@ class Auditor:
         if self._left <= 0:
             raise NoFindings("the time for audits is used up")
 
-    def _one(self, again: _Audited, findings: Findings) -> bool:
-        """Audits what waits first; whether the child can be used for the next."""
+    def _one(self, again: _Audited, findings: FindingsFile) -> bool:
+        """Audits the first waiting check; returns whether the child can be used for the next."""
         started, context = time.monotonic(), self._waiting[0]
         findings.begin()
         assert again.child is not None
@@ -198,7 +197,7 @@ class Auditor:
         except ChildError as error:
             ended = error
         entries = findings.entries()[0]
-        if any(entry["kind"].startswith((*_WRONG, *_UNSETTLED)) for entry in entries):
+        if any(entry["kind"].startswith((*_WRONG, *_DOUBTFUL)) for entry in entries):
             found, _ = self._diagnosis.resolve(entries)
             audit.findings = [one for one in found if _is_wrong(one["kind"])]
         other = context.backend == "cuda"  # of which this is no build: a difference says nothing
@@ -207,16 +206,16 @@ class Auditor:
         if isinstance(ended, (ChildDied, StudentError)) and not audit.findings:
             # What runs in one build and breaks off in the other: somebody must look.
             is_of_time = was_killed(ended) or endless_kernel(ended)
-            audit.unsettled = None if is_of_time else ended
+            audit.disputed = None if is_of_time else ended
         hung = isinstance(ended, ChildTimeout) and not audit.findings
         if hung and (most == self._seconds or self._hung) and self._is_quick_elsewhere(context):
-            audit.unsettled, self._hung = ended, context.check
+            audit.disputed, self._hung = ended, context.check
         if ended is None and not audit.findings and not findings.arrive:
-            audit.unsettled = Evasive("what it finds does not arrive in the file for it")
+            audit.disputed = Evasive("what it finds does not arrive in the file for it")
         if isinstance(ended, ChildError) or (other and ended is not None and not findings.stopped):
             note = str(ended)
         elif ended is not None and not audit.findings and not findings.stopped:
-            self._settle(audit, context, ended)
+            self._blame_order(audit, context, ended)
         self._left -= time.monotonic() - started
         self._tell(self._waiting.popleft(), audit, time.monotonic() - started, note)
         return ended is None
@@ -229,8 +228,9 @@ class Auditor:
             return outcome(check, ChildContext(**values)) is None
 
     def _under_sanitizer(self, why: str) -> None:
-        """Audits what waits by compute-sanitizer, since the emulated GPU can't, and `why`. All in
-        one child a tool; where it finds anything, or is ended by it, each check in its own."""
+        """Audits the waiting checks by compute-sanitizer. `why` says why the emulated GPU can't.
+        One child a tool runs all checks; if the tool finds anything or ends it, each check runs in
+        its own."""
         path, contexts, started = compute_sanitizer.find(), list(self._waiting), time.monotonic()
         if not path:
             raise NoFindings(f"{why}; compute-sanitizer is not on this machine")
@@ -249,8 +249,8 @@ class Auditor:
     def _by_tool(
         self, command: tuple[str, ...], contexts: Sequence[ChildContext]
     ) -> list[dict[str, Any]] | None:
-        """What the tool finds in the submission's own kernels; None if nothing of that is wrong,
-        and every check passed."""
+        """The tool's findings in the submission's own kernels; None if no finding is an error and
+        every check passed."""
         first, ended = contexts[0], None
         with fresh_copy(first.tree) as copy:
             shared = Sanitized(**behind(command, first, copy, self._left))
@@ -266,9 +266,9 @@ class Auditor:
         wrong = [one for one in own if one["kind"] != "barrier"]
         return wrong if wrong or ended is not None else None
 
-    def _settle(self, audit: Audit, context: ChildContext, failure: Failure) -> None:
-        """Whether the order of threads is to blame for a failure that no finding explains: then
-        the usual build, too, fails in that order."""
+    def _blame_order(self, audit: Audit, context: ChildContext, failure: Failure) -> None:
+        """Decides whether the order of threads causes a failure that no finding explains: then the
+        usual build fails in that order, too."""
         with fresh_copy(context.tree) as copy:
             values = watched(context, copy, self._seconds)
             values["env"] = {**context.env, "EMULATOR_SHUFFLE": str(_number(context))}
@@ -276,11 +276,11 @@ class Auditor:
         if isinstance(ordered, Failure):
             audit.failure = ordered
         else:
-            audit.unsettled = failure
+            audit.disputed = failure
 
 
 def _fault_of(audit: Callable[[], None]) -> Exception | None:
-    """Why an audit broke off: one that fails must not end the grading."""
+    """Runs an audit; returns what broke it off. A failed audit must not end the grading."""
     try:
         audit()
     except Exception as fault:
@@ -295,6 +295,6 @@ def _note(fault: Exception | None) -> str:
 
 
 def _number(context: ChildContext) -> int:
-    """Names the order of threads, which nobody knows before."""
+    """A random number that names an order of threads, so that nobody knows it before."""
     digest = hashlib.sha256(f"{context.seed}/order".encode()).digest()
     return 1 + int.from_bytes(digest[:3], "big")

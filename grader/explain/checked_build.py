@@ -1,11 +1,11 @@
-"""Names the lines and finds the words of what the checked build wrote, as JSON on stdout.
+"""Adds source lines and words to the findings of the checked build; prints them as JSON.
 
-Stands alone and runs in the sandbox, since it reads the debug information of a library that was
-made from a student's source. Started in the tree where that library was built:
+Stands alone and runs in the sandbox: it reads the debug information of a library that was made from
+a student's source. Run it in the tree where that library was built:
 
     python -I resolve.py EMULATOR FINDINGS LIBRARY
 
-EMULATOR is the folder of the emulated GPU's own programs, which know how to read FINDINGS.
+EMULATOR is the folder of the emulated GPU's programs, which can read the file FINDINGS.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TEXT = 500  # characters of each text
 
 
 def with_own_library(value: Any, library: str) -> Any:
-    """An entry whose sites all lie in `library`: no other file is opened for them."""
+    """An entry whose sites all lie in `library`, so that no other file is opened for them."""
     if isinstance(value, list):
         return [with_own_library(item, library) for item in value]
     if not isinstance(value, dict):
@@ -33,7 +33,7 @@ def with_own_library(value: Any, library: str) -> Any:
 
 
 def below(path: str) -> str:
-    """A path as seen from the working folder, if it is below it."""
+    """A path relative to the working folder, if it is below it."""
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
 
@@ -44,7 +44,7 @@ def place(at: Any) -> list[Any] | None:
 
 
 def described(finding: Any, words: Any, sentence: Any) -> dict[str, Any]:
-    """A finding as its reader expects it."""
+    """A finding in the form that its reader expects."""
     other = finding.other.at if finding.other else None
     return {
         "kind": finding.kind,
@@ -56,12 +56,13 @@ def described(finding: Any, words: Any, sentence: Any) -> dict[str, Any]:
         "other": place(other),
         "sentence": sentence(finding)[:TEXT],
         "cause": words.cause[:TEXT],
-        "cure": words.hint[:TEXT],
+        "hint": words.hint[:TEXT],
         "count": finding.count,
     }
 
 
 def main() -> None:
+    """Prints {"found": findings, "more": how many were left out} as JSON."""
     emulator, path, library = sys.argv[1:4]
     sys.path.insert(0, emulator)
     from findings.kinds import WORDS  # type: ignore[import-not-found]

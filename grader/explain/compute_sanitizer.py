@@ -1,7 +1,7 @@
-"""compute-sanitizer: finds it, and reads its reports as findings.
+"""Finds compute-sanitizer, and reads its reports as findings.
 
-Its tools print, behind `=========`, a headline and indented lines: where, by which thread, to
-which address, then the host's stack, which is left out.
+Its tools print, behind `=========`, a headline and indented lines: the place, the thread, the
+address, and the host's stack, which is left out.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def find() -> str:
 
 
 def command(path: str, tool: str) -> tuple[str, ...]:
-    """What to put before a command, so that `tool` watches it and prints what it finds."""
+    """The words before a command that make `tool` watch it and print its findings."""
     common = ("--print-limit", _PRINT_LIMIT, "--show-backtrace", "device")
     return (path, "--tool", tool, *TOOLS[tool], *common)
 
@@ -103,13 +103,13 @@ class _Block:
 def parse(
     text: str, tool: str, root: str, sources: Mapping[str, bytes]
 ) -> tuple[list[dict[str, Any]], int]:
-    """The findings in what a tool printed, one for each kernel and line, and how many are left out.
+    """(the findings in a tool's output, one for each kernel and line; how many are left out).
 
     Args:
-        text: the output of both, so student code may have written into it.
+        text: the output of tool and program; student code may have written into it.
         tool: its name.
-        root: the tree, which is taken off the paths of files.
-        sources: the files of the tree, by name, for quotations.
+        root: the tree, which is removed from the paths of files.
+        sources: the files of the tree by name, for quotations.
     """
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     by_name = {os.path.basename(name): name for name in sources}  # the tools may leave folders out
@@ -161,7 +161,7 @@ def _finding(block: _Block, tool: str, root: str) -> dict[str, Any] | None:
 
 
 def _race(block: _Block, head: str, tool: str, root: str) -> dict[str, Any]:
-    """Of analysis mode: two accesses; of hazard mode: two threads."""
+    """The finding of a race: of two accesses in analysis mode, of two threads in hazard mode."""
     sides = [match for line in (head, *block.lines) if (match := _SIDE.search(line))]
     places = [_place(side["rest"], root) for side in sides[:2]]
     if not places:  # "Write Thread (0,0,0) at 0x90 in file.cu:17:kernel"
@@ -193,7 +193,7 @@ def _made(
         )
         if words
     )
-    cause, cure = _KINDS[kind]
+    cause, hint = _KINDS[kind]
     said = head[:1].lower() + head[1:].rstrip(".")
     return finding(
         tool=tool,
@@ -206,7 +206,7 @@ def _made(
         other=other,
         sentence="; ".join([f"{who}: {said}" if who else said, *more])[:500] + ".",
         cause=cause + ".",
-        cure=cure + ".",
+        hint=hint + ".",
     )
 
 
@@ -215,13 +215,13 @@ def _says(block: _Block, word: str) -> bool:
 
 
 def _without_address(text: str) -> str:
-    """The text without addresses, which say nothing and differ from run to run."""
+    """The text without addresses, which tell nothing and differ from run to run."""
     text = re.sub(r"\s*(?:at|to|by)? ?0x[0-9a-fA-F]+(?: \+ 0x[0-9a-fA-F]+)?", "", text).strip()
     return text[:1].lower() + text[1:]
 
 
 def _where(lines: list[str], root: str) -> tuple[tuple[str, int], str]:
-    """The first frame with a source line, and the kernel's name, which is that of the last."""
+    """(the first frame with a source line, the kernel's name), the name from the last frame."""
     found, kernel = ("", 0), ""
     for line in lines:
         if "Host Frame" in line or "host backtrace" in line:
@@ -233,7 +233,8 @@ def _where(lines: list[str], root: str) -> tuple[tuple[str, int], str]:
 
 
 def _place(text: str, root: str) -> tuple[tuple[str, int], str]:
-    """((file, line), kernel) of "kernel(int*)+0x1a0 in /tree/src/a.cu:31", what of it is there."""
+    """((file, line), kernel) in "kernel(int*)+0x1a0 in /tree/src/a.cu:31", as far as they are
+    there."""
     match = _FILE_FIRST.search(text) or _IN_FILE.search(text)
     if match is None:
         return ("", 0), _bare(re.split(r"\+0x| in ", text)[0])
@@ -241,7 +242,7 @@ def _place(text: str, root: str) -> tuple[tuple[str, int], str]:
 
 
 def _bare(name: str) -> str:
-    """`add_kernel` of "void ns::add_kernel<float>(long, const float *)"."""
+    """The bare name: `add_kernel` for "void ns::add_kernel<float>(long, const float *)"."""
     name = re.sub(r"\(anonymous namespace\)::|^\s*(?:void|at)\s+", "", name.strip())
     name = re.split(r"[(<]", name)[0].strip()
     last = name.rpartition("::")[2].split()
@@ -249,7 +250,7 @@ def _bare(name: str) -> str:
 
 
 def _below(path: str, root: str) -> str:
-    """A path from `root`, if it is below it."""
+    """A path relative to `root`, if it is below it."""
     path = os.path.normpath(path.strip())
     for start in {os.path.normpath(root), os.path.realpath(root)}:
         if path.startswith(start + os.sep):
@@ -258,7 +259,7 @@ def _below(path: str, root: str) -> str:
 
 
 def _indices(lines: list[str]) -> tuple[list[int], list[int]]:
-    """(thread, block), [] for what is not said."""
+    """(thread, block); [] for one that is not reported."""
     for line in lines:
         if match := _THREAD.search(line):
             numbers = [int(word) for word in match.groups()]

@@ -1,8 +1,8 @@
-"""Explains why a check of kernels failed: runs it once more under a tool that sees every access.
+"""Explains why a check of kernels failed: runs it again under a tool that sees every access.
 
-The tool is the checked build of the emulated GPU. Where that does not compile what only a real one
-has, it is compute-sanitizer, which takes far longer. What they find explains, and decides nothing:
-whatever goes wrong here is noted, and costs no points.
+The tool is the emulated GPU's checked build. If that can't compile something that only a real GPU
+has, it is compute-sanitizer, which takes far longer. Findings explain and decide nothing: whatever
+goes wrong here is noted, and costs no points.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from grader.base.printable import plain
-from grader.building import compiler_output
 from grader.building import tree as build
 from grader.checks.child import ChildContext, ChildSession
 from grader.checks.compare import Failure
@@ -32,7 +31,7 @@ from grader.checks.traits import traits_of
 from grader.course.rubric import Rubric
 from grader.explain import compute_sanitizer
 from grader.explain.findings import Malformed, read_entries, read_file, read_resolved
-from grader.explain.rerun import fresh_copy, outcome, settings_of
+from grader.explain.rerun import fresh_copy, outcome, rebuild, settings_of
 from grader.sandbox import process
 from grader.sandbox.isolation import View
 from grader.sandbox.process import Limits
@@ -49,11 +48,11 @@ _TILE = 32  # most tiles and blocks are multiples of it, or divide it
 
 
 class NoFindings(Exception):
-    """Why no findings can be had."""
+    """There are no findings; the message says why."""
 
 
 class Evasive(NoFindings):
-    """The same, where a person must look: the usual build gives no reason for it."""
+    """No findings, and the usual build gives no reason for that: a person must look."""
 
 
 @dataclass
@@ -72,7 +71,7 @@ class Explanation:
 
 
 def concerns_kernels(check: str, error: Exception, checks: Mapping[str, Check] = CHECKS) -> bool:
-    """Whether a failed check can be explained by what kernels access."""
+    """Whether accesses of kernels may explain why a check failed."""
     if not traits_of(checks[check]).explained:
         return False
     if isinstance(error, StudentError):
@@ -81,20 +80,22 @@ def concerns_kernels(check: str, error: Exception, checks: Mapping[str, Check] =
 
 
 class _Found(Failure):
-    """The call just made has findings; those of later calls would only blur them."""
+    """The last call has findings. Those of later calls would only hide them."""
 
 
-class Findings:
-    """What the checked build writes into a file, while a child lives.
+class FindingsFile:
+    """The file to which a child's checked build writes its findings.
 
     Attributes:
-        env: what the child's environment needs, and fds: the descriptors that it inherits.
-        stopped: whether a check was ended at a finding, since the last `begin`.
-        arrive: whether what the child wrote last is there.
+        env: variables that the child needs.
+        fds: descriptors that the child inherits.
+        stopped: whether a finding ended the check, since the last `begin`.
+        arrive: whether the file received the child's last write.
     """
 
     def __init__(self, descriptor: int) -> None:
-        """The file has no name that the child could replace, and outlives the child."""
+        """`fd` is an open file without a name, so the child can't replace it; it outlives the
+        child."""
         os.fchmod(descriptor, 0o666)
         fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_APPEND)  # nothing is written over
         self._descriptor, self._start, self.stopped = descriptor, 0, False
@@ -104,18 +105,18 @@ class Findings:
         self.fds = (descriptor,)
 
     def begin(self) -> None:
-        """Forgets what was found so far."""
+        """Forgets the findings so far."""
         self._start, self.stopped = len(read_file(self._descriptor)), False
 
     def write(self, remote: Remote) -> None:
-        """Lets the child write what it has found."""
+        """Makes the child write its findings."""
         self._number += 1
         remote.import_("dlsys._base")._LIB.emulator_write_findings(self._number)
         remote.flush()
         self.arrive = f"{_WRITTEN}{self._number}}}" in self._lines()
 
     def entries(self) -> tuple[list[dict[str, Any]], int]:
-        """What was found, and how many lines are malformed; see `findings.read_entries`."""
+        """The findings, and the number of malformed lines; see `findings.read_entries`."""
         lines = (line for line in self._lines() if not line.startswith(_WRITTEN))
         return read_entries("\n".join(lines))
 
@@ -138,7 +139,7 @@ def _is_no_advice(kind: str) -> bool:
 class _Checked(ChildContext):
     """Runs a check with the checked build, and stops it at the first call that has findings."""
 
-    findings: Findings | None = None
+    findings: FindingsFile | None = None
 
     @contextlib.contextmanager
     def session(self) -> Iterator[ChildSession]:
@@ -155,12 +156,13 @@ class _Checked(ChildContext):
 
 @dataclass
 class Sanitized(ChildContext):
-    """Lets compute-sanitizer end by itself, and keeps what was printed."""
+    """Waits for the end of compute-sanitizer, and keeps what each session printed."""
 
     printed: list[str] = field(default_factory=list)
 
     @contextlib.contextmanager
     def session(self) -> Iterator[ChildSession]:
+        """A session whose end waits for compute-sanitizer and keeps what it printed."""
         with super().session() as session:
             try:
                 yield session
@@ -181,8 +183,14 @@ class Diagnosis:
         pristine: Path = build.PRISTINE,
         checks: Mapping[str, Check] = CHECKS,
     ) -> None:
-        """`taken` are the submission's files; `prebuilt` gives the tree at `pristine`, built
-        checked; `view` is what student code sees; `checks` is the table of them."""
+        """Builds nothing yet.
+
+        Args:
+            taken: the submission's files.
+            prebuilt: gives the tree at `pristine`, built checked.
+            view: what student code sees.
+            checks: the table of checks.
+        """
         self.pristine, self.checks = pristine, checks
         self.taken = taken
         self._budget = rubric.findings
@@ -204,7 +212,7 @@ class Diagnosis:
             self._scratch.remove()
 
     def explain(self, context: ChildContext, error: Exception) -> Explanation:
-        """Findings about the failure of a check. Never raises. Threads take turns."""
+        """The findings about a failed check. Never raises. Threads take turns."""
         if not concerns_kernels(context.check, error, self.checks):
             return Explanation()
         with self._turn:
@@ -271,7 +279,7 @@ class Diagnosis:
         return ""
 
     def _plainly(self, context: ChildContext, **changes: Any) -> Failure | ChildError | None:
-        """What the check raises, run again in a fresh tree."""
+        """Runs the check once more in a fresh tree; returns what it raises."""
         with fresh_copy(context.tree) as copy:
             values = {**settings_of(context), "tree": copy, "seconds": self._seconds(), **changes}
             return self._rerun(ChildContext(**values))
@@ -280,7 +288,7 @@ class Diagnosis:
 
     def _checked(self, context: ChildContext) -> tuple[list[dict[str, Any]], str]:
         with fresh_copy(self.checked_tree()) as copy, tempfile.TemporaryFile() as file:
-            findings = Findings(file.fileno())
+            findings = FindingsFile(file.fileno())
             values = watched(context, copy, self._seconds(), findings)
             ended = self._rerun(_Checked(**values, findings=findings))
             entries, broken = findings.entries()
@@ -312,16 +320,10 @@ class Diagnosis:
         if not self._budget.build:
             raise NoFindings("explanations are switched off")
         self._scratch = Scratch()
-        tree = self._scratch.path
-        build.copy_built(tree, prebuilt)
-        build.lay_over(tree, self.taken)
-        limits = Limits(wall=self._budget.build)
-        command = build.make_command("emulated", checked=True)
-        view = dataclasses.replace(self._view, writable=(tree / "build",))
-        done = process.run(command, tree, build.build_environment(), limits, view)
-        if done.rc != 0:
-            error = compiler_output.first_error(done.output, self.taken)
-            raise Evasive(f"the checked build failed: {error or done.reason}")
+        tree, seconds = self._scratch.path, self._budget.build
+        error = rebuild(tree, prebuilt, self.taken, self._view, seconds, checked=True)
+        if error:
+            raise Evasive(f"the checked build failed: {error}")
         return tree
 
     def resolve(self, entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
@@ -348,7 +350,7 @@ class Diagnosis:
         return read_resolved(done.output, self.files())
 
     def files(self) -> dict[str, bytes]:
-        """The files of the tree, which may be quoted."""
+        """The files of the tree that a finding may quote."""
         if not self._sources:
             files = build.whole_tree(self.pristine)
             self._sources = {str(name): path.read_bytes() for name, path in files.items()}
@@ -378,7 +380,7 @@ class Diagnosis:
         return found, "; ".join(notes)
 
     def _under(self, context: ChildContext, command: tuple[str, ...], seconds: float) -> str:
-        """Everything that is printed when the check runs behind a command."""
+        """Runs a check behind a command; returns all output."""
         with fresh_copy(context.tree) as copy:
             again = Sanitized(**behind(command, context, copy, seconds))
             self._rerun(again)
@@ -387,10 +389,14 @@ class Diagnosis:
 
 
 def watched(
-    context: ChildContext, tree: Path, seconds: float, findings: Findings | None = None, **env: str
+    context: ChildContext,
+    tree: Path,
+    seconds: float,
+    findings: FindingsFile | None = None,
+    **env: str,
 ) -> dict[str, Any]:
-    """The same settings for a run under a tool: in the checked build, which is one of the emulated
-    GPU, if it writes `findings`."""
+    """The settings of a context, for a run under a tool. With `findings` the tree is the checked
+    build, which is one of the emulated GPU."""
     values = settings_of(context)
     del values["wrap"]
     rubric = _smaller(context.rubric)
@@ -406,7 +412,7 @@ def watched(
 def behind(
     command: tuple[str, ...], context: ChildContext, tree: Path, seconds: float
 ) -> dict[str, Any]:
-    """The same settings for a run behind a command, which lies where only it is seen."""
+    """The settings of a context, for a run behind a command that only this run's child sees."""
     folders = {Path(command[0]).parent, Path(command[0]).resolve().parent}
     seen = (*context.view.readable, *sorted(folders))
     view = dataclasses.replace(context.view, readable=seen)

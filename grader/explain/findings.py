@@ -8,7 +8,7 @@ A finding explains a failure and decides nothing. It is a dict of plain values:
     block, thread   indices [x, y, z] of an example, [] if there is none
     file, line      of the source, "" and 0 if unknown; other_file, other_line: of the other access
     sentence   who did what to which element
-    cause, cure     where it often comes from, and what helps
+    cause, hint     where it often comes from, and what helps
     count      threads or times folded into it
     source     the line with its neighbours, numbered, the line itself marked with ">"
     text       all of it, for a reader
@@ -37,17 +37,18 @@ _OBJECTS = ("launch", "at", "other", "memory", "allocated", "freed")
 
 
 class Malformed(ValueError):
-    """What a child wrote is not as it should be."""
+    """A child wrote something that is not in the agreed form."""
 
 
 def read_file(descriptor: int) -> str:
-    """What a child wrote into a file that this process holds open, up to MAX_BYTES."""
+    """The contents of a file that this process holds open and a child writes to, up to
+    MAX_BYTES."""
     data = os.pread(descriptor, MAX_BYTES, 0)
     return data.decode("utf-8", "replace")
 
 
 def read_entries(text: str) -> tuple[list[dict[str, Any]], int]:
-    """The entries that the checked build wrote, and how many lines were none."""
+    """(the entries that the checked build wrote, the number of malformed lines)."""
     entries, broken = [], 0
     lines = [line for line in text.splitlines() if line.strip()]
     for line in lines[:MAX_LINES]:
@@ -71,7 +72,7 @@ def _json(text: str, limit: int = _MAX_LINE) -> Any:
 
 
 def _entry(value: Any, depth: int) -> dict[str, Any]:
-    """An object with the names and types that the checked build writes, no others."""
+    """An entry with exactly the names and types that the checked build writes."""
     if type(value) is not dict or depth > 3:
         raise Malformed("it is no object")
     found: dict[str, Any] = {}
@@ -110,11 +111,11 @@ def _triple(value: Any) -> list[int]:
 
 
 def read_resolved(text: str, sources: Mapping[str, bytes]) -> tuple[list[dict[str, Any]], int]:
-    """What resolve.py printed: the findings, and how many it left out.
+    """(the findings that resolve.py printed, the number of those that it left out).
 
     Args:
-        text: all it printed.
-        sources: the files of the tree, by name, for quotations.
+        text: all that it printed.
+        sources: the files of the tree by name, for quotations.
 
     Raises:
         Malformed: it printed something else.
@@ -136,7 +137,7 @@ def _resolved(raw: Any, sources: Mapping[str, bytes]) -> dict[str, Any]:
         thread=_triple(raw.get("thread")),
         count=_number(raw.get("count")),
         **{name: _text(raw.get(name)) for name in ("kind", "title", "kernel", "sentence")},
-        **{name: _text(raw.get(name)) for name in ("cause", "cure")},
+        **{name: _text(raw.get(name)) for name in ("cause", "hint")},
         place=(file, line),
         other=(other_file, other_line),
     )
@@ -163,7 +164,7 @@ def finding(
     place: tuple[str, int] = ("", 0),
     other: tuple[str, int] = ("", 0),
     cause: str = "",
-    cure: str = "",
+    hint: str = "",
     count: int = 1,
 ) -> dict[str, Any]:
     """A finding; `quoted` adds the source and the text."""
@@ -180,7 +181,7 @@ def finding(
         "other_line": other[1],
         "sentence": sentence,
         "cause": cause,
-        "cure": cure,
+        "hint": hint,
         "count": count,
         "source": [],
         "text": "",
@@ -193,7 +194,7 @@ def place_of(found: Mapping[str, Any]) -> str:
 
 
 def quoted(found: dict[str, Any], sources: Mapping[str, bytes]) -> dict[str, Any]:
-    """The finding with the lines of its source, if that is a file of the tree, and its text."""
+    """The finding with its text, and with the lines of its source if that is a file of the tree."""
     source = quote(sources, found["file"], found["line"])
     where = f": {place_of(found)}" if place_of(found) else ""
     lines = [found["title"] + where, found["sentence"], *(f"  {line}" for line in source)]
@@ -202,17 +203,15 @@ def quoted(found: dict[str, Any], sources: Mapping[str, bytes]) -> dict[str, Any
         lines += [f"the other access: {other[0]}:{other[1]}"]
         lines += [f"  {line}" for line in quote(sources, *other, around=0)]
     lines += [found["cause"]] if found["cause"] else []
-    lines += [f"hint: {found['cure']}"] if found["cure"] else []
+    lines += [f"hint: {found['hint']}"] if found["hint"] else []
     return {**found, "source": source, "text": "\n".join(lines)}
 
 
 def quote(
     sources: Mapping[str, bytes], file: str, line: int, around: int = _NEIGHBOURS
 ) -> list[str]:
-    """A line with its neighbours, numbered; [] if the tree has no such line.
-
-    `sources` holds what may be shown: a name from debug information may be any file's.
-    """
+    """A line with its neighbours, numbered; [] if the tree has no such line. `sources` holds what
+    may be shown, since a name in debug information may be that of any file."""
     lines = plain(sources.get(file, b"").decode("utf-8", "replace")).split("\n")
     if not 1 <= line <= len(lines) or not sources.get(file):
         return []

@@ -31,7 +31,6 @@ A fail that does not come again in the fast form stays a fail: chance is no diff
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import threading
 import time
@@ -43,7 +42,6 @@ from typing import Any
 import numpy as np
 
 from grader.base.printable import plain
-from grader.building import compiler_output
 from grader.building import tree as build
 from grader.building.snapshot import Snapshot
 from grader.checks.child import ChildContext
@@ -51,7 +49,7 @@ from grader.checks.compare import Array, Failure
 from grader.checks.registry import CHECKS, Check
 from grader.checks.traits import traits_of
 from grader.course.rubric import Rubric
-from grader.explain.rerun import outcome, settings_of
+from grader.explain.rerun import outcome, rebuild, settings_of
 from grader.sandbox import process
 from grader.sandbox.isolation import View
 from grader.sandbox.process import Limits
@@ -74,18 +72,18 @@ _HARMLESS = ("advice", "leak", "cublas handle leaked", "launch error unread")
 
 
 class NoOpinion(Exception):
-    """Why there is no second opinion."""
+    """There is no second opinion; the message says why."""
 
 
 @dataclass
 class Opinion:
-    """What a second run said of a failed check.
+    """The second opinion on a failed check.
 
     Attributes:
         differs: whether the two forms of the emulated GPU disagree.
-        hint: for a fail that the order of threads decides, or "".
-        details: lines for the instructor, where they disagree.
-        facts: for the report; empty if nobody was asked.
+        hint: for a failure that the order of threads decides, or "".
+        details: lines for the instructor if they disagree.
+        facts: for the report; empty if there was no second run.
     """
 
     differs: bool = False
@@ -95,7 +93,7 @@ class Opinion:
 
 
 def concerns(check: str, error: Exception, checks: Mapping[str, Check] = CHECKS) -> bool:
-    """Whether the fast form of kernels may be to blame for a failed check."""
+    """Whether the fast form of kernels may have caused a failure."""
     traits = traits_of(checks.get(check))
     if check not in checks or not traits.device or "emulated" in traits.timed:
         return False
@@ -105,12 +103,12 @@ def concerns(check: str, error: Exception, checks: Mapping[str, Check] = CHECKS)
 
 
 def explains(findings: list[dict[str, Any]]) -> bool:
-    """Whether findings of the checked build tell why a result may differ from run to run."""
+    """Whether findings of the checked build explain a result that differs from run to run."""
     return any(not str(found["kind"]).startswith(_HARMLESS) for found in findings)
 
 
 class SecondOpinion:
-    """Asks about the failures of one submission. Used in a `with`, which removes what it built."""
+    """Gives second opinions on one submission. Used in a `with`, which removes what it built."""
 
     def __init__(
         self,
@@ -120,8 +118,14 @@ class SecondOpinion:
         view: View,
         checks: Mapping[str, Check] = CHECKS,
     ) -> None:
-        """`taken` are the submission's files; `prebuilt` gives the pristine tree, built for the
-        emulated GPU; `view` is what student code sees; `checks` is the table of them."""
+        """Builds nothing yet.
+
+        Args:
+            taken: the submission's files.
+            prebuilt: gives the pristine tree, built for the emulated GPU.
+            view: what student code sees.
+            checks: the table of checks.
+        """
         self._taken, self._prebuilt, self._view = taken, prebuilt, view
         self._budget, self._checks = rubric.second_opinion, checks
         self._left = self._budget.total
@@ -138,18 +142,18 @@ class SecondOpinion:
             self._scratch.remove()
 
     def about(self, context: ChildContext, error: Exception, fast: Snapshot) -> Opinion:
-        """Whether a check that failed in the tree `fast` fails without the fast form. Where both
-        differ in an output, `context.outputs` has both. Threads take turns."""
+        """The second opinion on a check that failed in the tree `fast`. If the forms differ in an
+        output, `context.outputs` holds both outputs. Threads take turns."""
         if context.backend != "emulated" or not concerns(context.check, error, self._checks):
             return Opinion()
         with self._turn:
             return self._about(context, error, fast)
 
     def built(self) -> Snapshot:
-        """The submission without the fast form, in a tree of its own, built at the first call.
+        """The submission without the fast form, in a tree of its own; the first call builds it.
 
         Raises:
-            NoOpinion: it does not build so either, or there is no time.
+            NoOpinion: it does not build in this form either, or there is no time.
         """
         if self._refusal:
             raise NoOpinion(self._refusal)
@@ -187,7 +191,7 @@ class SecondOpinion:
     def _ask(
         self, opinion: Opinion, context: ChildContext, error: Exception, fast: Snapshot
     ) -> None:
-        """Fills the opinion in, run by run, as far as it needs them."""
+        """Makes the runs that the opinion needs, and fills it in."""
         if context.reaches:
             raise NoOpinion(f"the kernels call {', '.join(context.reaches)}")
         facts = opinion.facts
@@ -219,8 +223,8 @@ class SecondOpinion:
     def _run(
         self, context: ChildContext, tree: Snapshot, most: float, **changes: Any
     ) -> tuple[Failure | ChildError | None, dict[str, Array]]:
-        """What the check raises in a fresh copy of a tree, as the first run had one, in `most`
-        seconds; and the output of the call that is awaited."""
+        """(what the check raises in a fresh copy of a tree within `most` seconds, the output of the
+        awaited call)."""
         started = time.monotonic()
         with tree.copy() as copy:
             changes |= {"tree": copy, "seconds": min(most, self._seconds())}
@@ -242,17 +246,10 @@ class SecondOpinion:
 
     def _build(self) -> Snapshot:
         self._scratch = Scratch()
-        tree = self._scratch.path
-        kit = self._prebuilt()
-        build.copy_built(tree, kit)
-        build.lay_over(tree, self._taken)
-        view = dataclasses.replace(self._view, writable=(tree / "build",))
-        command = build.make_command("emulated", fast=False)
-        limits = Limits(wall=self._budget.build)
-        done = process.run(command, tree, build.build_environment(), limits, view)
-        if done.rc != 0:
-            said = compiler_output.first_error(done.output, self._taken) or done.reason
-            raise NoOpinion(f"without the fast form it does not build: {said}")
+        tree, kit, seconds = self._scratch.path, self._prebuilt(), self._budget.build
+        error = rebuild(tree, kit, self._taken, self._view, seconds, fast=False)
+        if error:
+            raise NoOpinion(f"without the fast form it does not build: {error}")
         built = Snapshot(tree, kit)
         if built.fault:
             raise NoOpinion(built.fault)
@@ -264,7 +261,7 @@ def _ended(error: Failure | ChildError | None) -> str:
 
 
 def _both(outputs: Mapping[str, Array]) -> list[str]:
-    """The first elements that differ, with the values of both forms."""
+    """Lines with the first elements that differ, and both values of each."""
     if len(outputs) < 2:
         return []
     fast, plain = outputs["fast"], outputs["thread_by_thread"]

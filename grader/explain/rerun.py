@@ -1,4 +1,4 @@
-"""Runs a check once more: in a fresh copy of a built tree, with the settings of its context."""
+"""Runs a check again: in a fresh copy of a built tree, or in another build of the submission."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import contextlib
 import dataclasses
 import functools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from grader.building import compiler_output
 from grader.building import tree as build
 from grader.checks.child import ChildContext
 from grader.checks.compare import Failure
+from grader.sandbox import process
+from grader.sandbox.isolation import View
+from grader.sandbox.process import Limits
 from grader.sandbox.scratch import scratch_folder
 from grader.student.remote import ChildError
 
 
 @contextlib.contextmanager
 def fresh_copy(tree: Path) -> Iterator[Path]:
-    """A fresh copy of what a program needs of a built tree to run."""
+    """A fresh copy of the files that a program needs to run in a built tree."""
     with scratch_folder() as folder:
         copy = folder / "tree"
         shutil.copytree(tree, copy, ignore=functools.partial(_needless, str(tree)))
@@ -27,12 +31,36 @@ def fresh_copy(tree: Path) -> Iterator[Path]:
 
 
 def _needless(tree: str, folder: str, names: list[str]) -> set[str]:
-    """What nothing that runs needs of a folder."""
+    """The names in a folder that nothing that runs needs."""
     return set(build.FOR_BUILDING if folder == tree else ("obj",)) | {"__pycache__"}
 
 
+def rebuild(
+    tree: Path, kit: Path, taken: Mapping[str, bytes], view: View, seconds: float, **form: bool
+) -> str:
+    """Builds a submission once more for the emulated GPU; returns why that failed, or "".
+
+    Args:
+        tree: an empty folder, for the tree.
+        kit: the built tree of the kit in the same form.
+        taken: the submission's files.
+        view: what student code sees beside the tree.
+        seconds: for the build.
+        form: `checked` or `fast`, see grader.building.tree.make_command.
+    """
+    build.copy_built(tree, kit)
+    build.lay_over(tree, taken)
+    view = dataclasses.replace(view, writable=(tree / "build",))
+    command, environment = build.make_command("emulated", **form), build.build_environment()
+    done = process.run(command, tree, environment, Limits(wall=seconds), view)
+    if done.rc == 0:
+        return ""
+    return str(compiler_output.first_error(done.output, taken) or done.reason)
+
+
 def settings_of(context: ChildContext) -> dict[str, Any]:
-    """What makes a context like another, with facts and outputs of its own, in one process."""
+    """The settings of a context for another run in one process, with facts and outputs of its
+    own."""
     own = {"facts", "outputs"}
     names = [f.name for f in dataclasses.fields(ChildContext) if f.name not in own]
     return {name: getattr(context, name) for name in names}
@@ -41,7 +69,7 @@ def settings_of(context: ChildContext) -> dict[str, Any]:
 def outcome(
     check: Callable[[ChildContext], None], context: ChildContext
 ) -> Failure | ChildError | None:
-    """Runs a check, and returns what it raised against the submission; None if it passed."""
+    """Runs a check; returns the failure that it raised, or None if it passed."""
     try:
         check(context)
     except (Failure, ChildError) as error:

@@ -44,17 +44,24 @@ _GPUS = 8
 
 
 class Refused(Exception):
-    """What the child is told, as an error of its call."""
+    """A call that the device refuses. The child gets the message as an error of its call."""
 
 
 class Broken(Exception):
-    """What came is no call."""
+    """The child sent something that is no call."""
 
 
 class Made(NamedTuple):
-    """How a piece of memory came about: by a kernel, or "upload", "constant", "unwritten",
-    "pieces" of several, "either" of several; with which numbers or hash, of what, in how many
-    pieces, and at which address a kernel wrote it."""
+    """How a piece of memory was made.
+
+    Attributes:
+        how: the kernel, or "upload", "constant", "unwritten", "pieces" of several, or "either" of
+            several.
+        numbers: the launch's numbers, or the upload's hash.
+        of: numbers of the Mades that went in.
+        pieces: how many pieces went in.
+        address: where a kernel wrote it.
+    """
 
     how: str
     numbers: tuple[str, ...] = ()
@@ -77,7 +84,7 @@ class Piece(NamedTuple):
         return Piece(first, min(self.stop, stop), self.number, self.at + first - self.start)
 
 
-class Block(NamedTuple):
+class Allocation(NamedTuple):
     """Allocated memory: its address, its floats, and the pieces that it consists of, in order."""
 
     address: int
@@ -91,25 +98,28 @@ class Block(NamedTuple):
         return max(first, 0), bisect.bisect_left(self.pieces, Piece(stop, 0, 0, 0))
 
 
-class Place(NamedTuple):
-    """Some floats of a block."""
+class FloatRange(NamedTuple):
+    """A range of floats in an allocation."""
 
-    block: Block
+    block: Allocation
     start: int
     stop: int
 
     @property
     def address(self) -> int:
+        """The address of its first float."""
         return self.block.address + 4 * self.start
 
     @property
     def pieces(self) -> list[Piece]:
+        """The pieces of the allocation that lie in it, cut at its ends."""
         first, last = self.block.span(self.start, self.stop)
         parts = [p.within(self.start, self.stop) for p in self.block.pieces[first:last]]
         return [part for part in parts if part.start < part.stop]
 
     @property
     def data(self) -> Array:
+        """Its floats, as a view."""
         return self.block.data[self.start : self.stop]
 
 
@@ -170,7 +180,7 @@ class FarDevice:
 
     def __init__(self) -> None:
         self.allocations, self.trouble, self.crash = 0, "", ""
-        self._blocks: dict[int, Block] = {}
+        self._blocks: dict[int, Allocation] = {}
         self._starts: list[int] = []
         self._next, self._bytes, self._weight = _FIRST, 0, 0
         self._made = [Made("unwritten")]
@@ -237,17 +247,17 @@ class FarDevice:
         self._made.append(made)
         return len(self._made) - 1
 
-    def _find(self, address: int, size: int) -> Place:
+    def _find(self, address: int, size: int) -> FloatRange:
         """Raises Refused unless `size` floats from an address on are allocated."""
         index = bisect.bisect_right(self._starts, address) - 1
         if index >= 0:
             block = self._blocks[self._starts[index]]
             start, odd = divmod(address - self._starts[index], 4)
             if not odd and start + size <= len(block.data):
-                return Place(block, start, start + size)
+                return FloatRange(block, start, start + size)
         raise Refused(f"{size} floats at {address:#x} are no memory of the GPU: CUDA error 700")
 
-    def _origin(self, place: Place) -> int:
+    def _origin(self, place: FloatRange) -> int:
         """How the floats of a place came about."""
         numbers = tuple(piece.number for piece in place.pieces)
         if len(numbers) == 1:
@@ -257,7 +267,7 @@ class FarDevice:
             self._joined[numbers] = self._note(Made("pieces", of=of, pieces=len(numbers)))
         return self._joined[numbers]
 
-    def _write(self, place: Place, pieces: list[Piece]) -> None:
+    def _write(self, place: FloatRange, pieces: list[Piece]) -> None:
         """The floats of a place consist of these pieces from now on.
 
         Raises:
@@ -279,7 +289,7 @@ class FarDevice:
         if len(place.block.pieces) > _MOST_PIECES:
             raise Broken(f"an array was written in more than {_MOST_PIECES:,} pieces")
 
-    def _make(self, place: Place, made: Made) -> None:
+    def _make(self, place: FloatRange, made: Made) -> None:
         """The floats of a place are from now on what was made."""
         self._write(place, [Piece(place.start, place.stop, self._note(made), 0)])
 
@@ -290,7 +300,7 @@ class FarDevice:
         if size > _MEMORY - self._bytes:
             raise Refused(f"cudaMalloc of {size} bytes: out of memory (CUDA error 2)")
         start, floats = self._next, size // 4
-        block = Block(start, np.empty(floats, np.float32), [Piece(0, floats, 0, 0)])
+        block = Allocation(start, np.empty(floats, np.float32), [Piece(0, floats, 0, 0)])
         self._next += max(size, 1) + -max(size, 1) % _ALIGNED
         self._blocks[start] = block
         self._starts.append(start)

@@ -1,4 +1,4 @@
-"""Tells work that was begun from another skeleton than the course's."""
+"""Recognises work that started from another skeleton than the course's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CLASSIC = "classic"
 
 
 def kept_of_skeleton(taken: Mapping[str, bytes], skeleton: Path) -> float:
-    """The share of the skeleton's telling lines that are in the submission's files."""
+    """The share of the skeleton's characteristic lines that the submission's files contain."""
     theirs: set[str] = set()
     ours: set[str] = set()
     for name, content in taken.items():
@@ -32,7 +32,7 @@ def _lines(content: bytes) -> set[str]:
 
 
 def note(taken: Mapping[str, bytes], skeleton: Path, profile: str) -> str:
-    """What to say of work that hardly holds a line of the skeleton, or ""."""
+    """A note on work that holds hardly any line of the skeleton, or ""."""
     if profile == _CLASSIC or kept_of_skeleton(taken, skeleton) >= _LITTLE:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""The pristine tree and the reference, built once for each machine; and does the device work?"""
+"""Builds the pristine tree and the reference once for each machine, and tests the device."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def prebuilt(device: str, checked: bool = False, source: Path = build.PRISTINE) 
 
 @functools.cache
 def _chosen(*_environment: Any) -> str:
-    """What "auto" is in this environment, so that the kit is built once under both names."""
+    """The device that "auto" means in this environment, so that one build serves both names."""
     with scratch_folder() as folder:
         command = [sys.executable, str(build.PRISTINE / "configure.py"), "build/config.mk"]
         limits = process.Limits(wall=60, cpu=None)  # the kit's own code
@@ -77,7 +77,7 @@ def _chosen(*_environment: Any) -> str:
 
 @contextlib.contextmanager
 def reference(device: str, source: Path = build.REFERENCE) -> Iterator[Path]:
-    """The reference, built, in a folder for as long as this is entered."""
+    """A folder with the built reference, for as long as this is entered."""
     built = prebuilt(device, source=source)
     with scratch_folder() as folder:
         for part in ("python", "build/lib"):
@@ -87,7 +87,7 @@ def reference(device: str, source: Path = build.REFERENCE) -> Iterator[Path]:
 
 def far_library(built: Path) -> Path | None:
     """The library without a GPU (see grader/far/far_device.cc) for a built tree of the kit, beside
-    which it is kept; None if the sources of that tree do not go with it."""
+    which it is kept; None if it does not build from that tree's sources."""
     own = [build.FAR / name for name in ("far_device.cc", "cuda_runtime.h")]
     sources = [own[0], *(built / "src" / name for name in build.FAR_RUNTIME)]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in own)).hexdigest()
@@ -108,8 +108,8 @@ def far_library(built: Path) -> Path | None:
 
 
 def prepare(device: str, course_file: str = "") -> None:
-    """Builds now what the first submission would wait for: the skeleton of the course in a file,
-    else of the kit's own, its checked build, and on a real GPU the reference.
+    """Builds what the first submission would wait for: the skeleton of the course in a file, or of
+    the kit; its checked build; and on a real GPU the reference.
 
     Raises:
         GraderError: the kit does not build here.
@@ -122,7 +122,7 @@ def prepare(device: str, course_file: str = "") -> None:
 
 
 def _forget_old_builds(folder: Path) -> None:
-    """Keeps the few built trees that were used last, and all that may be in use now."""
+    """Removes built trees, except the few used last and all that may be in use now."""
     used = {}
     for path in folder.iterdir():
         with contextlib.suppress(FileNotFoundError):  # another grader forgets it
@@ -140,8 +140,8 @@ def _forget_old_builds(folder: Path) -> None:
 
 
 def check_device(tree: Path) -> None:
-    """Raises GraderError unless an array goes to the device of the pristine tree and back; where
-    others have filled a GPU, after waiting for room."""
+    """Raises GraderError unless an array goes to the device of the pristine tree and back. If
+    others have filled a GPU, waits for room first."""
     try:
         _send_and_fetch(tree)
     except GraderError as error:

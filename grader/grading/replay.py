@@ -1,4 +1,4 @@
-"""Makes one result of a report again, with its seed, and writes its last call as a script."""
+"""Repeats one check of a report with its seed, and writes its last call as a script."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from grader.report.model import SCHEMA, Result
 
 
 class ReplayError(UsageError):
-    """The result can't be made again; the message says what is missing."""
+    """The check can't be repeated; the message says what is missing."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A result, made again.
+    """A repeated check.
 
     Attributes:
         recorded: (status, message) in the report.
         result: the result now.
         tree: the submission's tree, built.
-        script: the script that makes the check's last call, or None if the check has none that
-            can be made without it.
-        notes: what is not as it was.
+        script: the script that makes the check's last call, or None if that call can't run without
+            the check.
+        notes: what differs from the recorded run.
     """
 
     recorded: tuple[str, str]
@@ -41,7 +41,7 @@ class Replay:
 
     @property
     def is_same(self) -> bool:
-        """Whether the result is the recorded one."""
+        """Whether the result equals the recorded one."""
         return self.recorded == (self.result.status, self.result.message)
 
 
@@ -58,9 +58,8 @@ def replay(
     Args:
         report: the JSON of a run.
         check: name of a check in it.
-        output: folder for the built tree (`tree`), CHECK.npz and CHECK.py. Where the two forms of
-            the emulated GPU disagree, CHECK.npz has the outputs of both, `fast` and
-            `thread_by_thread`.
+        output: folder for the built tree (`tree`), CHECK.npz and CHECK.py. If the two forms of the
+            emulated GPU disagree, CHECK.npz has the outputs of both, `fast` and `thread_by_thread`.
         submission: where the submission lies now; as in the report if None.
         data: folder of MNIST, as for the run.
         course: whose submission it is; the kit's own assignment if None.
@@ -116,7 +115,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[str, ...]:
-    """What may make the result another one."""
+    """What may cause another result."""
     words = {"sha256": "the submission", "grader_version": "the grader", "device": "the device"}
     return tuple(
         f"{what} is not the one of the report: {str(now[name])[:12]}, was {str(before[name])[:12]}"

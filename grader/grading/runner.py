@@ -27,16 +27,16 @@ from grader.course.course import Course, kit_course
 from grader.course.rubric import Row, Rubric, selected
 from grader.explain.audit import Auditor
 from grader.explain.diagnosis import Diagnosis
-from grader.explain.opinion import NoOpinion, SecondOpinion
+from grader.explain.opinion import SecondOpinion
 from grader.explain.rerun import settings_of
 from grader.grading import origin
+from grader.grading.hangs import ENDLESS, Hangs
 from grader.grading.prebuilt import check_device, far_library, prebuilt, reference
-from grader.grading.schedule import BESIDE, DEVICE, Lanes, Worker, plan
+from grader.grading.schedule import BESIDE, DEVICE, JobThread, Schedule, plan
+from grader.grading.submission_build import SubmissionBuild
 from grader.grading.verdicts import (
     OF_THE_MACHINE,
     bounded,
-    build_failure,
-    builds_plainly,
     is_hole,
     not_understood,
     own_fault,
@@ -44,20 +44,17 @@ from grader.grading.verdicts import (
     sentence,
     skip,
     with_audit,
-    with_changed_headers,
     with_findings,
     with_opinion,
     with_sentence,
 )
 from grader.report.model import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.report.stored import unfinished
-from grader.report.wording import explain, tail
-from grader.sandbox import gpu_memory, isolation, process, usage
-from grader.sandbox.process import Limits
-from grader.sandbox.scratch import scratch_folder, sweep, workspace
+from grader.report.wording import explain
+from grader.sandbox import gpu_memory, isolation, usage
+from grader.sandbox.scratch import sweep, workspace
 from grader.student import endless, kills
-from grader.student.pipe import ChildExcess
-from grader.student.remote import ChildError, ChildTimeout
+from grader.student.remote import ChildError
 from grader.submission.reader import Submission, SubmissionError
 from grader.submission.reading import load_submission
 
@@ -67,15 +64,6 @@ __all__ = ["Options", "grade", "sentence"]
 _CPU_PER_SECOND = 2
 
 _MOST_ON_GPU = 3  # checks at the same time
-#: Of a check that did not end, or would not have: what grows meets another limit first.
-_ENDLESS = (ChildTimeout, ChildExcess)
-_HASTE = 4  # times: one cause, one limit. What never ends once is not waited for as long again
-
-
-def _grows_or_hangs(error: Exception | None) -> bool:
-    """Whether Python did not end, as far as limits tell: not where it printed too much."""
-    is_full = isinstance(error, ChildExcess) and error.kind == "memory"
-    return is_full or isinstance(error, ChildTimeout)
 
 
 @dataclass(frozen=True)
@@ -198,10 +186,7 @@ class _Grading:
         self._auditing, self._audits_begun = threading.Lock(), False
         self._rows: Sequence[Row] = ()
         self._alone = threading.Lock()  # held by a check whose child was killed before
-        self._endless: set[str] = set()  # kernels that were stopped
-        self._hung = False  # whether Python that needs no device did not end
-        self._unimportable: dict[str, str] = {}  # modules, and why
-        self._unimportable_unbuilt: dict[str, str] = {}  # those of them that need no library
+        self._hangs = Hangs()
         self._disputed: set[str] = set()  # checks whose result differs between the GPU's forms
         self._resources = contextlib.ExitStack()
 
@@ -212,12 +197,16 @@ class _Grading:
         if self._far is None:
             self._report.notes.append("what executors do is not proved: no far device builds")
         self._backend = self._report.device = build.backend_of(self._kit)
+        device, view = self._options.device, self._seen
+        self._build = SubmissionBuild(
+            self._submission, self._pristine, self._kit, device, self._report, view, self._second
+        )
         self._kept = self._take_up_unfinished()
         with self._report.timed("laying out the submission"), contextlib.ExitStack() as stack:
             stack.enter_context(self._diagnosis)
             stack.enter_context(self._second)
             self._tree = stack.enter_context(workspace(self._options.keep))
-            self._lay_out(self._tree, self._submission.taken)
+            self._build.lay_out(self._tree, self._submission.taken)
             self._sources = Snapshot(self._tree, sources_only=True)
             stack.enter_context(self._auditor)
             self._resources = stack.pop_all()
@@ -226,10 +215,6 @@ class _Grading:
     def __exit__(self, *_: object) -> None:
         self._resources.close()
 
-    def _lay_out(self, tree: Path, taken: Mapping[str, bytes]) -> None:
-        build.copy_built(tree, self._kit)
-        build.lay_over(tree, taken)
-
     @contextlib.contextmanager
     def results(self, rows: Sequence[Row]) -> Iterator[Iterator[Result]]:
         """Decides the rows, and yields the results in the order in which they come."""
@@ -237,17 +222,17 @@ class _Grading:
         if not any(row.name == "build" for row in rows):
             self._try_device()
             self._built = Snapshot(self._tree, self._pristine)
-        with Lanes(jobs, self._result).running(self._workers()) as results:
+        with Schedule(jobs, self._result).running(self._workers()) as results:
             yield results
 
-    def _workers(self) -> list[Worker]:
+    def _workers(self) -> list[JobThread]:
         """One beside the device. On a real GPU several use it, where it may be shared and there
         are processors for them: most of what a check takes is the start of CUDA."""
         on_device = 1
         if self._backend == "cuda":
             on_device = max(1, min(_MOST_ON_GPU, build.processors() // 2))
-        more = [Worker(DEVICE, gpu.is_shared)] * (on_device - 1)
-        return [Worker(BESIDE, self._device_works), Worker(DEVICE), *more]
+        more = [JobThread(DEVICE, gpu.is_shared)] * (on_device - 1)
+        return [JobThread(BESIDE, self._device_works), JobThread(DEVICE), *more]
 
     def _take_up_unfinished(self) -> dict[str, Result]:
         """The results that an interrupted run has left. Takes its seed over too."""
@@ -261,14 +246,17 @@ class _Grading:
         self._report.notes.append(f"{len(kept)} results are kept of a run that was interrupted")
         return kept
 
-    def _result(self, row: Row, lanes: Lanes) -> Result:
+    def _result(self, row: Row, schedule: Schedule) -> Result:
         """Decides a row, whatever happens in it; or the result that an earlier run has left."""
         if row.name == "build":
-            return self._build(row)
+            built = self._build.run(row, self._tree)
+            self._built = built.tree
+            self._disputed |= {row.name} if built.is_disputed else set()
+            return built.result
         if row.name in self._kept:
             return self._kept[row.name]
         # What the emulated GPU contradicts itself about keeps nothing from being tried.
-        passed = lanes.passed(row.requires) | self._disputed
+        passed = schedule.passed(row.requires) | self._disputed
         missing = [name for name in row.requires if name not in passed]
         if missing and is_hole(row.task, self._sources, self._options.rubric):
             return result_of(row, FAIL, message=f"task {row.task} is not written yet")
@@ -279,9 +267,9 @@ class _Grading:
             # is made sure of in the built tree: honest code may call the library. But a limit that
             # was met would be met once more.
             result, error = self._check(row, self._sources)
-            if result.status in (PASS, SKIPPED) or isinstance(error, _ENDLESS):
+            if result.status in (PASS, SKIPPED) or isinstance(error, ENDLESS):
                 return result
-            lanes.passed(["build"])
+            schedule.passed(["build"])
         assert self._built is not None
         return self._check(row, self._built)[0]
 
@@ -294,63 +282,9 @@ class _Grading:
         with self._report.timed("trying the device"):
             check_device(self._kit)
 
-    def _build(self, row: Row) -> Result:
-        """Compiles the submission. What fails is the student's if the pristine tree compiles."""
-        started = time.monotonic()
-        done = self._make(self._tree, row)
-        built = Snapshot(self._tree, self._pristine)
-        if done.rc == 0 and built.fault:
-            result = result_of(
-                row, FAIL, message=f"it compiles, but {built.fault}", hint=built.hint
-            )
-        elif done.rc == 0:
-            result = result_of(row, PASS, facts={"backend": build.backend_of(self._tree)})
-        else:
-            failed = build_failure(row, done, self._submission.taken)
-            failed = with_changed_headers(failed, self._submission.changed)
-            result = self._build_error(row) or failed
-            if result.status == FAIL and self._backend == "emulated":
-                result, built = self._built_plainly(row, result, built)
-        self._built = built
-        result.seconds = round(time.monotonic() - started, 3)
-        return result
-
-    def _built_plainly(self, row: Row, failed: Result, broken: Snapshot) -> tuple[Result, Snapshot]:
-        """An error of the kit's, if the submission compiles without the emulated GPU's fast form;
-        it is graded so then."""
-        try:
-            with self._report.timed("second opinions"):
-                built = self._second.built()
-        except NoOpinion:
-            return failed, broken
-        self._disputed.add(row.name)
-        return builds_plainly(failed), built
-
     def _seen(self, *writable: Path) -> isolation.View:
         view = _view(self._report, self._options, *writable)
         return replace(view, budget=self._budget)
-
-    def _make(self, tree: Path, row: Row) -> process.Completed:
-        command = build.make_command(self._options.device)
-        view = self._seen(tree / "build")
-        limits = Limits(wall=row.seconds)
-        return process.run(command, tree, build.build_environment(), limits, view)
-
-    def _build_error(self, row: Row) -> Result | None:
-        """An error of the grader's, if here the pristine files do not compile either."""
-        pristine = {
-            name: path.read_bytes()
-            for name in self._submission.taken
-            if (path := self._pristine / name).is_file()
-        }
-        with self._report.timed("building the pristine files"), scratch_folder() as tree:
-            self._lay_out(tree, pristine)
-            done = self._make(tree, row)
-        if done.rc == 0:
-            return None
-        why = f"{done.reason}{f', {done.rc}' * (done.rc is not None)}"
-        message = f"the pristine files do not compile here either ({why})"
-        return result_of(row, ERROR, message=message, details=tail(done.output))
 
     def _check(
         self, row: Row, snapshot: Snapshot, evidence: kills.Evidence | None = None
@@ -414,12 +348,14 @@ class _Grading:
             backend=backend,
             seed=self._report.seed,
             check=row.name,
-            seconds=row.seconds / (_HASTE if self._hung and not self._needs_build(row) else 1),
+            seconds=self._hangs.seconds(row, self._needs_build(row)),
             data=self._options.data,
-            env={**build.child_environment(backend), **endless.environment(self._endless)},
+            env={**build.child_environment(backend), **endless.environment(self._hangs.kernels)},
             reaches=snapshot.reaches,
             unimportable=dict(
-                self._unimportable_unbuilt if snapshot is self._sources else self._unimportable
+                self._hangs.unimportable_unbuilt
+                if snapshot is self._sources
+                else self._hangs.unimportable
             ),
             view=self._view if backend != "cuda" else replace(self._view, gpu=gpu_memory.Meter()),
             far=self._far,
@@ -457,16 +393,9 @@ class _Grading:
             return result_of(row, ERROR, message=str(error), facts=context.facts)
         if not isinstance(error, (Failure, ChildError)):
             return self._unexpected(row, context, error)
-        settled = snapshot is self._built or isinstance(error, _ENDLESS)
-        if settled and kills.ends_imports(error):
-            why = f"needs {error.importing}, whose import failed in {row.name}: {error}"
-            self._unimportable.setdefault(error.importing, why)
-            if snapshot is self._sources:
-                self._unimportable_unbuilt.setdefault(error.importing, why)
-        self._hung |= not self._needs_build(row) and _grows_or_hangs(error)
-        if kernel := endless.endless_kernel(error):
-            self._endless.add(kernel)
-            context.env |= endless.environment(self._endless)
+        self._hangs.note(row, error, self._needs_build(row), snapshot is self._sources)
+        if endless.endless_kernel(error):
+            context.env |= endless.environment(self._hangs.kernels)
         result = result_of(row, FAIL, **explain(error), facts=context.facts)
         result.facts |= getattr(error, "facts", {})
         if context.on_far_device:

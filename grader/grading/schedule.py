@@ -1,16 +1,16 @@
-"""Decides the rows of a rubric in several threads, each row once those it waits for are decided.
+"""Decides the rows of a rubric in several threads. A row waits for the rows that it needs.
 
-A child of the grader dies with the thread that started it (see PR_SET_PDEATHSIG in prctl(2)). So
-a row is decided in one thread from its start to its end, and ends its children itself.
+A child process dies with the thread that started it (see PR_SET_PDEATHSIG in prctl(2)). So one
+thread decides a row from start to end, and ends the row's children itself.
 """
 
 from __future__ import annotations
 
 import contextlib
-import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from queue import SimpleQueue
 
 from grader.checks.registry import CHECKS, Check
 from grader.checks.traits import traits_of
@@ -18,8 +18,8 @@ from grader.course.rubric import Row
 from grader.report.model import PASS, Result
 from grader.sandbox.cancel import Cancelled, cancelled_by
 
-#: The lanes: of rows that use the device, the build among them; and of those that use nothing that
-#: was built.
+#: The queues: one of rows that use the device, the build among them; one of rows that use nothing
+#: that was built.
 DEVICE, BESIDE = "device", "beside"
 
 
@@ -28,31 +28,32 @@ class Job:
     """A row to be decided.
 
     Attributes:
-        row: of the rubric.
-        lane: in which it is decided.
-        after: names of the rows that are decided before it begins.
+        row: the row of the rubric.
+        queue: DEVICE or BESIDE.
+        after: names of the rows that must be decided before this one begins.
     """
 
     row: Row
-    lane: str
+    queue: str
     after: frozenset[str]
 
 
 @dataclass(frozen=True)
-class Worker:
-    """A thread that decides the jobs of a lane, one after the other; several may share a lane.
+class JobThread:
+    """A thread that decides the jobs of a queue, one after the other. Several may share a queue.
 
     Attributes:
-        lane: whose jobs it takes, in their order.
-        wanted: is asked in the thread whether it should begin.
+        queue: the queue whose jobs it takes, in their order.
+        wanted: says whether the thread should begin; called in that thread.
     """
 
-    lane: str
+    queue: str
     wanted: Callable[[], bool] = lambda: True
 
 
 def plan(rows: Sequence[Row], backend: str, checks: Mapping[str, Check] = CHECKS) -> list[Job]:
-    """Which rows wait for which. What looks at the clock comes last, and alone."""
+    """One job a row, with the rows that it waits for. A check that measures time runs last, and
+    alone."""
     names = [row.name for row in rows]
     traits = {name: traits_of(checks.get(name)) for name in names}
     late: list[str] = []
@@ -67,32 +68,34 @@ def plan(rows: Sequence[Row], backend: str, checks: Mapping[str, Check] = CHECKS
             after |= {"build"} & set(names)
         if row.name in late:
             after |= {*early, *late[: late.index(row.name)]}
-        lane = DEVICE if traits[row.name].device else BESIDE
-        jobs.append(Job(row, lane, frozenset(after)))
+        queue = DEVICE if traits[row.name].device else BESIDE
+        jobs.append(Job(row, queue, frozenset(after)))
     return jobs
 
 
-class Lanes:
-    """Jobs, and what has been decided of them."""
+class Schedule:
+    """The jobs of one submission, and which of them are decided."""
 
-    def __init__(self, jobs: Sequence[Job], decide: Callable[[Row, Lanes], Result]) -> None:
-        """`decide` is called in a thread of the row's lane. Every name in `after` is that of a
-        job, and there is no circle."""
+    def __init__(self, jobs: Sequence[Job], decide: Callable[[Row, Schedule], Result]) -> None:
+        """A thread of the row's queue calls `decide`. Every name in a job's `after` must be the
+        name of a job, without a cycle."""
         self._waiting, self._count = list(jobs), len(jobs)
         self._decide = decide
         self._statuses: dict[str, str] = {}
         self._changed = threading.Condition()
         self._stop = threading.Event()
-        self._done: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
+        self._done: SimpleQueue[Result | BaseException] = SimpleQueue()
 
     @contextlib.contextmanager
-    def running(self, workers: Iterable[Worker]) -> Iterator[Iterator[Result]]:
-        """Starts the workers, and yields the results in the order in which they come.
+    def running(self, threads_wanted: Iterable[JobThread]) -> Iterator[Iterator[Result]]:
+        """Starts the threads, and yields the results in the order in which they come.
 
-        Iterating raises what a worker raised. At the end of the `with`, however that comes about,
-        rows that are not decided yet are given up, and their children ended.
+        Iterating raises what a thread raised. The end of the `with`, on success or on an error,
+        cancels the rows that are not decided yet and ends their children.
         """
-        threads = [threading.Thread(target=self._work, args=(worker,)) for worker in workers]
+        threads = [
+            threading.Thread(target=self._work, args=(job_thread,)) for job_thread in threads_wanted
+        ]
         try:
             for thread in threads:
                 thread.start()
@@ -106,15 +109,15 @@ class Lanes:
                     thread.join()
 
     def has_decided(self, name: str) -> bool:
-        """Whether a row is decided by now."""
+        """Whether a row is decided."""
         with self._changed:
             return name in self._statuses
 
     def passed(self, names: Iterable[str]) -> set[str]:
-        """Which of these rows have passed. Waits until all of them are decided.
+        """The rows among these that passed. Waits until all of them are decided.
 
         Raises:
-            Cancelled: nobody waits for the results any more.
+            Cancelled: the schedule was stopped.
         """
         wanted = set(names)
         with self._changed:
@@ -135,12 +138,12 @@ class Lanes:
                 raise done
             yield done
 
-    def _work(self, worker: Worker) -> None:
+    def _work(self, job_thread: JobThread) -> None:
         try:
             with cancelled_by(self._stop):
-                if not worker.wanted():
+                if not job_thread.wanted():
                     return
-                while (job := self._take(worker.lane)) is not None:
+                while (job := self._take(job_thread.queue)) is not None:
                     result = self._decide(job.row, self)
                     self._done.put(result)
                     with self._changed:
@@ -149,11 +152,11 @@ class Lanes:
         except BaseException as error:  # the thread that iterates raises it
             self._done.put(error)
 
-    def _take(self, lane: str) -> Job | None:
-        """The lane's next job that may begin, once there is one; None when none is left."""
+    def _take(self, name: str) -> Job | None:
+        """Waits for the next job of a queue that may begin; None when the queue has none left."""
         with self._changed:
             while True:
-                jobs = [job for job in self._waiting if job.lane == lane]
+                jobs = [job for job in self._waiting if job.queue == name]
                 ready = [job for job in jobs if job.after <= self._statuses.keys()]
                 if ready:
                     self._waiting.remove(ready[0])

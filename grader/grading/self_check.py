@@ -1,4 +1,4 @@
-"""Shows that an assignment can be handed out: its skeleton scores 0, its reference all points."""
+"""The self-check of an assignment: its skeleton scores 0, its reference all points."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from grader.grading.runner import Options, grade
 from grader.report.model import ERROR, Report, Result
 
 
-def prove(
+def self_check(
     course: Course,
     rubric: Rubric,
     parts: Collection[int],
     data: Path | None = None,
     on_result: Callable[[str, Result], None] = lambda what, result: None,
 ) -> list[str]:
-    """Grades the course's skeleton and its solution on the emulated GPU; what is wrong, in
+    """Grades the course's skeleton and its solution on the emulated GPU; returns what is wrong, in
     sentences.
 
     Args:
         parts: those whose holes were stripped; the others are solved in the skeleton.
         data: folder of MNIST, or None to search.
-        on_result: is given "skeleton" or "solution", and each of its results.
+        on_result: called with "skeleton" or "solution", and each of its results.
 
     Raises:
         GraderError: the skeleton does not build.
@@ -40,7 +40,7 @@ def prove(
 
 
 def _problems(what: str, report: Report) -> list[str]:
-    """What kept the grader from grading."""
+    """Failures of the grader itself."""
     said = [f"the {what} can't be graded: {report.problem}"] if report.problem else []
     return said + [
         f"the grader failed in the check {result.check} of the {what}: {result.message}"

@@ -74,6 +74,7 @@ def with_sentence(row: Row, checks: Mapping[str, Check]) -> Row:
 
 
 def result_of(row: Row, status: str, **more: Any) -> Result:
+    """A result with all points for a pass, else none. `more` are further fields of `Result`."""
     score = row.points if status == PASS else 0.0
     line = row.sentence or sentence(row.name)
     visible = row.visible
@@ -100,6 +101,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def skip(row: Row, why: str) -> Result:
+    """The result of a check that was not run, and why."""
     return result_of(row, SKIPPED, message=why)
 
 
@@ -178,19 +180,19 @@ def with_audit(result: Result, audit: Audit) -> Result:
     """A passed result after a look at every access: a fail if they are not what they should be."""
     if audit.facts:
         result.facts["audit"] = audit.facts
-    if not (audit.findings or audit.failure or audit.unsettled):
+    if not (audit.findings or audit.failure or audit.disputed):
         return result
     failed = replace(result, status=FAIL, score=0.0)
     if audit.failure is not None:
         message = f"{ORDER_MATTERS}: {audit.failure.message}"
         return replace(failed, message=message, hint=_ORDER_HINT)
-    if audit.unsettled is not None:
-        message = f"{CHECKED_DIFFERS}: {audit.unsettled}"
+    if audit.disputed is not None:
+        message = f"{CHECKED_DIFFERS}: {audit.disputed}"
         return replace(failed, status=ERROR, message=message, hint=_LOOK)
     found = audit.findings[0]
     title = found["title"][:1].lower() + found["title"][1:]
     where = f" ({place_of(found)})" if place_of(found) else ""
-    failed = replace(failed, message=f"{VALUES_ARE_RIGHT}: {title}{where}", hint=found["cure"])
+    failed = replace(failed, message=f"{VALUES_ARE_RIGHT}: {title}{where}", hint=found["hint"])
     return with_findings(failed, Explanation(audit.findings))
 
 

@@ -29,12 +29,12 @@ WARM_UPS, REPEATS = 3, 21
 
 
 class BenchError(UsageError):
-    """There is nothing to measure; the message says what to do."""
+    """The solution can't be measured; the message says what to do."""
 
 
 @dataclass(frozen=True)
-class Case:
-    """One kernel at one size. `work` is bytes or operations, as `unit` says."""
+class Bench:
+    """One kernel at one size. `work` counts bytes or operations, as `unit` says."""
 
     name: str
     function: str
@@ -46,7 +46,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Timing:
-    """Microseconds of one call: the median, and the quartiles as its spread."""
+    """Microseconds a call: the median, and the quartiles as its spread."""
 
     name: str
     function: str
@@ -58,8 +58,9 @@ class Timing:
     unit: str
 
 
-def cases(side: int, matmul: int) -> list[Case]:
-    """The kernels on side x side arrays, matmul on its own size, softmax on rows of 1000."""
+def benchmarks(side: int, matmul: int) -> list[Bench]:
+    """The kernels on arrays of side x side, the product on a size of its own, softmax on rows of
+    1000."""
     square = (side, side)
     n = float(side * side)
     rows = (side * side // 1000, 1000)
@@ -69,31 +70,31 @@ def cases(side: int, matmul: int) -> list[Case]:
     product = ((matmul, matmul),) * 3
     wide = float(rows[0] * rows[1])
     return [
-        Case("array_set", "DLGpuArraySet", (square,), (ctypes.c_float(1.5),), 4 * n, "GB/s"),
-        Case("broadcast_to", "DLGpuBroadcastTo", (tile, (copies, *tile)), (), 4 * n, "GB/s"),
-        Case("reduce_sum_axis_zero, version 1", "DLGpuReduceSumAxisZeroV1", (square, (side,)), (),
-             4 * n, "GB/s"),
-        Case("reduce_sum_axis_zero", "DLGpuReduceSumAxisZero", (square, (side,)), (), 4 * n,
-             "GB/s"),
-        Case("matrix_elementwise_add", "DLGpuMatrixElementwiseAdd", (square,) * 3, (), 12 * n,
-             "GB/s"),
-        Case("matrix_elementwise_add_by_const", "DLGpuMatrixElementwiseAddByConst", (square,) * 2,
-             (ctypes.c_float(2),), 8 * n, "GB/s"),
-        Case("matrix_elementwise_multiply", "DLGpuMatrixElementwiseMultiply", (square,) * 3, (),
-             12 * n, "GB/s"),
-        Case("matrix_elementwise_multiply_by_const", "DLGpuMatrixMultiplyByConst", (square,) * 2,
-             (ctypes.c_float(2),), 8 * n, "GB/s"),
-        Case("matrix_multiply, version 1", "DLGpuMatrixMultiplyV1", product, (False, False), flops,
-             "GFLOP/s"),
-        Case("matrix_multiply", "DLGpuMatrixMultiply", product, (False, False), flops, "GFLOP/s"),
-        Case("matrix_multiply, B transposed", "DLGpuMatrixMultiply", product, (False, True), flops,
-             "GFLOP/s"),
-        Case("relu", "DLGpuRelu", (square,) * 2, (), 8 * n, "GB/s"),
-        Case("relu_gradient", "DLGpuReluGradient", (square,) * 3, (), 12 * n, "GB/s"),
-        Case("softmax, version 1", "DLGpuSoftmaxV1", (rows, rows), (), 8 * wide, "GB/s"),
-        Case("softmax", "DLGpuSoftmax", (rows, rows), (), 8 * wide, "GB/s"),
-        Case("softmax_cross_entropy", "DLGpuSoftmaxCrossEntropy", ((1000, 10), (1000, 10), (1,)),
-             (), 8e4, "GB/s"),
+        Bench("array_set", "DLGpuArraySet", (square,), (ctypes.c_float(1.5),), 4 * n, "GB/s"),
+        Bench("broadcast_to", "DLGpuBroadcastTo", (tile, (copies, *tile)), (), 4 * n, "GB/s"),
+        Bench("reduce_sum_axis_zero, version 1", "DLGpuReduceSumAxisZeroV1", (square, (side,)), (),
+              4 * n, "GB/s"),
+        Bench("reduce_sum_axis_zero", "DLGpuReduceSumAxisZero", (square, (side,)), (), 4 * n,
+              "GB/s"),
+        Bench("matrix_elementwise_add", "DLGpuMatrixElementwiseAdd", (square,) * 3, (), 12 * n,
+              "GB/s"),
+        Bench("matrix_elementwise_add_by_const", "DLGpuMatrixElementwiseAddByConst", (square,) * 2,
+              (ctypes.c_float(2),), 8 * n, "GB/s"),
+        Bench("matrix_elementwise_multiply", "DLGpuMatrixElementwiseMultiply", (square,) * 3, (),
+              12 * n, "GB/s"),
+        Bench("matrix_elementwise_multiply_by_const", "DLGpuMatrixMultiplyByConst", (square,) * 2,
+              (ctypes.c_float(2),), 8 * n, "GB/s"),
+        Bench("matrix_multiply, version 1", "DLGpuMatrixMultiplyV1", product, (False, False), flops,
+              "GFLOP/s"),
+        Bench("matrix_multiply", "DLGpuMatrixMultiply", product, (False, False), flops, "GFLOP/s"),
+        Bench("matrix_multiply, B transposed", "DLGpuMatrixMultiply", product, (False, True), flops,
+              "GFLOP/s"),
+        Bench("relu", "DLGpuRelu", (square,) * 2, (), 8 * n, "GB/s"),
+        Bench("relu_gradient", "DLGpuReluGradient", (square,) * 3, (), 12 * n, "GB/s"),
+        Bench("softmax, version 1", "DLGpuSoftmaxV1", (rows, rows), (), 8 * wide, "GB/s"),
+        Bench("softmax", "DLGpuSoftmax", (rows, rows), (), 8 * wide, "GB/s"),
+        Bench("softmax_cross_entropy", "DLGpuSoftmaxCrossEntropy", ((1000, 10), (1000, 10), (1,)),
+              (), 8e4, "GB/s"),
     ]  # fmt: skip
 
 
@@ -108,7 +109,7 @@ def _modules() -> tuple[Any, Any, Any]:
     return ndarray, base._LIB, mnist
 
 
-def _call(library: Any, case: Case, arrays: list[Any]) -> Callable[[], None]:
+def _call(library: Any, case: Bench, arrays: list[Any]) -> Callable[[], None]:
     """A function that launches the case once."""
     handles = [array.handle for array in arrays]
     if "MatrixMultiply" in case.function and len(handles) == 3:
@@ -124,8 +125,8 @@ def _call(library: Any, case: Case, arrays: list[Any]) -> Callable[[], None]:
     return launch
 
 
-def measure(case: Case, ndarray: Any, library: Any) -> Timing:
-    """Times a case by events on the device, each repeat apart."""
+def measure(case: Bench, ndarray: Any, library: Any) -> Timing:
+    """Times a kernel by events on the device, each repeat by itself."""
     random = np.random.default_rng(1)
     arrays = [
         ndarray.array(random.uniform(-1, 1, shape).astype(np.float32), ctx=ndarray.gpu(0))
@@ -158,7 +159,8 @@ def _allocations(library: Any) -> int:
 
 
 def train(epochs: int, more_epochs: int, data: str | None) -> dict[str, Any]:
-    """Both models on numpy and on the GPU; allocations for `epochs` and for `more_epochs`."""
+    """Trains both models on numpy and on the GPU; counts allocations for `epochs` and
+    `more_epochs`."""
     ndarray, library, mnist = _modules()
     images = mnist.load_mnist(data)
     small = len(images.train_x) < 10000
@@ -189,7 +191,7 @@ def train(epochs: int, more_epochs: int, data: str | None) -> dict[str, Any]:
 
 
 def describe_device(library: Any, backend: str) -> dict[str, Any]:
-    """What ran the kernels: by pycuda where it is installed."""
+    """The device that ran the kernels, described by pycuda if it is installed."""
     runtime, driver = ctypes.c_int(), ctypes.c_int()
     library.cudaRuntimeGetVersion(ctypes.byref(runtime))
     library.cudaDriverGetVersion(ctypes.byref(driver))
@@ -236,7 +238,7 @@ def bench(folder: Path, data: str | None, say: Callable[[str], None]) -> dict[st
     ndarray, library, _ = _modules()
     side, matmul = (8192, 4096) if backend == "cuda" else (512, 256)
     results: dict[str, Any] = {"device": describe_device(library, backend), "kernels": []}
-    for case in cases(side, matmul):
+    for case in benchmarks(side, matmul):
         say(case.name)
         results["kernels"].append(asdict(measure(case, ndarray, library)))
     say("MNIST")

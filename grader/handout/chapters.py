@@ -98,7 +98,7 @@ def render_markdown(
 def _facts(
     rubric: Rubric, parts: frozenset[int] | None, checks: Mapping[str, Check]
 ) -> dict[str, Any]:
-    """What chapters may use; nothing of it is typed by hand. Of hidden checks students get the
+    """The data that chapters may use, so that none is typed by hand. Of hidden checks it has the
     number and the points alone."""
     wanted = [p for p in rubric.parts if parts is None or p in parts]
     return {
@@ -132,7 +132,7 @@ def tasks_of(rubric: Rubric, part: int) -> list[str]:
 
 
 def _sentence(checks: Mapping[str, Check], check: str) -> str:
-    """What a check says of itself, on one line; "" for the build."""
+    """A check's sentence on one line; "" for the build."""
     said = (checks[check].__doc__ or "") if check in checks else ""
     return " ".join(said.split())
 
@@ -146,7 +146,7 @@ def _kernel(name: str) -> dict[str, Any]:
 
 
 def to_chapter(name: str, part: int | None, markdown: str, style: Callable[[str], str]) -> Chapter:
-    """A chapter from its Markdown; `style` gets each picture and returns what is to stand there.
+    """A chapter from its Markdown. `style` maps each picture to what stands in its place.
 
     Raises:
         HandoutError: a formula, a picture or a heading is wrong.
@@ -165,7 +165,7 @@ def to_chapter(name: str, part: int | None, markdown: str, style: Callable[[str]
 
 
 def _keep(match: re.Match[str], kept: list[str]) -> str:
-    """Puts a formula aside, so that Markdown leaves it alone; code stays."""
+    """Replaces formulas by placeholders, so that Markdown leaves them alone; code stays."""
     if match["code"] is not None:
         return match[0]
     display = match["display"] is not None
@@ -175,7 +175,7 @@ def _keep(match: re.Match[str], kept: list[str]) -> str:
 
 
 def formula_svg(source: str, display: bool = False) -> str:
-    """The formula, in TeX's language, as SVG that stands on the line and has the text's colour.
+    """A formula in TeX's language as SVG that stands on the line and has the text's colour.
 
     Raises:
         FormulaError: a command is unknown, or braces don't match.
@@ -259,7 +259,7 @@ def _fence(renderer: Any, tokens: Sequence[Any], index: int, options: Any, env: 
 
 
 def _coloured(code: str, language: str) -> str:
-    """Code as HTML, with the classes of pygments where it knows the language."""
+    """Code as HTML, with the classes of pygments if it knows the language."""
     try:
         from pygments import highlight
         from pygments.formatters import HtmlFormatter
@@ -275,7 +275,7 @@ def _coloured(code: str, language: str) -> str:
 
 
 def code_rules(style: str) -> str:
-    """The rules of one of pygments' styles, for blocks of code."""
+    """The CSS rules of one of pygments' styles, for blocks of code."""
     from pygments.formatters import HtmlFormatter
 
     lines = HtmlFormatter(style=style).get_token_style_defs("pre")

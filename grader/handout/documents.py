@@ -1,7 +1,7 @@
 """Makes the students' handout and the instructor's guide, as HTML and as PDF.
 
 Their chapters are the files of handout/chapters and handout/guide: see grader/handout/chapters.py.
-The two are documents of their own, so that the one which is handed out has nothing of the other.
+They are separate documents, so that the students' one contains nothing of the other.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ DARK = {
 
 @dataclass(frozen=True)
 class Document:
-    """What is to be written.
+    """A document to be written.
 
     Attributes:
         folder: of the chapters.
         stem: of the files' names.
         title, subtitle: of the document.
         course: name of the course, for the window's title.
-        lines: what stands below them: the course, and when what is due.
-        parts: numbers of the parts whose chapters are in; None: all.
+        lines: below the title: the course, and the due dates.
+        parts: numbers of the parts whose chapters are in it; None: all.
         checks: name in the rubric -> check, for its sentence.
     """
 
@@ -67,12 +67,12 @@ def student_document(
     parts: frozenset[int] | None = None,
     folder: Path | None = None,
 ) -> Document:
-    """What students get: the parts that the course releases, or `parts`.
+    """The students' handout, for `parts` or for those that the course releases.
 
     Args:
-        course: whose names, dates and chapters they are.
-        rubric: its points.
-        parts: numbers of parts; the files are named after them then.
+        course: gives names, dates and chapters.
+        rubric: gives the points.
+        parts: numbers of parts; they are also in the files' names then.
         folder: other chapters than the course's.
 
     Raises:
@@ -97,7 +97,7 @@ def student_document(
 
 
 def _dates(course: Course, parts: list[int]) -> list[str]:
-    """When each part is due; one line if all are due at once."""
+    """The due date of each part; one line if all are due at once."""
     due = {part: moment(course.due_of(part)) for part in parts}
     if len(set(due.values())) == 1 and due[parts[0]]:
         return [f"Due: {due[parts[0]]}."]
@@ -105,7 +105,7 @@ def _dates(course: Course, parts: list[int]) -> list[str]:
 
 
 def guide_document(course: Course) -> Document:
-    """What instructors get; not for students, though it holds no secret."""
+    """The instructor's guide. It is not for students, but holds no secret."""
     title = "Instructor's guide"
     return Document(GUIDE, "instructors-guide", title, f"For: {course.title}.", course.name)
 
@@ -113,7 +113,7 @@ def guide_document(course: Course) -> Document:
 def chapter_files(
     folder: Path, parts: frozenset[int] | None = None
 ) -> list[tuple[Path, int | None]]:
-    """The chapters in order, each with the part it is about, or None; of `parts` alone.
+    """The chapters in order, each with the part that it is about, or None; only those of `parts`.
 
     Raises:
         HandoutError: there is none, or a name is not NN-name.md.j2 or NN-part-N-name.md.j2.
@@ -132,7 +132,7 @@ def chapter_files(
 
 
 def to_html(document: Document, rubric: Rubric, paper: bool = False) -> str:
-    """The whole document as one page that needs nothing else; `paper` is for weasyprint.
+    """The whole document as one page that needs no other file; `paper` makes it for weasyprint.
 
     Raises:
         HandoutError: see render_markdown and to_chapter.
@@ -192,10 +192,11 @@ def to_pdf(document: Document, rubric: Rubric) -> bytes:
 def write_document(
     document: Document, rubric: Rubric, folder: Path, html: bool = True, pdf: bool = True
 ) -> list[Path]:
-    """Writes the document to a folder, each file whole; returns the files.
+    """Writes the document to a folder, each file whole; returns the files. Files written before an
+    error stay.
 
     Raises:
-        HandoutError: see to_html and to_pdf; what was written before stays.
+        HandoutError: see to_html and to_pdf.
     """
     made: list[Path] = []
     if html:
@@ -208,5 +209,5 @@ def write_document(
 
 
 def _no_request(url: str, *arguments: Any, **options: Any) -> Any:
-    """Nothing is fetched: a document is made of what it holds."""
+    """Refuses every request: a document holds all that it is made of."""
     raise ValueError(f"the handout asks for {url}; hint: draw it by code")

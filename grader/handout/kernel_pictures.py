@@ -1,4 +1,4 @@
-"""Pictures of kernels: threads and blocks, addresses, a reduction, the walk of tiles."""
+"""Pictures of kernels: threads and blocks, addresses, a reduction, tiles."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ THREAD, BLOCK = (1, 2), (1, 1)
 #: The values of the example of a reduction.
 SUMMED = (3, 1, 7, 0, 4, 1, 6, 3)
 #: Threads and columns of the picture of addresses, floats in a sector of memory.
-LANES, WIDTH, SECTOR = 8, 16, 8
+READERS, WIDTH, SECTOR = 8, 16, 8
 
 
 def grid_2d() -> Drawing:
-    """A matrix under a grid of blocks: which element each thread has, and which have none."""
+    """A matrix under a grid of blocks: the element of each thread, and threads without one."""
     cell, left, top = 38.0, 60.0, 48.0
     across, down = -(-COLUMNS // SIDE), -(-ROWS // SIDE)
     picture = Drawing(left + across * SIDE * cell + 16, top + down * SIDE * cell + 66)
@@ -67,12 +67,12 @@ def addresses() -> Drawing:
     picture.text(left, 18, "a thread a column: in one step the threads read neighbours", "bold",
                  "start")  # fmt: skip
     _memory(picture, left, 30, cell, 1)
-    sectors = len({lane // SECTOR for lane in range(LANES)})
-    picture.text(left, 110, f"{LANES} floats wanted, {sectors} sector of 32 bytes moved", "small",
+    sectors = len({thread // SECTOR for thread in range(READERS)})
+    picture.text(left, 110, f"{READERS} floats wanted, {sectors} sector of 32 bytes moved", "small",
                  "start")  # fmt: skip
     picture.text(left, 150, "a thread a row: in one step they read a row apart", "bold", "start")
-    _memory(picture, left, 162, cell, LANES)
-    picture.text(left, 320, f"{LANES} floats wanted, {LANES} sectors of 32 bytes moved",
+    _memory(picture, left, 162, cell, READERS)
+    picture.text(left, 320, f"{READERS} floats wanted, {READERS} sectors of 32 bytes moved",
                  "small", "start")  # fmt: skip
     return picture
 
@@ -82,13 +82,15 @@ def _memory(picture: Drawing, left: float, top: float, cell: float, rows: int) -
     height = 26.0 if rows == 1 else 16.0
     for y in range(max(rows, 2) if rows == 1 else rows):
         for x in range(WIDTH):
-            lane = x if rows == 1 and y == 0 and x < LANES else y if rows > 1 and x == 0 else None
-            moved = (y == 0 and x < LANES) if rows == 1 else x < SECTOR
-            kind = "amber" if lane is not None else "grey" if moved else "cell"
+            thread = (
+                x if rows == 1 and y == 0 and x < READERS else y if rows > 1 and x == 0 else None
+            )
+            moved = (y == 0 and x < READERS) if rows == 1 else x < SECTOR
+            kind = "amber" if thread is not None else "grey" if moved else "cell"
             picture.rect(left + x * cell, top + y * height, cell, height, kind)
-            if lane is not None:
+            if thread is not None:
                 middle = left + (x + 0.5) * cell, top + (y + 0.5) * height
-                picture.label(*middle, f"t{lane}", "tiny")
+                picture.label(*middle, f"t{thread}", "tiny")
         picture.text(left - 8, top + (y + 0.5) * height + 4, f"{y}", "tiny soft", "end")
 
 

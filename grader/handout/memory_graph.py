@@ -1,6 +1,6 @@
-"""The graph of a small network, its gradients and its memory plan, from the reference's package.
+"""The graph of a small network, with its gradients and memory plan, from the reference's package.
 
-The reference is the instructor's own code, and even so it runs in a process of its own.
+Although the reference is the instructor's own code, it runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _NAMES = {
 
 
 class GraphError(Exception):
-    """The reference's graph can't be had; the message says why."""
+    """The reference's graph can't be read; the message says why."""
 
 
 @dataclass(frozen=True)
-class Step:
+class GraphNode:
     """A node, in the order of computation.
 
     Attributes:
-        name: what it is called in a picture.
+        name: its name in a picture.
         inputs: numbers of the nodes that it reads.
         shape: of its value.
         forward: whether the loss is computed from it; else it belongs to the gradients.
-        buffer: number of its allocation, None if it is fed.
+        buffer: number of its allocation; None if it is fed.
         last: number of the last node that reads it; its own if none does.
     """
 
@@ -57,25 +57,25 @@ class Step:
 
     @property
     def size(self) -> int:
-        """Bytes of its value; float32."""
+        """Bytes of its float32 value."""
         return 4 * math.prod(self.shape)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in the order of computation, and what the executor allocates for them.
+    """The nodes in the order of computation, and what the executor allocates for them.
 
     Attributes:
         evaluated: numbers of the nodes that the caller gets.
         buffers: bytes of each allocation.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[GraphNode, ...]
     evaluated: tuple[int, ...]
     buffers: tuple[int, ...]
 
     @property
-    def computed(self) -> list[Step]:
+    def computed(self) -> list[GraphNode]:
         """The nodes that need memory: all that are not fed."""
         return [step for step in self.steps if step.buffer is not None]
 
@@ -107,7 +107,7 @@ def _graph(raw: dict[str, Any]) -> Graph:
     for number, node in enumerate(nodes):
         last.update(dict.fromkeys(node["inputs"], number))
     steps = tuple(
-        Step(
+        GraphNode(
             number=number,
             name=_name(node),
             inputs=tuple(node["inputs"]),

@@ -1,4 +1,4 @@
-"""Pictures of the handout that show computed or measured things, and the list of all pictures."""
+"""Pictures that show computed or measured data, and the list of all pictures of the handout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from grader.building.tree import KIT
 from grader.handout import kernel_pictures
-from grader.handout.memory_graph import Graph, Step, read_graph
+from grader.handout.memory_graph import Graph, GraphNode, read_graph
 from grader.handout.svg import Drawing, layered
 
 MEASURED = KIT / "handout" / "results.json"
@@ -31,7 +31,7 @@ def size_text(count: float) -> str:
 
 @lru_cache(maxsize=1)
 def reference_graph() -> Graph:
-    """The graph that three pictures show; read once."""
+    """The graph that three pictures show; it is read once."""
     return read_graph()
 
 
@@ -68,7 +68,9 @@ def _landing(x: float, source: float) -> float:
     return x + max(-36.0, min(36.0, (source - x) / 3))
 
 
-def _node(picture: Drawing, step: Step, x: float, y: float, evaluated: tuple[int, ...]) -> None:
+def _node(
+    picture: Drawing, step: GraphNode, x: float, y: float, evaluated: tuple[int, ...]
+) -> None:
     kind = "grey" if step.buffer is None else "blue" if step.forward else "amber"
     picture.rect(x - _BOX / 2, y, _BOX, _HEIGHT, kind, 5)
     if step.number in evaluated:
@@ -88,7 +90,7 @@ _LEFT = 214.0
 
 
 def liveness_picture() -> Drawing:
-    """One row a node that is computed: from the step that writes it to the last that reads it."""
+    """One row for each computed node, from the step that writes it to the last that reads it."""
     graph = reference_graph()
     picture, top = _steps(graph, len(graph.computed), 22)
     for row, step in enumerate(graph.computed):
@@ -100,7 +102,7 @@ def liveness_picture() -> Drawing:
 
 
 def plan_picture() -> Drawing:
-    """One row an allocation: which nodes lie in it, one after the other."""
+    """One row for each allocation: the nodes that lie in it, one after the other."""
     graph = reference_graph()
     picture, top = _steps(graph, len(graph.buffers), 28)
     for number, size in enumerate(graph.buffers):
@@ -124,8 +126,8 @@ def _steps(graph: Graph, rows: int, height: float) -> tuple[Drawing, float]:
     return picture, 28.0
 
 
-def _bar(picture: Drawing, graph: Graph, step: Step, y: float, height: float) -> None:
-    """From the step that writes a node to the last that reads it; to the end if evaluated."""
+def _bar(picture: Drawing, graph: Graph, step: GraphNode, y: float, height: float) -> None:
+    """A bar from the step that writes a node to the last that reads it; to the end if evaluated."""
     columns = [s.number for s in graph.computed]
     kept = step.number in graph.evaluated
     first = columns.index(step.number)
@@ -141,12 +143,13 @@ def _bar(picture: Drawing, graph: Graph, step: Step, y: float, height: float) ->
 
 @dataclass(frozen=True)
 class Peak:
-    """What a GPU could do at most, from its clocks.
+    """The limits of a GPU, from its clock rates.
 
     Attributes:
         name: of the GPU.
         bytes_per_second: of its memory: two transfers a clock over the whole bus.
-        flops: float32 operations a second: a fused multiply-add, two, a lane and clock.
+        flops: float32 operations a second: a fused multiply-add counts as two, one a core and
+            clock.
     """
 
     name: str
@@ -155,16 +158,16 @@ class Peak:
 
     @property
     def ridge(self) -> float:
-        """Operations a byte from which arithmetic is the limit."""
+        """Operations a byte above which arithmetic is the limit."""
         return self.flops / self.bytes_per_second
 
 
 @dataclass(frozen=True)
 class Point:
-    """A kernel as it was measured.
+    """A measured kernel.
 
     Attributes:
-        intensity: operations for each byte that it has to move at least.
+        intensity: operations for each byte that it must move at least.
         flops: operations a second.
     """
 
@@ -179,7 +182,7 @@ def read_peak(path: Path = GPU_FACTS) -> Peak:
     return Peak(
         name=gpu["name"],
         bytes_per_second=2 * gpu["memory_clock"] * gpu["bus_bits"] / 8,
-        flops=2 * gpu["lanes"] * gpu["multiprocessors"] * gpu["clock"],
+        flops=2 * gpu["cores"] * gpu["multiprocessors"] * gpu["clock"],
     )
 
 
@@ -191,7 +194,7 @@ _OPERATIONS = {
 
 
 def read_points(path: Path = MEASURED) -> list[Point]:
-    """The kernels of handout/results.json whose operations are counted here."""
+    """The kernels of handout/results.json whose operations can be counted here."""
     return [p for p in map(_point, json.loads(path.read_text())["kernels"]) if p]
 
 
@@ -232,7 +235,7 @@ class _Axes:
 
 
 def roofline_picture() -> Drawing:
-    """What memory and arithmetic allow at each intensity, and what the kernels reached."""
+    """The bounds by memory and arithmetic at each intensity, and what the kernels reached."""
     peak = read_peak()
     axes = _Axes(64, 26, 540, 340, (-2, 3), (10, 14))
     picture = Drawing(620, 416)

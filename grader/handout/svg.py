@@ -1,7 +1,7 @@
-"""Draws pictures as SVG: shapes, arrows and words, and the places of a graph's nodes.
+"""Draws pictures as SVG: shapes, arrows and words, and the positions of a graph's nodes.
 
-Colours come by class. A page styles them, so that they follow a dark screen; a file that no page
-styles (weasyprint's SVG does not see the page) carries the rules itself: see `with_style`.
+Classes give colours. A page styles them, so that they follow a dark screen. A file without such a
+page carries the rules itself, see `with_style`: weasyprint's SVG does not see the page.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Drawing:
         self._parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" class="{kind}"/>')
 
     def svg(self, alt: str) -> str:
-        """The element, with a text for those who don't see it."""
+        """The SVG element, with a text for readers who don't see it."""
         size = f'viewBox="0 0 {self.width:.0f} {self.height:.0f}" width="{self.width:.0f}" '
         size += f'height="{self.height:.0f}"'
         said = html.escape(alt, quote=True)
@@ -131,11 +131,11 @@ _SWEEPS = 12
 
 @dataclass(frozen=True)
 class Layout:
-    """Places of a layered graph.
+    """The positions of a layered graph.
 
     Attributes:
         places: node -> (x of its middle, layer from 0 down).
-        bends: (input, node) -> the places between them, where the edge passes other layers.
+        bends: (input, node) -> the points between them where the edge passes other layers.
     """
 
     places: dict[int, tuple[float, int]]
@@ -143,16 +143,16 @@ class Layout:
 
     @property
     def layers(self) -> int:
-        """How many there are."""
+        """The number of layers."""
         return 1 + max(layer for _, layer in self.places.values())
 
 
 def layered(inputs: Mapping[int, Sequence[int]], wide: float, narrow: float) -> Layout:
-    """Places for a graph without cycles: each node in a layer below its inputs.
+    """Positions for a graph without cycles: each node in a layer below its inputs.
 
     Args:
-        inputs: node -> the nodes it is computed from; nodes are numbers from 0.
-        wide, narrow: distance of neighbours: of two nodes, and of an edge that passes by.
+        inputs: node -> the nodes that it is computed from; nodes are numbers from 0.
+        wide, narrow: distance between two nodes, and to an edge that passes by.
     """
     layer = _layers(inputs)
     neighbours, chains = _with_bends(inputs, layer)
@@ -186,7 +186,7 @@ def _layers(inputs: Mapping[int, Sequence[int]]) -> dict[int, int]:
 def _with_bends(
     inputs: Mapping[int, Sequence[int]], layer: dict[int, int]
 ) -> tuple[dict[int, set[int]], dict[tuple[int, int], list[int]]]:
-    """Who is beside whom in the next layer, with a bend in each layer that an edge passes."""
+    """Neighbours in the next layer, with a bend in each layer that an edge passes."""
     neighbours: dict[int, set[int]] = {node: set() for node in inputs}
     chains: dict[tuple[int, int], list[int]] = {}
     for node, read in inputs.items():
@@ -227,10 +227,8 @@ _STRAIGHT = 400.0  # how much more a straight line of bends counts than an edge 
 def _columns(
     rows: list[list[int]], neighbours: dict[int, set[int]], gap: Callable[[int, int], float]
 ) -> dict[int, float]:
-    """Places in each row: near the neighbours' middle, in order, no closer than the gap.
-
-    `gap` of two numbers is their distance; of a bend and itself it is less than of a node.
-    """
+    """The positions in each row: near the middle of the neighbours, in order, at least a gap apart.
+    `gap` gives the distance of two items; it is smaller for bends than for nodes."""
     x = {node: 0.0 for row in rows for node in row}
     narrow = min(gap(node, node) for node in x)
     bends = {node for node in x if gap(node, node) == narrow}
@@ -244,7 +242,7 @@ def _columns(
 
 
 def _middle(node: int, near: set[int], x: dict[int, float], bends: set[int]) -> float:
-    """Of the neighbours, where bends pull a bend hardest; a node alone stays."""
+    """The middle of the neighbours, where bends pull a bend hardest; an item without any stays."""
     pulls = {n: _STRAIGHT if n in bends and node in bends else 1.0 for n in near}
     if not pulls:
         return x[node]
@@ -254,7 +252,7 @@ def _middle(node: int, near: set[int], x: dict[int, float], bends: set[int]) -> 
 def _apart(
     row: list[int], wanted: list[float], weights: list[float], gap: Callable[[int, int], float]
 ) -> list[float]:
-    """The places nearest to the wanted ones that keep order and gaps (isotonic regression)."""
+    """The positions nearest to the wanted ones that keep order and gaps (isotonic regression)."""
     offsets = [0.0]
     for left, right in pairwise(row):
         offsets.append(offsets[-1] + gap(left, right))

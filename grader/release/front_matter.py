@@ -1,4 +1,4 @@
-"""What a skeleton says of its course: names, dates and points, for its README and its manifest."""
+"""The course's names, dates and points, for the README and the manifest of a skeleton."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ FOR_STUDENTS = {
 
 @dataclass(frozen=True)
 class Cover:
-    """What is written into a skeleton beside the source.
+    """What a skeleton gets beside the source.
 
     Attributes:
-        front: Markdown that takes the place of PLACE in README.md.
+        front: Markdown that replaces PLACE in README.md.
         facts: further entries of the manifest.
-        files: further files, by their paths: the checks that students can make themselves.
+        files: further files by path: the checks that students can run themselves.
     """
 
     front: str
@@ -44,7 +44,7 @@ class Cover:
 
 
 def cover_of(course: Course, rubric: Rubric, parts: Collection[int] | None = None) -> Cover:
-    """The cover of a release of some parts; of those that the course releases if None."""
+    """The cover for a release of some parts; of those that the course releases if None."""
     shown = sorted(parts if parts is not None else course.released(rubric))
     tasks = [task for task in rubric.tasks if _part(task) in shown]
     facts = {
@@ -69,7 +69,7 @@ def cover_of(course: Course, rubric: Rubric, parts: Collection[int] | None = Non
 
 
 def _check(row: Row) -> dict[str, Any]:
-    """A check, as students' folders have it, see grader/status/here.py."""
+    """A check's entry in a student's folder, see grader/status/here.py."""
     return {
         "name": row.name,
         "task": row.task,
@@ -112,7 +112,7 @@ def _row(cells: Collection[str]) -> str:
 
 
 def moment(due: datetime | None) -> str:
-    """A date as people read it: `2026-10-05 23:59, UTC+02:00`; "" for none."""
+    """A date for people: `2026-10-05 23:59, UTC+02:00`; "" for none."""
     if due is None:
         return ""
     offset = due.strftime("%z")

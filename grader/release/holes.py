@@ -43,12 +43,17 @@ NEARLY = re.compile(r"(?<![a-z])(begin|end)[\W_]*solution", re.IGNORECASE)
 
 
 class ReleaseError(UsageError):
-    """The skeleton can't be made; the message opens with `file:line:` where there is one."""
+    """The skeleton can't be made; the message starts with `file:line:` if there is such a place."""
 
 
 @dataclass(frozen=True)
 class _Line:
-    """A line that is no marker. task: of the hole it lies in; opens: it stands for BEGIN."""
+    """A line that is no marker.
+
+    Attributes:
+        task: of the hole around it.
+        opens: whether it stands for BEGIN.
+    """
 
     number: int
     text: str
@@ -69,7 +74,7 @@ class _File:
 
 
 def _comment(filename: str) -> str | None:
-    """The comment sign of files that are stripped, None for the others."""
+    """The comment sign of files with holes; None for other files."""
     path = PurePosixPath(filename)
     if path.suffix in (".py", ".toml", ".mk") or path.name == "Makefile":
         return "#"
@@ -156,10 +161,11 @@ def strip(
     parts: Collection[int] | None = None,
     known_tasks: Collection[str] | None = None,
 ) -> str:
-    """`text` without the holes of `parts` (None: all); other holes lose only their markers.
+    """`text` without the holes of `parts` (None: all); the other holes lose only their markers.
 
-    Raises ReleaseError, `file:line: what`, for a marker that is nested, unclosed, unopened,
-    unnamed, misspelt or of a task outside `known_tasks`.
+    Raises:
+        ReleaseError: `file:line: what`, for a marker that is nested, unclosed, unopened, unnamed,
+            misspelt or of a task outside `known_tasks`.
     """
     out = []
     for line in _lines(text, filename, known_tasks):
@@ -171,7 +177,7 @@ def strip(
 
 
 def _todo(line: _Line, filename: str) -> list[str]:
-    """The lines that stand in for a hole, at its indentation and with its line ending."""
+    """The lines that replace a hole, with its indentation and line endings."""
     indent = line.text[: len(line.text) - len(line.text.lstrip(" \t"))]
     end = "\r" if line.text.endswith("\r") else ""
     python, cpp = filename.endswith(".py"), _comment(filename) == "//"
@@ -191,7 +197,7 @@ def _todo(line: _Line, filename: str) -> list[str]:
 
 
 def _walk(folder: Path, below: str = "") -> Iterator[str]:
-    """The files that belong to a tree, sorted. Raises ReleaseError for a link."""
+    """The files of a tree, sorted. Raises ReleaseError for a link."""
     for path in sorted((folder / below).iterdir()):
         name = f"{below}/{path.name}" if below else path.name
         hidden = path.name.startswith(".") and path.name not in KEPT_HIDDEN
@@ -208,7 +214,7 @@ def _walk(folder: Path, below: str = "") -> Iterator[str]:
 
 
 def _text(path: Path) -> str | None:
-    """The content with its line endings, None when it is no text."""
+    """The content with its line endings; None if it is no text."""
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
@@ -237,7 +243,7 @@ def _render(
 
 
 def _emulator_for(source: Path, target: Path) -> dict[str, _File]:
-    """The emulated GPU that goes along with a skeleton: none if it finds one beside it."""
+    """The emulated GPU for a skeleton; nothing if one lies beside the skeleton."""
     beside = source.parent / "emulator"
     if (source / "emulator").is_dir() or not beside.is_dir():
         return {}
@@ -247,7 +253,7 @@ def _emulator_for(source: Path, target: Path) -> dict[str, _File]:
 
 
 def _plain_files(folder: Path, top: str) -> dict[str, _File]:
-    """The files of a folder as they are, below `top`."""
+    """The files of a folder, unchanged, below `top`."""
     return {
         f"{top}/{name}": _File((folder / name).read_bytes(), (folder / name).stat().st_mode)
         for name in _walk(folder)
@@ -255,7 +261,7 @@ def _plain_files(folder: Path, top: str) -> dict[str, _File]:
 
 
 def _with_front(file: _File | None, front: str) -> _File:
-    """README.md with the course's names, dates and points in their place."""
+    """README.md with the course's names, dates and points."""
     lines = (file.content if file else b"").decode().split("\n")
     if file is None or lines.count(PLACE) != 1:
         raise ReleaseError(
@@ -267,7 +273,7 @@ def _with_front(file: _File | None, front: str) -> _File:
 
 
 def _digest(files: dict[str, _File]) -> str:
-    """Names the contents."""
+    """A digest of the contents."""
     digest = hashlib.sha256()
     for name, file in sorted(files.items()):
         digest.update(f"{name}\0{len(file.content)}\0".encode() + file.content)
@@ -303,10 +309,13 @@ def release(
     known_tasks: Collection[str] | None = None,
     cover: Cover | None = None,
 ) -> list[Path]:
-    """Write the skeleton of `source` to `target`; returns its files, relative, sorted.
+    """Writes the skeleton of `source` to `target`; returns its files, relative and sorted.
 
-    A new tree is written beside `target` and swapped in: a failure leaves the old one whole.
-    Raises ReleaseError for bad markers, links, and a `target` that is no release and not empty.
+    Writes a new tree beside `target` and swaps the two, so that a failure leaves the old tree
+    whole.
+
+    Raises:
+        ReleaseError: a marker is wrong, there is a link, or `target` is no release and not empty.
     """
     _check_target(source, target)
     files = _render(source, parts, known_tasks, cover) | _emulator_for(source, target)
@@ -358,9 +367,11 @@ def stale(
     known_tasks: Collection[str] | None = None,
     cover: Cover | None = None,
 ) -> list[str]:
-    """How `target` departs from a fresh release: sentences, empty when it does not.
+    """The differences between `target` and a fresh release, in sentences. Build output and hidden
+    files in `target` do not count.
 
-    Build output and hidden files in `target` don't count. Raises ReleaseError like release.
+    Raises:
+        ReleaseError: see `release`.
     """
     files = _render(source, parts, known_tasks, cover) | _emulator_for(source, target)
     there = set(_walk(target)) if target.is_dir() else set()
@@ -376,10 +387,11 @@ def stale(
 
 
 def pack(folder: Path, top: str) -> bytes:
-    """A release as a .tar.gz with all of it in the folder `top`, and the emulated GPU beside it;
-    the same release gives the same bytes.
+    """A release as .tar.gz: all of it in the folder `top`, and the emulated GPU beside it. The same
+    release gives the same bytes.
 
-    Raises ReleaseError for a link.
+    Raises:
+        ReleaseError: there is a link.
     """
     files = _plain_files(folder, top)
     files[f"{top}/{MANIFEST}"] = _File((folder / MANIFEST).read_bytes(), 0o644)
@@ -400,7 +412,8 @@ def pack(folder: Path, top: str) -> bytes:
 
 
 def solution_lines(source: Path, parts: Collection[int] | None = None) -> set[str]:
-    """Telling lines that occur in holes of `parts` and nowhere else, blanks made single."""
+    """The characteristic lines that occur in holes of `parts` and nowhere else, with single
+    blanks."""
     inside, outside = set[str](), set[str]()
     for name in _walk(source):
         for line in _lines(_text(source / name) or "", name):
@@ -418,7 +431,7 @@ def _only_comment(text: str, name: str) -> bool:
 def leaks(
     source: Path, target: Path, parts: Collection[int] | None = None
 ) -> list[tuple[str, int, str]]:
-    """Lines of `target` that are a solution's: (file, line number, text)."""
+    """The lines of `target` that belong to a solution: (file, line number, text)."""
     secret = solution_lines(source, parts)
     return [
         (name, number, line.strip())

@@ -1,6 +1,7 @@
-"""Finds what must not be in a skeleton: lines of the solution, markers, history, caches, builds.
+"""Finds what a skeleton must not hold: lines of the solution, markers, history, caches, build
+output.
 
-It looks into archives too. Everything that it finds is a sentence for the instructor.
+It looks into archives too. Each finding is a sentence for the instructor.
 """
 
 from __future__ import annotations
@@ -50,16 +51,16 @@ _SHOWN = 3  # lines of one file
 
 
 def leftovers(path: Path | bytes, source: Path, parts: Collection[int] | None = None) -> list[str]:
-    """What a folder or an archive holds that a student must not get: sentences.
+    """What a folder or an archive holds that a student must not get, in sentences.
 
     Args:
-        path: a skeleton, or an archive of one, or an archive's bytes.
+        path: a skeleton, an archive of one, or an archive's bytes.
         source: the solution, with its holes marked.
         parts: those that were stripped; all if None.
 
     Raises:
-        ReleaseError: the solution has bad markers.
-        OSError: something can't be read.
+        ReleaseError: the solution has wrong markers.
+        OSError: a file can't be read.
     """
     found = _Search(solution_lines(source, parts))
     if isinstance(path, bytes):
@@ -70,13 +71,13 @@ def leftovers(path: Path | bytes, source: Path, parts: Collection[int] | None = 
 
 
 class _Search:
-    """Looks for the lines `secret` and for all else that is out of place."""
+    """Looks for the lines `secret`, and for everything else that is out of place."""
 
     def __init__(self, secret: set[str]) -> None:
         self._secret = secret
 
     def folder(self, root: Path) -> Iterator[str]:
-        """A folder on disk."""
+        """Searches a folder on disk."""
         for folder, folders, files in os.walk(root):
             below = Path(folder).relative_to(root)
             for name in sorted(folders + files):
@@ -91,7 +92,7 @@ class _Search:
             folders[:] = sorted(name for name in folders if name not in _FOLDERS)
 
     def content(self, name: str, content: bytes, depth: int) -> Iterator[str]:
-        """A file, with what is packed in it."""
+        """Searches a file, and what is packed in it."""
         try:
             members = _members(name, content)
         except _DAMAGE as error:
@@ -132,7 +133,7 @@ class _Search:
                 break
 
     def _is_secret(self, line: str) -> bool:
-        """Whether it is a line of the solution, in a diff or quoted too."""
+        """Whether a line is the solution's, also in a diff or a quotation."""
         return any(
             " ".join(text.split()) in self._secret for text in (line, line.lstrip(" \t+-><|"))
         )
@@ -151,7 +152,7 @@ def _by_name(path: str) -> str:
 
 
 def _numbered(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers; of JSON, such as a notebook, also those in its texts."""
+    """The lines with their numbers; of JSON, such as a notebook, also the lines in its texts."""
     yield from enumerate(text.split("\n"), 1)
     if text.lstrip().startswith(("{", "[")):
         try:
@@ -167,7 +168,7 @@ def _numbered(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _members(name: str, content: bytes) -> Iterator[tuple[str, bytes]] | None:
-    """(name, content) of what is packed in a file; None if it is no archive."""
+    """(name, content) of the members of an archive; None if the file is no archive."""
     for start, kind in _CLOSED.items():
         if content.startswith(start):
             raise ValueError(f"it is a {kind} archive")

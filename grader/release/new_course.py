@@ -1,6 +1,6 @@
-"""Starts an assignment of one's own: the kit's runtime, one op with a hole, one check, a rubric.
+"""Starts a new assignment: the kit's runtime, one op with a hole, one check, a rubric.
 
-The runtime is copied from the kit's solution as it is now; templates hold what is new alone.
+The runtime is copied from the kit's present solution; templates hold only what is new.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class NewCourseError(UsageError):
 
 
 def start_course(target: Path, name: str, source: Path) -> list[Path]:
-    """Writes an assignment of one op to a folder; returns its files, relative, sorted.
+    """Writes an assignment of one op to a folder; returns its files, relative and sorted.
 
     Args:
         target: a folder that is empty or does not exist.
@@ -58,7 +58,7 @@ def start_course(target: Path, name: str, source: Path) -> list[Path]:
         source: the kit's solution.
 
     Raises:
-        NewCourseError: the folder is not empty, the name no line of text, or the kit has no
+        NewCourseError: the folder is not empty, the name is no line of text, or the kit has no
             solution here.
     """
     _check(target, name, source)

@@ -1,4 +1,4 @@
-"""Checks and packs a student's work, by the script of the skeleton that students have."""
+"""Checks and packs a student's work with the script of the skeleton."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def hand_in(
 ) -> int:
     """Does what `make submit` does in a student's folder; returns its exit code.
 
-    The script is the course's own, never the one in the folder; but the build and the tests that
-    it starts are the folder's, and run uncontained.
+    The script is the course's own, never the one in the folder. But the build and the tests that it
+    starts are the folder's, and run uncontained.
 
     Args:
-        options: of submit.py, which ends the process where they are wrong.
-        say: is given every line for people.
+        options: of submit.py, which ends the process if they are wrong.
+        say: called with every line for people.
 
     Raises:
         HandinError: the folder is no skeleton, or none of the files is there.

@@ -1,8 +1,7 @@
-"""Pictures of a report as inline SVG: where an output is wrong, losses, bars of time.
+"""Pictures in a report as inline SVG: where an output is wrong, losses, bars of time.
 
-Colours and strokes are the page's, by class, so that they follow a dark screen and paper.
-Everything in a picture is a number: no text of a submission gets into one. Words for those who
-don't see it are escaped.
+The page styles colours and strokes by class, so that they follow a dark screen and paper. Pictures
+hold numbers alone, no text of a submission. Their texts for readers who don't see them are escaped.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _STRIP = {"p": (12,), "f": (8,), "u": (15,), "s": (8,), "e": (2, 14)}
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Where an output is wrong; as facts["mismatch"] of a result has it, read with care."""
+    """Where an output is wrong, read with suspicion from facts["mismatch"] of a result."""
 
     shape: tuple[int, ...]
     rows: int
@@ -56,7 +55,7 @@ class Mismatch:
 
 
 def read_mismatch(facts: dict[str, Any]) -> Mismatch | None:
-    """The mismatch of a result's facts, or None if there is none that can be drawn."""
+    """The mismatch in a result's facts, or None if there is none that can be drawn."""
     raw = facts.get("mismatch")
     try:
         sizes = [raw["rows"], raw["columns"], *raw["shape"]]  # type: ignore[index]
@@ -83,7 +82,7 @@ def mismatch_svg(mismatch: Mismatch) -> Markup:
 
 
 def _cells(mismatch: Mismatch, width: float, height: float) -> Iterator[str]:
-    """One rectangle for neighbours in a row that are as wrong as each other."""
+    """Rectangles for the cells; neighbours in a row with the same fraction share one."""
     for row, line in enumerate(mismatch.cells):
         column = 0
         for fraction, group in groupby(line):
@@ -124,7 +123,8 @@ def _label(x: float, y: float, anchor: str, number: int) -> str:
 
 
 def bar_svg(value: float, largest: float, kind: str) -> Markup:
-    """A bar as long as `value` is of `largest`; `kind` is a class of ours. It stretches."""
+    """A bar with the length of `value` relative to `largest`, which stretches. `kind` is a class of
+    ours."""
     share = 100 * min(max(value / largest, 0.0), 1.0) if largest > 0 else 0.0
     inner = f'<rect class="track" width="100" height="8"/><rect class="{kind}" width="'
     inner += f'{max(share, 0.5 if value > 0 else 0):.2f}" height="8"/>'
@@ -132,7 +132,7 @@ def bar_svg(value: float, largest: float, kind: str) -> Markup:
 
 
 def losses_svg(losses: Sequence[float]) -> Markup:
-    """A line of the losses of each epoch, from 0 up."""
+    """A line through the losses of the epochs, from 0 up."""
     finite = [float(loss) for loss in losses if math.isfinite(loss)]
     if len(finite) < 2 or max(finite) <= 0:
         return Markup("")

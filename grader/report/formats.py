@@ -1,4 +1,4 @@
-"""Writes one report in the formats that were asked for."""
+"""Writes one report in all formats that were asked for."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from grader.report.model import Report, Result
 
 
 class ExportError(UsageError):
-    """A format can't be made of this report; the message says why."""
+    """The report can't be written in a format; the message says why."""
 
 
 @dataclass(frozen=True)
 class Exports:
-    """Which files to write, and for whom.
+    """The files to write, and their reader.
 
     Attributes:
         html, junit: the report, as its reader may see it.
         gradescope: all of the report, with marks by which the platform hides checks.
         json: the report as its reader may see it; the runner itself writes all of it.
         student: whether the reader is a student.
-        after_due_date: whether what opens at the due date is open.
+        after_due_date: whether checks that open at the due date are visible.
     """
 
     html: Path | None = None
@@ -66,7 +66,7 @@ class Exports:
             _write_json(self.gradescope, to_gradescope(report))
 
     def write_failure(self, reason: str) -> None:
-        """Writes what can be said when there is no report: Gradescope must be told."""
+        """Writes what can be said without a report: Gradescope must be told."""
         if self.gradescope:
             _write_json(self.gradescope, failed(reason))
 

@@ -1,8 +1,8 @@
 """Writes a report as Gradescope's results.json.
 
-Hidden checks are in it, marked so that the platform keeps them back. A score is written only if
-the grader did its work on every check: without one the platform says that the autograder failed,
-which is then the truth, instead of recording points that the student did not lose.
+Hidden checks are marked, so that the platform hides them. A score is written only if the grader did
+its work on every check. Without a score the platform says that the autograder failed, which is
+true, and records no loss of points that is not the student's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FAILED = (
 
 
 def to_gradescope(report: Report) -> dict[str, Any]:
-    """results.json of a report for instructors; the platform shows students their part of it."""
+    """results.json for a whole report; the platform shows students their part of it."""
     scored = report.complete and not report.has_errors
     results: dict[str, Any] = {
         "output": _output(report, scored),
@@ -51,7 +51,7 @@ def to_gradescope(report: Report) -> dict[str, Any]:
 
 
 def failed(reason: str) -> dict[str, Any]:
-    """results.json of a grader that could not grade at all; the reason is for instructors."""
+    """results.json of a grader that could not grade at all. Only instructors see the reason."""
     return {
         "output": _FAILED,
         "output_format": "text",
@@ -62,7 +62,7 @@ def failed(reason: str) -> dict[str, Any]:
 
 
 def _output(report: Report, scored: bool) -> str:
-    """The text above the tests. Every student reads it, so it is of the public checks alone."""
+    """The text above the tests. Every student reads it, so it covers the public checks alone."""
     public = student_view(report)
     lines = [] if scored else [_FAILED if report.has_errors else _ENDED]
     lines += [report.problem] if report.problem else []
@@ -99,7 +99,7 @@ def _test_output(result: Result) -> str:
 
 
 def _extra(report: Report, scored: bool) -> dict[str, Any]:
-    """For instructors: extra_data is never shown to students."""
+    """extra_data for instructors, which students never see."""
     extra: dict[str, Any] = {
         "schema": report.to_dict()["schema"],
         "seed": report.seed,

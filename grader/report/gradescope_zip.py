@@ -1,4 +1,4 @@
-"""Makes the zip that Gradescope takes as an autograder. It grades on the emulated GPU there."""
+"""Makes the zip of an autograder for Gradescope, which grades on the emulated GPU there."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ export PYTHONDONTWRITEBYTECODE=1 EMULATOR_THREADS=1"""
 
 
 class AutograderError(UsageError):
-    """The zip can't be made as it was asked for; the message says why."""
+    """The zip can't be made as asked; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Autograder:
 
     Attributes:
         profile: another rubric than the course's, by name or as a file; "" for none.
-        data: folder with the four files of MNIST to pack, or None: setup.sh downloads them.
-        minutes: the time that the platform gives a submission.
-        course: whose submissions are graded.
+        data: folder with the four files of MNIST to pack; None: setup.sh downloads them.
+        minutes: the platform's time for a submission.
+        course: whose submissions it grades.
     """
 
     profile: str = ""
@@ -63,7 +63,7 @@ def build_zip(target: Path, how: Autograder) -> list[str]:
     Raises:
         RubricError: the rubric can't be read.
         AutograderError: the time is too short, the data folder holds no MNIST, or a file of the
-            course lies outside of its folder.
+            course lies outside its folder.
         OSError: a file can't be read or written.
     """
     rubric_of(how.course, how.profile)
@@ -81,7 +81,7 @@ def build_zip(target: Path, how: Autograder) -> list[str]:
 
 
 def _entries(how: Autograder) -> Iterator[tuple[str, bytes, int]]:
-    """(name, content, mode) of each file. No line of a solution is among them."""
+    """(name, content, mode) of each file. None holds a line of a solution."""
     yield "setup.sh", _script("setup.sh.j2", how), 0o755
     yield "run_autograder", _script("run_autograder.j2", how), 0o755
     for name in _TOP:
@@ -110,7 +110,7 @@ def _course_entries(course: Course) -> Iterator[tuple[str, bytes, int]]:
 
 
 def _inside(course: Course, path: Path) -> str:
-    """A path as the course's folder sees it."""
+    """A path relative to the course's folder."""
     try:
         return path.resolve().relative_to(course.folder).as_posix()
     except ValueError:
@@ -152,12 +152,12 @@ def _script(template: str, how: Autograder) -> bytes:
 
 
 def _packed(course: Course) -> str:
-    """Where a course's file lies in the zip."""
+    """The place of a course's file in the zip."""
     return f"{_COURSE}/{course.path.name}"
 
 
 def _rubric_options(how: Autograder) -> str:
-    """What tells `grader grade` the course and the rubric."""
+    """The options that tell `grader grade` the course and the rubric."""
     words = [] if how.course.is_kit else ["--course", _packed(how.course)]
     if how.profile.endswith(".toml"):
         words += ["--profile", f"rubric/{Path(how.profile).name}"]

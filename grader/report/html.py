@@ -1,7 +1,7 @@
-"""Writes a report as one HTML page that needs nothing besides itself.
+"""Writes a report as one HTML page that needs no other file.
 
-All text is made printable and escaped by the template's engine. A policy in the page forbids
-scripts and requests, so that even a mistake here can't make it reach out.
+The template engine makes all text printable and escapes it. A security policy in the page forbids
+scripts and requests, so that even a mistake here could not load anything.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _MISTAKE = ("tool", "kind", "title", "kernel", "file", "line", "other_file", "ot
 
 
 @dataclass(frozen=True)
-class Group:
-    """The checks of one part, or those of none."""
+class PartChecks:
+    """The checks of one part, or those without one."""
 
     title: str
     results: list[Result]
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing in it failed."""
+        """Whether no check in it failed."""
         return not any(result.state in (FAIL, ERROR) for result in self.results)
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A finding that stands with another check."""
+    """A finding that the page shows with another check."""
 
     tool: str
     title: str
@@ -56,8 +56,8 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What a page shows with a check. `left` is how many are left out."""
+class ShownFindings:
+    """The findings shown with a check. `left` counts those left out."""
 
     own: list[dict[str, Any]]
     others: list[Reference]
@@ -65,7 +65,7 @@ class Findings:
 
 
 def templates(**filters: Callable[..., Any]) -> Environment:
-    """Where the pages' templates are, with every text made printable and escaped."""
+    """The environment of the pages' templates, which makes all text printable and escapes it."""
     made = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -80,7 +80,7 @@ def templates(**filters: Callable[..., Any]) -> Environment:
 
 @cache
 def environment() -> Environment:
-    """The templates of students' pages and of the class page."""
+    """The environment for students' pages and the class page."""
     return templates(number=number, bar=bar_svg, spark=losses_svg)
 
 
@@ -115,30 +115,30 @@ def to_html(report: Report) -> str:
 
 
 def _finalize(value: Any) -> Any:
-    """Text becomes printable before it is escaped; pictures are ours and stay."""
+    """Makes text printable before it is escaped. Pictures are ours and stay."""
     return printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
-def _groups(report: Report) -> Iterator[Group]:
-    """What belongs to no task, then the parts, each in the order of its tasks."""
+def _groups(report: Report) -> Iterator[PartChecks]:
+    """The checks without a task, then those of each part, in the order of tasks."""
     given = [result for result in report.results if not result.task]
     if given:
-        yield Group("The build, and what is given", given)
+        yield PartChecks("The build, and what is given", given)
     ordered = sorted((r for r in report.results if r.task), key=lambda r: _task_key(r.task))
     for part, results in groupby(ordered, key=lambda r: r.task.partition(".")[0]):
-        yield Group(f"Part {part}: {report.parts.get(part, '')}", list(results))
+        yield PartChecks(f"Part {part}: {report.parts.get(part, '')}", list(results))
 
 
 def _lists(states: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
-    """(what is to be done, the checks that it is about), where there are any."""
+    """(what is to be done, the checks concerned), for each list that is not empty."""
     for words, wanted in (("To mend", (FAIL, ERROR)), ("Not begun", (NOT_BEGUN,))):
         if found := [check for check, state in states.items() if state in wanted]:
             yield words, found
 
 
-def _findings(results: Sequence[Result]) -> Iterator[tuple[str, Findings]]:
-    """Check -> what is shown with it: a finding stands once on the page, with the check that had it
-    first, as kernels run before what uses them; the others refer to that."""
+def _findings(results: Sequence[Result]) -> Iterator[tuple[str, ShownFindings]]:
+    """(check, what is shown with it). A finding is shown once, with the first check that had it, as
+    kernels run before what uses them; other checks refer to that."""
     first: dict[tuple[str, ...], str] = {}
     for result in results:
         own, others, left = list[dict[str, Any]](), dict[tuple[str, ...], Reference](), 0
@@ -153,17 +153,17 @@ def _findings(results: Sequence[Result]) -> Iterator[tuple[str, Findings]]:
                 own.append(finding)
             else:
                 left += 1
-        yield result.check, Findings(own, list(others.values()), left)
+        yield result.check, ShownFindings(own, list(others.values()), left)
 
 
 def _identity(finding: dict[str, Any]) -> tuple[str, ...]:
-    """What findings of one mistake have in common; threads and values differ from call to call."""
+    """What findings of one mistake share; threads and values differ from call to call."""
     names = _MISTAKE if finding.get("file") else ("title", "text")
     return tuple(repr(finding.get(name)) for name in names)
 
 
 def _task_key(task: str) -> tuple[tuple[int, str], ...]:
-    """Sorts 2.9 before 2.10, and whatever else a stored report has somewhere."""
+    """A sort key that puts 2.9 before 2.10, and accepts whatever else a stored report holds."""
     return tuple((int(p) if p.isdecimal() else 0, p) for p in task.split("."))
 
 

@@ -1,4 +1,4 @@
-"""Says what a student's process did, or computed, in the words of a report."""
+"""Describes, in the words of a report, what a student's process did or computed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PYTHON_2 = (
 
 
 def missing_task(message: str) -> str:
-    """The task whose hole a check came upon; "" if its message says anything else."""
+    """The task whose hole raised this message; "" if the message says anything else."""
     match = _HOLE.fullmatch(message)
     return match[1] if match else ""
 
 
 def explain(error: Failure | ChildError) -> dict[str, Any]:
-    """Message, details and hint for what a student's process did, or computed."""
+    """Message, details and hint for an error of a student's process."""
     if isinstance(error, Failure):
         return {"message": error.message, "hint": error.hint}
     details = tail(error.output)
@@ -56,7 +56,7 @@ def explain(error: Failure | ChildError) -> dict[str, Any]:
 
 
 def tail(output: str) -> list[str]:
-    """The last lines that were printed, paths of this machine's Python left out."""
+    """The last lines of an output, without paths of this machine's Python."""
     lines = [line for line in output.strip().splitlines() if line.strip()]
     lines = [line.replace(sys.prefix, "...") for line in lines]
     return [line[:_LINE] for line in lines[-_OUTPUT_LINES:]]

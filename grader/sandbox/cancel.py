@@ -1,4 +1,4 @@
-"""Ends what a thread of the grader waits for, once nobody waits for the thread any more."""
+"""Cancels what a thread of the grader waits for, once nobody needs the thread any more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 class Cancelled(BaseException):
-    """The thread is to end what it does."""
+    """The thread must stop its work."""
 
 
 _THREAD = threading.local()
@@ -16,7 +16,7 @@ _THREAD = threading.local()
 
 @contextlib.contextmanager
 def cancelled_by(stop: threading.Event) -> Iterator[None]:
-    """What this thread waits for inside ends with Cancelled soon after `stop` is set."""
+    """Ends this thread's waits inside with Cancelled, soon after `stop` is set."""
     _THREAD.stop = stop
     try:
         yield
@@ -25,7 +25,7 @@ def cancelled_by(stop: threading.Event) -> Iterator[None]:
 
 
 def go_on() -> None:
-    """Raises Cancelled if this thread is to end what it does."""
+    """Raises Cancelled if this thread must stop its work."""
     stop = getattr(_THREAD, "stop", None)
     if stop is not None and stop.is_set():
         raise Cancelled

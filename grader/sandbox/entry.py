@@ -46,7 +46,7 @@ NOBODY = 65534
 
 
 def set_limits(limits: list[Any]) -> None:
-    """Sets them, or what the machine knows and allows of them."""
+    """Sets the limits, as far as the machine knows and allows them."""
     for name, soft, hard in limits:
         which = getattr(resource, "RLIMIT_" + name, None)
         if which is None:
@@ -61,7 +61,7 @@ def set_limits(limits: list[Any]) -> None:
 
 
 def become(uid: int) -> None:
-    """Gives up root."""
+    """Changes from root to another user and group."""
     os.setgroups([])
     os.setgid(uid)
     os.setuid(uid)
@@ -69,7 +69,7 @@ def become(uid: int) -> None:
 
 
 def end_with_parent() -> None:
-    """The grader may be killed; this also outlives exec."""
+    """Asks the kernel to kill this process when its parent dies; this also outlives exec."""
     if sys.platform == "linux":
         call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
@@ -90,7 +90,7 @@ def mount(
 
 
 def enter_namespaces() -> None:
-    """No network, no sight of other processes' memory, mounts of one's own."""
+    """Enters namespaces without a network, without other processes' memory, and with own mounts."""
     uid, gid = os.getuid(), os.getgid()
     kinds = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
     if uid != 0:  # only in a namespace of users may an ordinary one do the rest
@@ -108,9 +108,9 @@ def enter_namespaces() -> None:
 
 
 def cover(folders: list[str], shown: list[Any], scratch: list[Any] | None) -> None:
-    """Covers folders with empty ones in which only what is shown appears, at its place.
+    """Covers folders with empty ones that show only what is listed, at its own place.
 
-    `shown` is a list of [path, whether it may be written]; all else but `scratch` becomes
+    `shown` is a list of [path, whether it may be written]. All else except `scratch` becomes
     read-only.
     """
     held = [(path, os.open(path, os.O_PATH)) for path, _ in shown]
@@ -135,14 +135,15 @@ def cover(folders: list[str], shown: list[Any], scratch: list[Any] | None) -> No
 
 
 def mount_scratch(folder: str, size: int) -> None:
-    """A folder in memory, of so many bytes at most: no other one's full disk is felt in it."""
+    """Mounts a folder in memory that holds at most so many bytes, so that it fills no disk that
+    others use."""
     os.makedirs(folder, exist_ok=True)
     options = f"mode=1777,size={size},nr_inodes={MOST_FILES}"
     mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV, options.encode())
 
 
 def mounts() -> list[tuple[str, list[str]]]:
-    """[(mount point, its options)], as they are now."""
+    """[(mount point, its options)] as they are now."""
     with open("/proc/self/mountinfo", errors="surrogateescape") as file:
         rows = [line.split() for line in file]
     plain = [re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), row[4]) for row in rows]
@@ -150,7 +151,7 @@ def mounts() -> list[tuple[str, list[str]]]:
 
 
 def place(path: str, fd: int) -> None:
-    """Binds what is open to its old place."""
+    """Binds what was kept open back to its old place."""
     real = f"/proc/self/fd/{fd}"
     if os.path.isdir(real):
         os.makedirs(path, exist_ok=True)
@@ -161,13 +162,13 @@ def place(path: str, fd: int) -> None:
 
 
 def given() -> list[int]:
-    """What is open beside input and output."""
+    """The descriptors that are open beside input and output."""
     return [fd for fd in map(int, os.listdir("/proc/self/fd")) if fd > 2]
 
 
 def let_go(fds: list[int]) -> None:
-    """Closes them: while another process holds them, nobody can tell that the program closed
-    its own."""
+    """Closes these descriptors: while another process holds one, nobody can tell that the program
+    closed its own."""
     for fd in fds:
         with contextlib.suppress(OSError):
             os.close(fd)
@@ -188,7 +189,7 @@ def follow(pid: int, status: int) -> None:
 
 
 def reap(pid: int, status: int) -> None:
-    """Is the first process of its namespace: with its end all others are killed."""
+    """Runs as the first process of its namespace: when it ends, all others are killed."""
     call("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)  # nobody else writes to `status`
     while True:
         ended, code = os.wait()
@@ -198,7 +199,8 @@ def reap(pid: int, status: int) -> None:
 
 
 def isolate(hide: list[str], show: list[Any], scratch: list[Any] | None) -> None:
-    """Enters namespaces; returns in their second process, since the first ignores signals."""
+    """Enters namespaces, and returns in their second process, since the first one ignores
+    signals."""
     told, tell = os.pipe()
     theirs = [fd for fd in given() if fd not in (told, tell)]
     enter_namespaces()
@@ -219,7 +221,7 @@ def isolate(hide: list[str], show: list[Any], scratch: list[Any] | None) -> None
 
 
 def enter(folder: str) -> None:
-    """Goes there, by its name: it may have been covered and shown again."""
+    """Enters a folder by its name, since it may have been covered and shown again."""
     try:
         os.chdir(folder)
     except OSError as error:
@@ -230,15 +232,15 @@ def enter(folder: str) -> None:
 
 
 def leave_keys() -> None:
-    """A ring of keys of its own, with none in it: that of whoever started the grader would be
-    inherited. Where there are no keys at all, none can be read."""
+    """Starts a new, empty key ring: this process inherited that of whoever started the grader.
+    Without support for keys there is nothing to read."""
     number = KEYCTL.get(platform.machine())
     if number is not None:
         LIBC.syscall(ctypes.c_long(number), ctypes.c_long(JOIN_SESSION_KEYRING), None)
 
 
 def set_filter(text: str, must: bool) -> None:
-    """Filters the system calls from here on, over exec too."""
+    """Filters system calls from here on, also after exec."""
     program = bytes.fromhex(text)
     held = ctypes.create_string_buffer(program, len(program))
     head = struct.pack("HP", len(program) // 8, ctypes.addressof(held))

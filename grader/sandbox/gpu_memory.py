@@ -1,7 +1,7 @@
-"""How much of a GPU's memory a child holds, and how much is left, as the driver tells (NVML).
+"""Measures how much of a GPU's memory a child holds, and how much is free, by the driver (NVML).
 
-A GPU may be used by others, and where its memory runs out, calls fail in any process. Who filled it
-is not for the child to say: the driver knows it, and is asked while the child runs.
+Others may use the GPU, and when its memory is full, calls fail in any process. The child can't be
+trusted to say who filled it. The driver knows, and is asked while the child runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SAYS = re.compile(r"out of memory|cudaErrorMemoryAllocation|CUBLAS_STATUS_(ALLO
 
 @functools.cache
 def _nvml() -> tuple[Any, list[Any]]:
-    """(NVML, its handles of all GPUs); (None, []) where it can't be had."""
+    """(NVML, its handles of all GPUs); (None, []) if NVML is missing."""
     try:
         nvml = importlib.import_module("pynvml")
         nvml.nvmlInit()
@@ -40,11 +40,11 @@ def _nvml() -> tuple[Any, list[Any]]:
 
 
 class Meter:
-    """The GPUs' memory while a check runs.
+    """Measures the GPUs' memory while a check runs.
 
     Attributes:
-        held: the most bytes that the child was seen to hold; 0 where the driver does not tell.
-        free: the fewest bytes that were seen free on a GPU; None if it was never told.
+        held: the most bytes that the child held; 0 if the driver does not tell.
+        free: the fewest bytes that were free on a GPU; None if the driver never told.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,11 @@ class Meter:
         self._size = 0
 
     def look(self, pids: Iterable[int]) -> None:
-        """Is called while these processes are the child. Raises LimitError."""
+        """Measures once, while these processes are the child.
+
+        Raises:
+            LimitError: the child holds too much.
+        """
         nvml, handles = _nvml()
         own, held = set(pids), 0
         for handle in handles:
@@ -69,14 +73,14 @@ class Meter:
             raise LimitError("gpu_memory")
 
     def was_full(self, error: Exception | None) -> bool:
-        """Whether a failure may be due to memory that others hold."""
+        """Whether memory held by others may have caused a failure."""
         if error is None or 2 * self.held > self._size > 0:
             return False
         says = _SAYS.search(str(error)) is not None
         return says if self.free is None else self.free < (_ENOUGH if says else _FULL)
 
     def judged(self, error: Exception) -> Exception:
-        """The error, or OutOfMemory where the GPU was full, and not by this child."""
+        """The error, or OutOfMemory if others had filled the GPU."""
         if not self.was_full(error):
             return error
         left = "unknown" if self.free is None else f"{self.free >> 20} MiB"
@@ -88,7 +92,7 @@ class Meter:
 
 
 def wait_for_room(seconds: float = _PATIENCE) -> None:
-    """Waits until enough is free on every GPU, or for so long."""
+    """Waits until every GPU has enough free memory, or until the time is up."""
     nvml, handles = _nvml()
     end = time.monotonic() + seconds
     while handles and time.monotonic() < end:

@@ -1,17 +1,17 @@
-"""What a contained process may see and reach, and the command that keeps it to that.
+"""What a contained process may see and reach, and the command that enforces it.
 
-Three levels, the strongest first:
+There are three levels, the strongest first:
 
-- `bubblewrap`: a new root with the system's own folders, the interpreter and the child's tree,
-  read-only, and a scratch folder; no network; its own processes alone; as root, another user.
-- `namespaces`: the same by the kernel's namespaces alone, on the machine's root: the folders of
+- `bubblewrap`: a new root with the system's folders, the interpreter and the child's tree,
+  read-only, and a scratch folder; no network; only its own processes; as root, another user.
+- `namespaces`: the same with the kernel's namespaces alone, on the machine's root: the folders of
   the kit, of the home and of temporary files are covered.
-- `process`: limits, and a group of processes that ends with the first; as root, another user. Files
-  are as visible as they are for whoever runs the grader.
+- `process`: limits, and a process group that ends with its first process; as root, another user.
+  The child sees the files that whoever runs the grader sees.
 
-In all three a filter of system calls (see syscalls.py) refuses what no limit sees, sockets among
-it, and each child has a ring of keys of its own. A fourth, `none`, is limits alone, for the kit's
-own code.
+In all three, a filter of system calls (see syscalls.py) refuses what no limit covers, sockets among
+it, and each child has its own key ring. A fourth level, `none`, has limits alone, for the kit's own
+code.
 """
 
 from __future__ import annotations
@@ -66,21 +66,21 @@ _CAPABILITIES = ("CAP_SETUID", "CAP_SETGID")  # for giving up root, which gives 
 
 
 class IsolationError(UsageError):
-    """The wanted level can't be had on this machine."""
+    """This machine does not offer the wanted level."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What a child may see beside the system's own folders. Paths become absolute: the child's
-    folder is another one than this process's.
+    """What a child may see beside the system's folders. Paths become absolute, since the child runs
+    in another folder than this process.
 
     Attributes:
         level: one of LEVELS, or "none".
         readable: files and folders.
         writable: folders; they are given to the user that the child runs as.
         hidden: further folders that must not be seen.
-        budget: of processor time, which this child shares with others; or None.
-        gpu: looks at the GPU's memory while the child runs; or None.
+        budget: of processor time, shared with other children; or None.
+        gpu: measures the GPU's memory while the child runs; or None.
     """
 
     level: str = "none"
@@ -97,10 +97,10 @@ class View:
 
 
 def choose(wanted: str = "auto") -> str:
-    """The strongest level that works here, or the one that is wanted.
+    """The wanted level, or the strongest that works here.
 
     Raises:
-        IsolationError: the wanted one does not work here, or there is none of that name.
+        IsolationError: the wanted level does not work here, or no level has that name.
     """
     if wanted == "auto":
         for level in LEVELS:
@@ -117,7 +117,7 @@ def choose(wanted: str = "auto") -> str:
 
 @functools.cache
 def why_not(level: str) -> str:
-    """Why a level can't be had on this machine; "" if it can. Tries it, once."""
+    """Why this machine does not offer a level; "" if it does. Tries the level once."""
     if level == "process" and os.getuid() != 0:
         return ""
     if level != "process" and sys.platform != "linux":
@@ -147,9 +147,11 @@ def confined(
 ) -> list[str]:
     """The command that runs `argv` in the folder `cwd`, with `home` as scratch.
 
-    As root, gives these folders and what is writable to the user that the child will be. `limits`
-    gives the limits as shim.py reads them, told whether the child's processes are counted apart.
-    With `room`, and where the level can do it, `home` lies in memory and holds so many bytes.
+    As root, gives these folders and what is writable to the child's user.
+
+    Args:
+        limits: gives the limits for shim.py, from whether the child's processes are counted apart.
+        room: bytes of `home`, which then lies in memory if the level can do that.
     """
     if view.level == "none":
         return _shim(argv, cwd, limits(False))
@@ -169,7 +171,7 @@ def confined(
 
 
 def _counts_namespaces_apart() -> bool:
-    """Whether the kernel counts the processes of a namespace of users by themselves."""
+    """Whether the kernel counts the processes of each user namespace by themselves."""
     release = re.match(r"(\d+)\.(\d+)", os.uname().release)
     return release is not None and tuple(map(int, release.groups())) >= (5, 14)
 
@@ -184,7 +186,8 @@ def _shim(
     scratch: tuple[str, int] | None = None,
     filtered: str = "",
 ) -> list[str]:
-    """`filtered`: "must", "try" where the kernel may lack filters of system calls, or ""."""
+    """The command that starts the shim. `filtered` is "must", or "try" if the kernel may lack
+    filters of system calls, or ""."""
     program = syscalls.program(has_gpu()) if filtered and sys.platform == "linux" else None
     settings = {
         "limits": limits, "cwd": str(cwd), "uid": uid, "hide": hide, "show": show,
@@ -195,7 +198,7 @@ def _shim(
 
 
 def has_gpu() -> bool:
-    """Whether this machine has NVIDIA's driver, which needs sockets of its own."""
+    """Whether this machine has NVIDIA's driver, which needs its own sockets."""
     return any(Path("/dev").glob("nvidia*"))
 
 
@@ -207,14 +210,14 @@ def _knows(option: str) -> bool:
 
 
 def can_size_scratch() -> bool:
-    """Whether bubblewrap can bound a folder in memory."""
+    """Whether bubblewrap can limit the size of a folder in memory."""
     return _knows("--size ") and _knows("--perms ")
 
 
 @functools.cache
 def _no_user_namespaces() -> tuple[str, ...]:
-    """The option by which an ordinary user's bubblewrap allows none inside, if it works here. It
-    doubles the filter of system calls."""
+    """The option of bubblewrap that forbids user namespaces inside, if it works here for an
+    ordinary user. The filter of system calls forbids them too."""
     words = ("--unshare-user", "--disable-userns")
     if not _knows(words[1]):
         return ()
@@ -224,7 +227,7 @@ def _no_user_namespaces() -> tuple[str, ...]:
 
 
 def _give_away(folders: Iterable[Path]) -> int | None:
-    """As root: gives folders to a user that owns nothing else, and returns it."""
+    """As root, gives folders to a user that owns nothing else; returns that user."""
     if os.getuid() != 0:
         return None
     user = next(_USERS)
@@ -238,7 +241,8 @@ def _give_away(folders: Iterable[Path]) -> int | None:
 
 @functools.cache
 def interpreter_paths() -> tuple[Path, ...]:
-    """Where Python, numpy and the tools of a build are, as far as outside of the system."""
+    """The places of Python, numpy and the build tools, as far as they are outside the system's
+    folders."""
     found = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1]]
     found += [Path(np.__file__).parents[1]]
     named = [os.environ.get(name, "").partition(" ")[0] for name in ("CXX", "NVCC")]
@@ -256,7 +260,7 @@ def interpreter_paths() -> tuple[Path, ...]:
 
 
 def outermost(folder: Path) -> Path:
-    """The highest folder around one, below the root, that is not the system's: beside a
+    """The highest folder above this one, below the root, that is not the system's. Beside a
     submission's own folder lie those of others."""
     top = Path(*folder.parts[:2])
     system = (*_SYSTEM, "/etc", "/opt", "/dev", "/proc", "/var")
@@ -264,7 +268,7 @@ def outermost(folder: Path) -> Path:
 
 
 def _hidden(more: Iterable[Path]) -> list[str]:
-    """Folders that hold what a submission must not see: of the grader, of others, of the user."""
+    """Folders with what a submission must not see: the grader's, other submissions', the user's."""
     folders = [KIT, Path.home(), Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]
     folders += [Path(name) for name in ("/home", "/root", "/srv", "/mnt", "/media", "/run")]
     if "XDG_CACHE_HOME" in os.environ:
@@ -286,7 +290,7 @@ def _bubblewrap(
     hidden: Iterable[Path],
     scratch: tuple[Path, int | None],
 ) -> list[str]:
-    """The words before the program's: a root with what is to be seen."""
+    """The words of a command before the program: a root with what may be seen."""
     writable = (*writable, scratch[0])
     parents = {p for path in (*interpreter_paths(), *readable, *writable) for p in path.parents}
     words = ["bwrap", "--die-with-parent", *_separate(user), *_system()]
@@ -310,7 +314,7 @@ def _bubblewrap(
 
 
 def _separate(user: int | None) -> list[str]:
-    """No network, and processes of its own; to become `user`, root keeps the rights for that."""
+    """Options for no network and a process namespace; root keeps the rights to become `user`."""
     words = ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     words += ["--unshare-cgroup-try"]
     if user is None:
@@ -322,7 +326,7 @@ def _separate(user: int | None) -> list[str]:
 
 
 def _system() -> list[str]:
-    """The system's own folders, read-only, and the GPU's devices."""
+    """Options for the system's folders, read-only, and the GPU's devices."""
     words = []
     for folder in _SYSTEM:
         if os.path.islink(folder):
@@ -348,8 +352,8 @@ def _lies_in(path: Path, folders: Iterable[str]) -> bool:
 
 
 def _covered(hidden: Iterable[Path] = ()) -> list[str]:
-    """Folders of the kit, and those hidden, that would be visible, since they lie in one that
-    is. None of them lies in another."""
+    """The kit's and the hidden folders that lie in a visible folder. None of them contains
+    another."""
     inside = (*map(Path, _SYSTEM), *interpreter_paths())
     own = [KIT / name for name in ("solution", "tests", "handout", ".git", "grader")]
     wanted = {path.absolute() for path in (*own, *hidden) if path.is_dir()}

@@ -1,4 +1,4 @@
-"""What a child may use."""
+"""The limits of a child."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MOST_WAITING = 5
 
 
 class LimitError(Exception):
-    """The child used more than its limits allow of `kind`: output, memory, gpu_memory, disk,
-    processes, cpu, or budget, of processor time for a submission as a whole."""
+    """The child used more than its limit of `kind`: output, memory, gpu_memory, disk, processes,
+    cpu, or budget, which is processor time for a whole submission."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -24,22 +24,23 @@ class LimitError(Exception):
 
 
 class OutOfMemory(Exception):
-    """The machine, or its GPU, had no memory left: nobody's fault who is graded."""
+    """The machine, or its GPU, ran out of memory. No submission is to blame."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a child may use; None means no limit.
+    """The limits of a child; None means no limit.
 
-    `wall` and `cpu` are seconds (cpu: of processor time). While the child waits for a core that
-    others use, wall time stands still, up to MOST_WAITING times the limit: a busy machine is
-    nobody's fault. `files` is how many a process may hold open (CUDA takes 37, with
-    compute-sanitizer 55). The rest are bytes: `output` all it prints, `file_size` each file it
-    writes. Of the child and its descendants together, looked at several times a second on Linux:
-    `cpu`, `memory` what they hold without backing by a file, `disk` what lies in the folders that
-    they may write or in files whose name is gone, `processes` their number with threads. (A limit
-    of the address space would do for none of it where CUDA runs: the driver reserves far more
-    than it uses.)
+    `wall` and `cpu` are seconds; `cpu` is processor time. While the child waits for a core that
+    others use, its wall time stands still, up to MOST_WAITING times the limit: a busy machine is
+    nobody's fault. `files` is the number of files that a process may hold open (CUDA takes 37, with
+    compute-sanitizer 55). All others are bytes: `output` is everything printed, `file_size` the
+    size of each file written.
+
+    The rest count for the child and its descendants together, several times a second on Linux:
+    `cpu`; `memory`, which no file backs; `disk`, in the folders that they may write and in unnamed
+    files; `processes`, with threads. A limit of the address space could not replace these where
+    CUDA runs, since the driver reserves far more than it uses.
     """
 
     wall: float = 60.0
@@ -52,17 +53,18 @@ class Limits:
     files: int | None = 256
 
     def within(self, free: int) -> Limits:
-        """These, for a disk with so many free bytes: half of them stay to others."""
+        """These limits on a disk with so many free bytes: half of them are left to others."""
         return self if self.disk is None else replace(self, disk=min(self.disk, free // 2))
 
     @property
     def room(self) -> int:
-        """Bytes of a child's scratch where it lies in memory, of which it is a part."""
+        """The bytes of a child's scratch folder if it lies in memory, where it counts as memory."""
         known = [most for most in (self.disk, self.memory and self.memory // 2) if most is not None]
         return min([*known, 2048 * MIB])
 
     def as_rlimits(self, own_user: bool) -> list[list[object]]:
-        """[name, soft, hard] of each; of processes only where the user is the child's alone."""
+        """[name, soft, hard] of each limit; that of processes only if no other child has the same
+        user."""
         # Queues of messages and of signals are memory that no process shows.
         found: list[list[object]] = [["CORE", 0, 0], ["MSGQUEUE", 0, 0], ["SIGPENDING", 1024, 1024]]
         if self.files is not None:

@@ -31,7 +31,8 @@ _PATIENCE = 5.0  # seconds that a killed process has to vanish
 
 
 class Output:
-    """What a child printed: the first and the last 32 KiB, and `total`, the bytes in all."""
+    """The output of a child: the first and the last 32 KiB, and `total`, the number of all
+    bytes."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -39,6 +40,7 @@ class Output:
         self._tail = bytearray()
 
     def add(self, chunk: bytes) -> None:
+        """Appends a chunk of output; keeps the first and the last 32 KiB of all."""
         self.total += len(chunk)
         room = _KEEP - len(self._head)
         self._head += chunk[:room]
@@ -46,14 +48,14 @@ class Output:
         del self._tail[:-_KEEP]
 
     def text(self) -> str:
-        """The output as plain text, with a line where the middle was left out."""
+        """The output as plain text, with a line in place of the omitted middle."""
         lost = self.total - len(self._head) - len(self._tail)
         gap = b"\n[... %d bytes left out ...]\n" % lost if lost else b""
         return plain(bytes(self._head + gap + self._tail).decode("utf-8", "replace"))
 
 
 class Child:
-    """A running process under limits. Whoever starts it must `kill` it, in a finally."""
+    """A running process under limits. Whoever starts it must `kill` it in a finally."""
 
     def __init__(
         self, popen: subprocess.Popen[bytes], limits: Limits, view: View, home: Scratch
@@ -74,10 +76,16 @@ class Child:
         os.set_blocking(self._out, False)
 
     def wait(self, deadline: float, fd: int | None = None, events: int = select.POLLIN) -> bool:
-        """Waits until `fd` is ready (True) or the process has exited (False).
+        """Waits until `fd` is ready (True) or the process has exited (False). Collects output
+        meanwhile.
 
-        Collects output all the while. `deadline` is a time by `now`. Raises TimeoutError past
-        it, LimitError when the child uses too much, Cancelled when it is wanted no more.
+        Args:
+            deadline: a time by `now`.
+
+        Raises:
+            TimeoutError: the deadline has passed.
+            LimitError: the child uses too much.
+            Cancelled: nobody needs the child any more.
         """
         while True:
             cancel.go_on()
@@ -94,7 +102,7 @@ class Child:
                 return False
 
     def now(self) -> float:
-        """time.monotonic() by a clock that stands still while the child waits for a core."""
+        """Like time.monotonic(), by a clock that stands still while the child waits for a core."""
         return self._watch.now()
 
     def most(self, kind: str) -> float | None:
@@ -108,7 +116,7 @@ class Child:
 
     @property
     def memory(self) -> int:
-        """The most bytes that it was seen to hold."""
+        """The most bytes that the child was seen to hold."""
         return self._watch.memory
 
     def read_into(self, fd: int, view: memoryview, deadline: float) -> None:
@@ -138,7 +146,7 @@ class Child:
                 raise EOFError from None
 
     def collect(self) -> None:
-        """Takes what has been printed so far. Raises LimitError when it is too much."""
+        """Takes the output so far. Raises LimitError if it is too much."""
         while self._out is not None:
             try:
                 chunk = os.read(self._out, _CHUNK)
@@ -151,7 +159,8 @@ class Child:
                 self._out = None
 
     def exited(self) -> bool:
-        """Whether the process has ended. On Linux it stays unreaped, so that its id stays its."""
+        """Whether the process has ended. On Linux it is not reaped yet, so that no other process
+        gets its id."""
         if sys.platform == "linux" and not self._killed:
             flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
             return os.waitid(os.P_PID, self.pid, flags) is not None
@@ -248,11 +257,13 @@ def _environment(home: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Completed:
-    """How a process ended.
+    """The end of a process.
 
-    `reason` is exit, signal, timeout, cpu, file_size or the kind of a LimitError; `rc` is the exit
-    code (None unless the reason is exit), `signal` the name of the signal that ended it,
-    `seconds` wall time.
+    Attributes:
+        reason: exit, signal, timeout, cpu, file_size or the kind of a LimitError.
+        rc: the exit code; None unless the reason is exit.
+        signal: the name of the signal that ended it.
+        seconds: wall time.
     """
 
     rc: int | None
@@ -269,7 +280,7 @@ def run(
     limits: Limits | None = None,
     view: View | None = None,
 ) -> Completed:
-    """Runs `argv` to its end or its limits, ends its descendants, and tells how it went."""
+    """Runs `argv` to its end or its limits, ends its descendants, and returns how it ended."""
     child = start(argv, cwd, env, limits, view=view)
     reason = "exit"
     try:
@@ -290,7 +301,7 @@ def run(
 
 
 def signal_name(number: int) -> str:
-    """SIGSEGV for 11; the number itself for a signal without a name."""
+    """The name of a signal, SIGSEGV for 11; the number if it has none."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,6 +1,6 @@
-"""Temporary folders that are removed even if their process was killed: by a later one.
+"""Temporary folders that go away even if their process was killed: a later process removes them.
 
-Whoever uses a folder holds a lock on it, which ends with the process, however it ends.
+The user of a folder holds a lock on it, which ends with the process.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ _LEAST = 256 << 20  # bytes that must be free: a tree that is built takes some 2
 
 
 class Scratch:
-    """A new folder in the folder of temporary files.
+    """A new temporary folder.
 
-    Raises OSError where there is no room: what runs there would fail, by nobody's fault.
+    Raises:
+        OSError: there is no room: a failure of what runs there would be nobody's fault.
     """
 
     def __init__(self) -> None:
@@ -34,7 +35,7 @@ class Scratch:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def remove(self) -> None:
-        """Removes it with all that is in it. Harmless when repeated."""
+        """Removes the folder with everything in it. May be repeated."""
         if self._lock >= 0:
             _remove_tree(self.path)
             os.close(self._lock)
@@ -53,7 +54,7 @@ def _demand_room(folder: Path) -> None:
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A new folder, removed at the end."""
+    """A new temporary folder that is removed at the end."""
     scratch = Scratch()
     try:
         yield scratch.path
@@ -63,7 +64,7 @@ def scratch_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def workspace(keep: Path | None) -> Iterator[Path]:
-    """The folder `keep`, made where it is not there, or a temporary one; absolute."""
+    """The absolute path of the folder `keep`, which is made if needed; or of a temporary folder."""
     if keep:
         keep.mkdir(parents=True, exist_ok=True)
         yield keep.resolve()
@@ -73,7 +74,7 @@ def workspace(keep: Path | None) -> Iterator[Path]:
 
 
 def sweep() -> None:
-    """Removes what was left by processes that are no more."""
+    """Removes the temporary folders of processes that have ended."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > _YOUNG:
@@ -90,7 +91,7 @@ def _remove_unlocked(path: Path) -> None:
 
 
 def _remove_tree(path: Path) -> None:
-    """However deep it is, and whatever rights its folders have been given: unlike Python's own
-    function, these commands need no stack for it. They follow no link that lies in it."""
+    """Removes a tree of any depth and with any rights. Unlike Python's own function, these commands
+    need no stack for deep trees. They follow no link inside."""
     for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
         subprocess.run([*command, "--", str(path)], stderr=subprocess.DEVNULL, check=False)

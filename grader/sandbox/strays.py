@@ -1,8 +1,9 @@
-"""Descendants of a child that left its session: found, and ended.
+"""Finds and ends descendants of a child that left its session.
 
-On Linux this process adopts the orphans of its children, so one that daemonised shows up as our own
-child in a session that is neither ours nor that of a child still running: a session can be left but
-not joined. Nothing else in this process may therefore start processes in sessions of their own.
+On Linux this process adopts the orphans of its children. So a descendant that daemonised shows up
+as a child of this process, in a session that is neither this one nor that of a running child: a
+process can leave a session, but not join one. Therefore nothing else in this process may start
+processes in sessions of their own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ LIVE: set[int] = set()  # leaders not yet killed
 
 
 def open_pidfd(pid: int) -> int | None:
+    """A descriptor for a process on Linux; None if there is none, or on another system."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             return os.pidfd_open(pid)
@@ -32,6 +34,7 @@ def open_pidfd(pid: int) -> int | None:
 
 
 def adopt_orphans() -> None:
+    """Makes this process the parent of its children's orphans. Does nothing except on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -47,7 +50,7 @@ def _processes() -> Iterator[tuple[int, int, int]]:
 
 
 def _strays(session: int) -> set[int]:
-    """What is left of `session`, and orphans that left theirs, with their descendants."""
+    """The processes of `session`, orphans that left their session, and the descendants of both."""
     me, mine = os.getpid(), os.getsid(0)
     table = list(_processes())
     found = {
@@ -61,6 +64,7 @@ def _strays(session: int) -> set[int]:
 
 
 def end_strays(session: int) -> None:
+    """Kills what is left of a session and the orphans that left it. Gives up after some seconds."""
     until = time.monotonic() + _PATIENCE
     while (pids := _strays(session)) and time.monotonic() < until:
         for pid in pids:

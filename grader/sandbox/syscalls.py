@@ -1,12 +1,12 @@
-"""What contained code may not ask of the kernel: a filter of system calls, as seccomp(2) reads it.
+"""The filter of system calls for contained code, in the form that seccomp(2) reads.
 
-It closes what no limit sees: memory that belongs to no process (segments of System V, files in
-memory, buffers of sockets), namespaces and mounts of one's own, keys, and doors into the kernel
-that no submission needs. The filter is made here and set by shim.py; it lasts over exec.
+It forbids what no limit covers: memory that belongs to no process (System V segments, files in
+memory, socket buffers), namespaces and mounts, keys, and parts of the kernel that no submission
+needs. This module makes the filter, and shim.py sets it; it lasts over exec.
 
-Nothing honest needs these calls: numpy, OpenBLAS, OpenMP, compilers, make. CUDA and
-compute-sanitizer ran under it on an H200: they need sockets of AF_UNIX, and neither those of a
-network nor sendmsg.
+No honest code needs these calls: numpy, OpenBLAS, OpenMP, compilers and make do not. CUDA and
+compute-sanitizer ran under the filter on an H200: they need AF_UNIX sockets, but no network sockets
+and no sendmsg.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ _AF_UNIX = 1
 
 
 def program(sockets: bool, machine: str = "") -> bytes | None:
-    """The filter for a machine, by default this one; None where its numbers are not known.
+    """The filter for a machine, by default this one; None if its system call numbers are not known.
 
-    `sockets`: whether there are those between processes, AF_UNIX; there are no others. Refused
-    calls end with EPERM, clone3 with ENOSYS, upon which libc takes clone.
+    `sockets` allows AF_UNIX sockets; no others are ever allowed. A forbidden call fails with EPERM,
+    clone3 with ENOSYS, so that libc uses clone instead.
     """
     known = _MACHINES.get(machine or os.uname().machine)
     if known is None:

@@ -1,4 +1,4 @@
-"""What a process and its descendants use, as far as the system tells: memory, disk, processes."""
+"""Measures what a process and its descendants use: memory, disk, processes, processor time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IN_MEMORY = ("/memfd:", "/dev/zero", "/dev/shm/", "/SYSV")
 
 
 def processes(pid: int) -> dict[int, int]:
-    """Descendants of a process and itself: {id: number of threads}. Empty without /proc."""
+    """A process and its descendants: id -> number of threads. Empty without /proc."""
     found: dict[int, int] = {}
     pending = [pid]
     while pending:
@@ -31,14 +31,14 @@ def processes(pid: int) -> dict[int, int]:
 
 
 def memory(pids: Iterable[int], unnamed: int = 0) -> int:
-    """Bytes that processes hold, without what is backed by files; of `unnamed`, bytes in memory of
-    what `unnamed` finds, what is mapped counts once."""
+    """The bytes that processes hold and no file backs. `unnamed` gives bytes of files in memory;
+    what is also mapped counts once."""
     held = [_memory(pid) for pid in pids]
     return sum(own for own, _ in held) + max(sum(shared for _, shared in held), unnamed)
 
 
 def _memory(pid: int) -> tuple[int, int]:
-    """(a process's own, swapped out too, with the tables of its pages; shared with others)."""
+    """(a process's own memory, with swapped and page table bytes; memory shared with others)."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -50,7 +50,7 @@ def _memory(pid: int) -> tuple[int, int]:
 
 
 def cpu(pids: Iterable[int]) -> float:
-    """Seconds of processor time that processes have used, with those that they waited for."""
+    """Seconds of processor time of processes, and of those that they waited for."""
     return sum(_cpu(pid) for pid in pids)
 
 
@@ -69,14 +69,14 @@ class Budget:
         self.seconds = self._left = seconds
 
     def spend(self, seconds: float) -> bool:
-        """Takes so many; returns whether the budget lasts."""
+        """Takes so many seconds; returns whether the budget still lasts."""
         self._left -= seconds
         return self._left >= 0
 
 
 def scratch(pids: Iterable[int], folder: Path) -> tuple[int, int | None]:
-    """(bytes, device) of what lies in a folder that is memory for these processes and not for
-    this one, with or without a name; (0, None) where there is no such thing."""
+    """(bytes, device) in a folder that is memory for these processes, not for this one; named files
+    or not. (0, None) without such a folder."""
     for pid in reversed(list(pids)):
         with contextlib.suppress(OSError):
             theirs = f"/proc/{pid}/root{folder}"
@@ -90,11 +90,11 @@ def scratch(pids: Iterable[int], folder: Path) -> tuple[int, int | None]:
 
 
 def unnamed(pids: Iterable[int], skipped: int | None = None) -> tuple[int, int]:
-    """Bytes of files without a name that processes hold open or mapped: (in memory, on disk).
+    """Bytes of unnamed files that processes hold open or mapped: (in memory, on disk).
 
-    They are in no folder, and what is written to them is in no process. Those on the device
-    `skipped` are not counted. Where the system does not tell what a process has open, they are
-    not, either; of what is mapped it tells all to root alone, and others how far it is mapped.
+    They lie in no folder, and what is written to them counts as no process's memory. Files on the
+    device `skipped` do not count. Nor do files that the system does not report; it reports
+    everything that is mapped to root alone, and to others its size.
     """
     sizes: dict[tuple[object, int], tuple[bool, int]] = {}
     for pid in pids:
@@ -106,7 +106,7 @@ def unnamed(pids: Iterable[int], skipped: int | None = None) -> tuple[int, int]:
 
 
 def _opened(pid: int) -> Iterator[tuple[tuple[object, int], tuple[bool, int]]]:
-    """((device, number), (whether in memory, bytes)) of files without a name."""
+    """(device, number) -> (whether in memory, bytes) of unnamed files that are open."""
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
@@ -118,8 +118,8 @@ def _opened(pid: int) -> Iterator[tuple[tuple[object, int], tuple[bool, int]]]:
 
 
 def _mapped(pid: int) -> Iterator[tuple[tuple[object, int], tuple[bool, int]]]:
-    """The same for what is mapped. A file counts until nobody has it mapped, whether or not its
-    pages are in a process."""
+    """The same for unnamed files that are mapped. A file counts until no process maps it, whether
+    its pages are loaded or not."""
     try:
         lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
     except OSError:
@@ -137,7 +137,7 @@ def _mapped(pid: int) -> Iterator[tuple[tuple[object, int], tuple[bool, int]]]:
 
 
 def machine_memory() -> int:
-    """Bytes of memory that this machine has, or its container may use."""
+    """The bytes of memory of this machine, or those that its container may use."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):
@@ -146,7 +146,7 @@ def machine_memory() -> int:
 
 
 def disk(folders: Iterable[Path], most: int) -> int:
-    """Bytes in folders; stops soon after `most`, and a folder of too many files is as full."""
+    """The bytes in folders. Stops soon after `most`; too many files count as that much."""
     total = 0
     for number, size in enumerate(_sizes(folders)):
         total += size
@@ -158,7 +158,8 @@ def disk(folders: Iterable[Path], most: int) -> int:
 
 
 def _sizes(folders: Iterable[Path]) -> Iterator[int]:
-    """Of every file and folder. What can't be looked into counts as full: it may hide much."""
+    """The size of every file and folder. What can't be read counts as the limit, since it may hide
+    much."""
     pending = [str(folder) for folder in folders]
     while pending:
         try:

@@ -1,8 +1,8 @@
-"""How long a child has waited for cores that others were using.
+"""Measures how long a child has waited for cores that others used.
 
-A child could make itself wait, by more threads than there are cores, and so buy time on a clock
-that stands still meanwhile. So only that part of its waiting counts which the use of others
-explains.
+A child could start more threads than there are cores, so that they wait for each other, and gain
+time on a clock that stands still meanwhile. So only the part of its waiting counts that the use by
+others explains.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from grader.sandbox import usage
 
 @dataclass(frozen=True)
 class Interval:
-    """What happened between two looks; seconds, all of it.
+    """The time between two measurements; all values are seconds, except `cores`.
 
     Attributes:
-        length: of wall time.
-        cores: how many the child may use.
-        own: processor time of the child, all of its processes.
-        waited: how long its threads could have run and had no core, together.
+        length: wall time.
+        cores: number of cores that the child may use.
+        own: processor time of all the child's processes.
+        waited: how long its threads were ready to run without a core, summed.
         longest: the same of the thread that waited longest.
         busy: processor time of everybody on these cores, and what the host took from them.
     """
@@ -38,11 +38,11 @@ class Interval:
     busy: float
 
     def held_up(self) -> float:
-        """How much of it the child lost to others.
+        """How long others held the child up.
 
-        Alone it would have had what it asked for, as far as there are cores. What it got less than
-        that is lost, but never more than others used; and as many threads lose it together as
-        could have run at once.
+        Alone, it would have got the processor time that it asked for, as far as there are cores. It
+        lost the part that it did not get, but at most what others used. As many threads lose time
+        together as could have run at once.
         """
         alone = min(self.own + self.waited, self.cores * self.length)
         lost = min(max(0.0, alone - self.own), max(0.0, self.busy - self.own))
@@ -60,10 +60,10 @@ class _Look:
 
 
 class Waiting:
-    """Adds up, from look to look, what a child loses to others.
+    """Sums up what a child loses to others.
 
-    Where its processes come and go between two looks, nobody can tell whose their time was, so
-    nothing counts. Nor does it where the kernel does not tell (CONFIG_SCHED_INFO).
+    If its processes change between two measurements, nobody can tell whose their time was, so that
+    interval does not count. Nor does any if the kernel does not report it (CONFIG_SCHED_INFO).
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Waiting:
         self._before: _Look | None = None
 
     def look(self, pids: Iterable[int]) -> None:
-        """Adds what these processes have lost since the last look."""
+        """Adds what these processes have lost since the last measurement."""
         known = frozenset(pids)
         runs = {path: run for pid in known for path, run in _runs(pid)}
         now = _Look(time.monotonic(), usage.cpu(known), _busy(), known, runs)
@@ -94,7 +94,7 @@ def _between(before: _Look, now: _Look) -> Interval:
 
 
 def _runs(pid: int) -> Iterator[tuple[str, tuple[int, int]]]:
-    """(thread, nanoseconds that it ran and that it could have run), see proc_schedstat."""
+    """(thread, nanoseconds that it ran, nanoseconds that it was ready), see proc_schedstat."""
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             path = f"/proc/{pid}/task/{task}/schedstat"
@@ -104,14 +104,14 @@ def _runs(pid: int) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def _cores() -> frozenset[int]:
-    """Those that this process, and what it starts, may use."""
+    """The cores that this process, and what it starts, may use."""
     if hasattr(os, "sched_getaffinity"):
         return frozenset(os.sched_getaffinity(0))
     return frozenset(range(os.cpu_count() or 1))
 
 
 def _busy() -> float:
-    """Seconds that these cores were not idle, of everybody, and those that the host took."""
+    """Seconds that these cores were busy for anybody, with those that the host took."""
     try:
         lines = Path("/proc/stat").read_text().splitlines()
     except OSError:

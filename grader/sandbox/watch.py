@@ -1,4 +1,4 @@
-"""Looks at a child now and then, and says when it uses more than it may."""
+"""Measures a child's use now and then, and stops it at its limits."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Watch:
         self._plan()
 
     def now(self) -> float:
-        """time.monotonic() by a clock that stands still while the child waits for a core."""
+        """Like time.monotonic(), by a clock that stands still while the child waits for a core."""
         return time.monotonic() - min(self._waiting.seconds, MOST_WAITING * self._limits.wall)
 
     def look(self) -> None:
-        """If it is time for it, whether all is within the limits. Raises LimitError."""
+        """Measures the child if it is time to. Raises LimitError at a limit."""
         if time.monotonic() < self._next:
             return
         table = usage.processes(self._pid)

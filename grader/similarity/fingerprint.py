@@ -1,12 +1,12 @@
-"""What of a student's file can be compared: its tokens without names, function by function.
+"""The comparable part of a student's file: its tokens without names, function by function.
 
-A file becomes a string with one character a token: a name of the student's choice is "V", a number
-"N", a string "S", a type "T"; keywords, operators and what CUDA or Python itself names keep a
-character of their own. Comments and layout are gone. So positions in that string are tokens, and
-renaming, comments, layout and the spelling of constants change nothing in it.
+A file becomes a string with one character a token: "V" for a name that the student chose, "N" for a
+number, "S" for a string, "T" for a type. Keywords, operators, and names of CUDA or Python have
+characters of their own. Comments and layout are left out. So a position in the string is a token,
+and renaming, comments, layout and the spelling of constants change nothing.
 
-copydetect makes the fingerprints: all runs of K tokens. None crosses the edge of a function, so
-that the order of functions changes nothing, and none holds a token that the skeleton gave.
+copydetect makes the fingerprints: all runs of K tokens. No fingerprint crosses the edge of a
+function, so the order of functions changes nothing. None contains a token that the skeleton gave.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ Numbers = npt.NDArray[np.int64]
 
 
 class SimilarityError(UsageError):
-    """Nothing can be compared; the message says why, and what to do."""
+    """Nothing can be compared; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """A token: its character, how it is written, its line from 1 and its column from 0."""
+    """A token: its character, its text, its line from 1 and its column from 0."""
 
     symbol: str
     text: str
@@ -62,8 +62,9 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A function, or a line or declaration outside: tokens `start` up to `end`, not in it."""
+class CodePiece:
+    """A function, or a line or declaration outside of one: tokens `start` to `end`, without
+    `end`."""
 
     name: str
     start: int
@@ -72,13 +73,13 @@ class Piece:
 
 @dataclass(frozen=True)
 class Skeleton:
-    """What students were given of a file.
+    """The part of a file that students were given.
 
     Attributes:
         pieces: name of a function -> its symbols.
         hashes: of all its fingerprints.
         wholes: the symbols of all its pieces, also of those between functions.
-        tasks: name of a function -> the task that is to be written there.
+        tasks: name of a function -> the task to be written there.
     """
 
     pieces: dict[str, str] = field(default_factory=dict)
@@ -104,7 +105,7 @@ class Fingerprint:
     text: str
     symbols: str
     lines: Numbers
-    pieces: list[Piece]
+    pieces: list[CodePiece]
     written: Mask
     starts: Numbers
     hashes: Numbers
@@ -133,8 +134,8 @@ def tokens(text: str, name: str) -> list[Token]:
 
 
 def _squeezed(text: str) -> tuple[list[int], str]:
-    """(numbers of the lines that are kept, these): without empty lines, and runs of blanks as one
-    after the indentation. Pygments' time grows with the square of such runs, or worse."""
+    """(numbers of the kept lines, their text): without empty lines, and with single blanks after
+    the indentation. Pygments' time grows with the square of such runs, or worse."""
     kept = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     lines = [re.sub(r"(?<=\S)\s+", " ", line.rstrip()) for _, line in kept]
     lines = [re.sub(r"^\s{100,}", " " * 100, line) for line in lines]
@@ -163,7 +164,7 @@ def _lexer(name: str) -> Any:
 
 @lru_cache(maxsize=1 << 16)
 def _symbol(kind: Any, value: str) -> str:
-    """The character of a token; "" for what is passed over."""
+    """The character of a token; "" for one that is left out."""
     from pygments import token
 
     Comment, Keyword, Name, Text = token.Comment, token.Keyword, token.Name, token.Text
@@ -184,33 +185,34 @@ def _symbol(kind: Any, value: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _own(value: str) -> str:
-    """A character for a word, the same in every run; beyond those that source text begins with."""
+    """A character for a word, the same in every run; beyond those that other tokens use."""
     return chr(0x10000 + zlib.crc32(value.encode("utf-8", "replace")) % 0x100000)
 
 
 # --- functions ------------------------------------------------------------------------------------
 
 
-def pieces(found: Sequence[Token], name: str) -> list[Piece]:
-    """The functions of a file and what lies between them, without a gap. It need not compile."""
+def pieces(found: Sequence[Token], name: str) -> list[CodePiece]:
+    """The functions of a file and what lies between them, without gaps. The file need not
+    compile."""
     spans = _python_spans(found) if name.endswith(_PYTHON) else _cuda_spans(found)
-    result: list[Piece] = []
+    result: list[CodePiece] = []
     end = 0
     for title, start, stop in spans:
         if start == stop:
             continue
         if start > end:
-            result.append(Piece(TOP, end, start))
-        result.append(Piece(title, start, stop))
+            result.append(CodePiece(TOP, end, start))
+        result.append(CodePiece(title, start, stop))
         end = stop
     if end < len(found):
-        result.append(Piece(TOP, end, len(found)))
+        result.append(CodePiece(TOP, end, len(found)))
     return result
 
 
 def _python_spans(found: Sequence[Token]) -> Iterator[tuple[str, int, int]]:
-    """Functions that stand in no other one, by indentation, with their classes in the name; and
-    lines that stand in none."""
+    """Functions that are in no other function, found by indentation and named with their classes;
+    and lines outside of functions."""
     classes: list[tuple[int, str]] = []
     begun: tuple[str, int, int] | None = None  # name, first token, column
     last = 0
@@ -233,7 +235,7 @@ def _python_spans(found: Sequence[Token]) -> Iterator[tuple[str, int, int]]:
 
 
 def _line_starts(found: Sequence[Token]) -> Iterator[int]:
-    """Tokens that begin a line, outside of brackets."""
+    """The tokens that begin a line, outside brackets."""
     depth, line = 0, 0
     for index, token in enumerate(found):
         if token.line != line and depth == 0:
@@ -243,8 +245,8 @@ def _line_starts(found: Sequence[Token]) -> Iterator[int]:
 
 
 def _cuda_spans(found: Sequence[Token]) -> Iterator[tuple[str, int, int]]:
-    """What has a head with a parenthesis and a body in braces, and other declarations. Into
-    extern "C" { and namespace { this looks inside."""
+    """Functions, which have parentheses before a body in braces, and other declarations. Looks
+    inside extern "C" { and namespace {."""
     start, depth, title = 0, 0, ""
     for index, token in enumerate(found):
         if depth == 0 and token.text in (";", "}"):
@@ -273,7 +275,7 @@ def _texts(some: Sequence[Token]) -> list[str]:
 
 
 def _title(head: Sequence[Token]) -> str:
-    """The name before the first parenthesis that follows one; "" if this is no function."""
+    """The name before the first parenthesis that follows a name; "" if this is no function."""
     for one, two in pairwise(head):
         if two.text == "(" and re.fullmatch(r"(?!__)\w+", one.text):
             return one.text
@@ -284,7 +286,7 @@ def _title(head: Sequence[Token]) -> str:
 
 
 def skeleton(text: str, name: str, known: Sequence[str] = ()) -> Skeleton:
-    """What is given of a file, from the skeleton's. Other `known` texts count nothing either."""
+    """What students were given of a file: the skeleton's text, and other `known` texts."""
     found = tokens(text, name)
     symbols, parts = _symbols(found), pieces(found, name)
     _, hashes = _grams(_hashes(symbols), parts, np.ones(len(found), bool))
@@ -303,7 +305,7 @@ def skeleton(text: str, name: str, known: Sequence[str] = ()) -> Skeleton:
 
 
 def fingerprint(text: str, name: str, given: Skeleton) -> Fingerprint:
-    """A student's file. `name` is its path in the skeleton, which tells the language."""
+    """The fingerprint of a student's file. `name`, its path in the skeleton, tells the language."""
     text = re.sub("\r\n?", "\n", text)
     found = tokens(text[:MOST_CHARACTERS], name)
     cut = len(found) > MOST_TOKENS or len(text) > MOST_CHARACTERS
@@ -320,9 +322,10 @@ def _symbols(found: Sequence[Token]) -> str:
     return "".join(token.symbol for token in found)
 
 
-def _written(symbols: str, every: Numbers, parts: Sequence[Piece], given: Skeleton) -> Mask:
-    """Which tokens are not given: in no piece of the skeleton that stands here whole, not the
-    beginning or the end of its function of that name, and in no fingerprint of it anywhere."""
+def _written(symbols: str, every: Numbers, parts: Sequence[CodePiece], given: Skeleton) -> Mask:
+    """A mask of the tokens that the student wrote. A token is given if it lies in a whole piece of
+    the skeleton, at the beginning or end of the skeleton's function of that name, or in any
+    fingerprint of the skeleton."""
     written = np.ones(len(symbols), bool)
     for part in parts:
         own, theirs = symbols[part.start : part.end], given.pieces.get(part.name, "")
@@ -348,15 +351,15 @@ def same_beginning(one: str, two: str) -> int:
 
 
 def _hashes(symbols: str) -> Numbers:
-    """copydetect's hash of each K tokens; none of a shorter string."""
+    """copydetect's hash of each run of K tokens; none for a shorter string."""
     every = np.zeros(max(0, len(symbols) - K + 1), np.int64)
     for value, places in copydetect_print(symbols).hash_idx.items() if len(every) else ():
         every[places] = value
     return every
 
 
-def _grams(every: Numbers, parts: Sequence[Piece], written: Mask) -> tuple[Numbers, Numbers]:
-    """(first tokens, hashes) of the fingerprints that lie in one piece and in `written` alone."""
+def _grams(every: Numbers, parts: Sequence[CodePiece], written: Mask) -> tuple[Numbers, Numbers]:
+    """(first tokens, hashes) of the fingerprints within one piece and within `written`."""
     piece = np.zeros(len(written), np.int64)
     for number, part in enumerate(parts):
         piece[part.start : part.end] = number
@@ -384,6 +387,6 @@ def copydetect_print(symbols: str) -> Any:
     return CodeFingerprint("", K, 1, filter=False, fp=io.StringIO(symbols, newline=""))
 
 
-def piece_of(file: Fingerprint, token: int) -> Piece:
+def piece_of(file: Fingerprint, token: int) -> CodePiece:
     """The piece that a token stands in."""
     return next(part for part in file.pieces if part.start <= token < part.end)

@@ -1,7 +1,7 @@
-"""Functions that two students wrote alike, in files that may have nothing else in common.
+"""Functions that two students wrote alike, in files that may share nothing else.
 
-What is given, what many have and what is short counts for nothing here: honest work is full of
-small functions that can hardly be written in two ways.
+Given functions, common ones and short ones do not count: honest work is full of small functions
+that can hardly be written in two ways.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ Weights = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Match:
-    """A function of one submission that stands in another one.
+class FunctionMatch:
+    """A function of one submission that another submission has too.
 
     Attributes:
-        file: path; first, second: what it is called there.
-        likeness: from 0 to 1: what both share in proportion to the mean of what each has.
-        shared: the weight of that; less for what the reference has.
+        file: path.
+        first, second: the function's name in each.
+        likeness: from 0 to 1: the shared part, relative to the mean of both.
+        shared: the weight of the shared part; less for what the reference has.
     """
 
     file: str
@@ -60,13 +61,13 @@ def matches(
     rows: int,
     weigh: Callable[[Sequence[int]], Weights],
     natural: Collection[int],
-) -> dict[tuple[int, int], list[Match]]:
-    """(place of one work, of another) -> the functions that both have, the most telling first.
+) -> dict[tuple[int, int], list[FunctionMatch]]:
+    """(number of a work, of another) -> the functions that both have, the most telling first.
 
     Args:
-        name: path of the file; files: of each work, this year's `rows` first, which are compared
-            with all.
-        weigh: the weights of fingerprints.
+        name: path of the file.
+        files: of each work; the first `rows` are this year's and are compared with all.
+        weigh: gives the weights of fingerprints.
         natural: fingerprints of the reference.
     """
     functions = list(_functions(files))
@@ -80,7 +81,7 @@ def matches(
     order = np.argsort(index, kind="stable")
     have = np.split(of[order], np.searchsorted(index[order], np.arange(1, len(known))))
     works = np.array([each.work for each in functions])
-    found: dict[tuple[int, int], list[Match]] = {}
+    found: dict[tuple[int, int], list[FunctionMatch]] = {}
     for one, function in enumerate(functions):
         if function.work >= rows:
             break
@@ -98,7 +99,9 @@ def matches(
         likeness = number / ((sizes[one] + sizes[others]) / 2)
         for at in np.flatnonzero((shared >= LITTLE) & rare & (likeness >= LEAST)).tolist():
             other = functions[int(others[at])]
-            match = Match(name, function.name, other.name, float(likeness[at]), float(shared[at]))
+            match = FunctionMatch(
+                name, function.name, other.name, float(likeness[at]), float(shared[at])
+            )
             found.setdefault((function.work, other.work), []).append(match)
     return {pair: _best(some) for pair, some in found.items()}
 
@@ -113,8 +116,8 @@ def _functions(files: Sequence[Fingerprint | None]) -> Iterator[_Function]:
                 yield _Function(work, piece.name, hashes)
 
 
-def _best(some: list[Match]) -> list[Match]:
-    """Of each function the best, the most telling first."""
+def _best(some: list[FunctionMatch]) -> list[FunctionMatch]:
+    """The best match of each function, the most telling first."""
     by_name = groupby(sorted(some, key=lambda m: (m.first, -m.likeness)), lambda m: m.first)
     best = [next(group) for _, group in by_name]
     return sorted(best, key=lambda match: (-match.shared, match.first))

@@ -1,11 +1,11 @@
-"""How alike the submissions of a class are, beside how alike they are on the whole. A measure.
+"""Measures how alike each two submissions of a class are, relative to the class as a whole.
 
-Everybody solves the same small tasks, so much is alike that nobody copied. What many have counts
-little: the weight of a fingerprint (grader.similarity.fingerprint) falls from 1, where two
-submissions have it, to nearly 0, where all have. The likeness of two submissions is the weight that
-they share in proportion to the mean weight of what each wrote: 1 for the same, whatever the names
-and the order of the functions. Beside that, functions are compared one by one
-(grader.similarity.functions), for one alone may be copied.
+Everybody solves the same small tasks, so much is alike without copying. What many students have
+counts little: the weight of a fingerprint (grader.similarity.fingerprint) falls from 1, if two
+submissions have it, to nearly 0, if all have. The likeness of two submissions is the weight that
+they share, relative to the mean weight of what each wrote: 1 for equal work, whatever the names and
+the order of functions. Functions are also compared one by one (grader.similarity.functions), since
+one alone may be copied.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from grader.building.tree import PRISTINE
 from grader.similarity.fingerprint import SimilarityError, Skeleton, fingerprint, skeleton
-from grader.similarity.functions import LITTLE, Match, matches
+from grader.similarity.functions import LITTLE, FunctionMatch, matches
 from grader.similarity.works import Work, find_works, is_begun, loaded, once
 from grader.submission.archive import SubmissionError
 
@@ -45,8 +45,8 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Usual:
-    """What is usual: median and spread (1.4826 times the median distance from it, which is the
-    standard deviation of a normal distribution) of this year's pairs; `bars` counts pairs in 50
+    """The usual likeness of this year's pairs: median, and spread (1.4826 times the median absolute
+    deviation, which is the standard deviation of a normal distribution). `bars` counts pairs in 50
     steps of likeness."""
 
     pairs: int
@@ -55,18 +55,18 @@ class Usual:
     bars: list[int]
 
     def distance(self, likeness: float) -> float | None:
-        """How many spreads above the median; None if too few pairs tell what is usual."""
+        """The number of spreads above the median; None if too few pairs tell what is usual."""
         return (likeness - self.median) / self.spread if self.pairs >= USUAL_PAIRS else None
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """Of two submissions, or of one of their files.
+    """The likeness of two submissions, or of one file of theirs.
 
     Attributes:
         value: from 0 to 1.
-        distance: from what is usual, see Usual.
-        place: among all pairs, from 1; 0 where it says little.
+        distance: from the usual, see Usual.
+        place: among all pairs, from 1; 0 if it says little.
         shared: the weight that they share, in fingerprints.
     """
 
@@ -77,12 +77,12 @@ class Likeness:
 
     @property
     def says_little(self) -> bool:
-        """Whether so little is shared that the value says next to nothing."""
+        """Whether they share so little that the value says next to nothing."""
         return self.shared < LITTLE
 
     @property
     def stands_out(self) -> bool:
-        """Whether it is high, and so for more than a few of the class's pairs."""
+        """Whether the value is high, and so high for only a few pairs of the class."""
         far = self.distance is None or self.distance >= FAR
         return self.value >= HIGH and far and not self.says_little
 
@@ -106,17 +106,17 @@ class Pair:
     files: dict[str, Likeness]
     identical: list[str]
     same_student: bool
-    functions: list[Match]
+    functions: list[FunctionMatch]
 
     @property
     def says_little(self) -> bool:
-        """Whether that is so of the whole and of each file."""
+        """Whether the likeness says little, of the whole and of each file."""
         return self.whole.says_little and all(each.says_little for each in self.files.values())
 
     @property
     def stands_out(self) -> bool:
-        """Whether there is more to it than the task explains: files that are the same, a likeness
-        far from what is usual, or functions that both have and few others."""
+        """Whether the task does not explain the pair: it has identical files, an unusual likeness,
+        or functions that few others have."""
         rated = (self.whole, *self.files.values())
         same = any(not self.files[name].says_little for name in self.identical)
         return same or bool(self.functions) or any(each.stands_out for each in rated)
@@ -149,15 +149,17 @@ class Similarity:
     _likeness: dict[str, Numbers]
     _shared: dict[str, Numbers]
     _places: dict[str, Places]
-    _functions: dict[tuple[int, int], list[Match]]
+    _functions: dict[tuple[int, int], list[FunctionMatch]]
 
     def __len__(self) -> int:
         return len(self._firsts)
 
     def pairs(self, at_least: float = 0.0) -> Iterator[Pair]:
-        """The pairs of at least that likeness in the whole, in a file or in a function. Those that
-        stand out come first: by the best place in the whole, in each file and among functions, for
-        one file or function alone may be copied. Those that say little come last."""
+        """The pairs with at least that likeness in the whole, a file or a function.
+
+        Pairs that stand out come first, by their best place in the whole, in each file and among
+        functions, since one file or function alone may be copied. Pairs that say little come last.
+        """
         best = np.min([np.where(p > 0, p, len(self) + 1) for p in self._places.values()], axis=0)
         functions = self._of_functions("likeness")
         most = np.max([*self._likeness.values(), functions], axis=0)
@@ -169,16 +171,16 @@ class Similarity:
                 yield self._pair(place, index)
 
     def _of_functions(self, figure: str) -> Numbers:
-        """The largest `figure` of each pair's functions, 0 of none."""
+        """The largest `figure` of each pair's functions; 0 for none."""
         return _largest(self._functions, figure, self._firsts, self._seconds)
 
     @property
     def this_year(self) -> int:
-        """How many of the works are this year's."""
+        """The number of this year's works."""
         return sum(not work.year for work in self.works)
 
     def weight(self, name: str, hashes: Sequence[int]) -> float:
-        """What fingerprints of a file weigh together."""
+        """The weight of fingerprints of a file, summed."""
         return float(np.sum(_of(self.owners[name], len(self.works), hashes)))
 
     def _pair(self, place: int, index: int) -> Pair:
@@ -258,7 +260,7 @@ def compare(
 
 
 def _given(pristine: Path, known: Sequence[Path], name: str) -> Skeleton:
-    """What counts nothing of a file. The tasks are those of `pristine`."""
+    """The texts of a file that do not count. The tasks are those of `pristine`."""
     others = [folder / name for folder in known if (folder / name).is_file()]
     return skeleton(_given_text(pristine / name), name, [_given_text(path) for path in others])
 
@@ -293,7 +295,8 @@ def _measure(
     tasks: dict[str, dict[str, str]],
     natural: dict[str, frozenset[int]],
 ) -> Similarity:
-    """All pairs. Numbers of works squared are in memory, and a block of fingerprints."""
+    """Compares all pairs. Memory holds the square of the number of works, and a block of
+    fingerprints."""
     count, rows = len(works), sum(not work.year for work in works)
     firsts, seconds = np.nonzero(np.arange(rows)[:, None] < np.arange(count)[None, :])
     shared, totals, owners = dict[str, Numbers](), dict[str, Numbers](), dict[str, dict[int, int]]()
@@ -304,7 +307,7 @@ def _measure(
     weights = {name: shared[name][firsts, seconds] for name in likeness}
     usual = {name: _usual(values[seconds < rows]) for name, values in likeness.items()}
     places = {name: _places(likeness[name], weights[name]) for name in likeness}
-    functions = dict[tuple[int, int], list[Match]]()
+    functions = dict[tuple[int, int], list[FunctionMatch]]()
     for name in files:
         prints, weigh = [w.files.get(name) for w in works], partial(_of, owners[name], count)
         for pair, some in matches(name, prints, rows, weigh, natural[name]).items():
@@ -316,7 +319,10 @@ def _measure(
 
 
 def _largest(
-    functions: dict[tuple[int, int], list[Match]], figure: str, firsts: Places, seconds: Places
+    functions: dict[tuple[int, int], list[FunctionMatch]],
+    figure: str,
+    firsts: Places,
+    seconds: Places,
 ) -> Numbers:
     """The largest `figure` of the functions of each pair, 0 of none."""
     pairs = zip(firsts.tolist(), seconds.tolist(), strict=True)
@@ -325,7 +331,7 @@ def _largest(
 
 
 def _places(values: Numbers, shared: Numbers) -> Places:
-    """Places from 1, the same for equals; 0 for those that share little."""
+    """Places from 1, equal for equal values; 0 for pairs that share little."""
     enough = shared >= LITTLE
     ordered = np.sort(values[enough])
     more = len(ordered) - np.searchsorted(ordered, values, side="right")
@@ -359,12 +365,12 @@ def _shared_weights(
 
 
 def _of(owners: dict[int, int], works: int, hashes: Sequence[int]) -> Numbers:
-    """The weights of fingerprints, by how many works have each."""
+    """The weights of fingerprints, from how many works have each."""
     return _weights(np.array([owners.get(value, 1) for value in hashes], np.int64), works)
 
 
 def _weights(had: Places, works: int) -> Numbers:
-    """1 for what two works have, falling with the logarithm to _COMMON for what all have."""
+    """Weights: 1 if two works have it, falling with the logarithm to _COMMON if all have it."""
     most = math.log(max(works, _SMALL_CLASS) / 2)
     return np.maximum(_COMMON, 1 - np.log(np.maximum(had, 2) / 2) / most)
 

@@ -1,6 +1,6 @@
-"""Writes what grader.similarity.measure found: one HTML page with what pairs share; JSON; CSV.
+"""Writes the measured similarities: an HTML page that shows what pairs share, JSON, and CSV.
 
-The page is as those of grader.report.html: it loads nothing, runs nothing, and escapes all text.
+Like those of grader.report.html, the page loads nothing, runs nothing, and escapes all text.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from markupsafe import Markup
 from grader import __version__
 from grader.base.printable import csv_cell
 from grader.report.html import templates
-from grader.similarity.fingerprint import TOP, Fingerprint, K, Piece, piece_of
-from grader.similarity.functions import LEAST, LITTLE, Match
+from grader.similarity.fingerprint import TOP, CodePiece, Fingerprint, K, piece_of
+from grader.similarity.functions import LEAST, LITTLE, FunctionMatch
 from grader.similarity.measure import FAR, HIGH, Likeness, Pair, Similarity, Usual
 from grader.similarity.passages import Passage, copied_shares, passages
 
@@ -34,8 +34,8 @@ _COLOURS = 6
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line of code; `mark` is the number of the passage it belongs to, 0 if of none."""
+class CodeLine:
+    """A line of code; `mark` is the number of its passage, 0 if it is in none."""
 
     number: int
     text: str
@@ -44,12 +44,12 @@ class Line:
 
     @property
     def colour(self) -> int:
-        """Of the mark, from 1."""
+        """The colour of the mark, from 1."""
         return (self.mark - 1) % _COLOURS + 1 if self.mark else 0
 
 
 @dataclass(frozen=True)
-class Block:
+class FunctionPair:
     """Two functions that share passages.
 
     Attributes:
@@ -68,19 +68,23 @@ class Block:
     of: tuple[int, int]
     owners: int
     weight: float
-    left: list[Line]
-    right: list[Line]
+    left: list[CodeLine]
+    right: list[CodeLine]
     cut: bool
 
 
 @dataclass(frozen=True)
-class View:
-    """A pair with what it shares. `shares`: file -> share of each one's work in the other's;
-    `blocks`: the functions that make it stand out first."""
+class PairView:
+    """A pair with what it shares.
+
+    Attributes:
+        shares: file -> the share of each one's work in the other's.
+        blocks: function pairs; those that make the pair stand out come first.
+    """
 
     pair: Pair
     shares: dict[str, tuple[float, float]]
-    blocks: list[Block]
+    blocks: list[FunctionPair]
     more: int
 
 
@@ -103,20 +107,21 @@ def to_html(
     return template.render(result=result, views=views, at_least=at_least, bars=_bars, **limits)
 
 
-def function_text(match: Match) -> str:
-    """As "relu – my_relu 98.0 %": what a function is called here and there, and how alike."""
+def function_text(match: FunctionMatch) -> str:
+    """A function's names in both works and its likeness: "relu – my_relu 98.0 %"."""
     both = match.first if match.first == match.second else f"{match.first} – {match.second}"
     return f"{both} {percent(match.likeness)}"
 
 
 def percent(value: float) -> str:
-    """Never 100 % of what is not the same."""
+    """A share in percent; 100 % only for identical work."""
     return f"{min(value * 100, 99.9) if value < 1 else 100:.{0 if value == 1 else 1}f} %"
 
 
-def view(result: Similarity, pair: Pair) -> View:
-    """A pair with its passages: those in functions that it stands out by, then the rarest."""
-    shares, blocks = dict[str, tuple[float, float]](), list[Block]()
+def view(result: Similarity, pair: Pair) -> PairView:
+    """A pair with its passages: first those in functions that make it stand out, then the
+    rarest."""
+    shares, blocks = dict[str, tuple[float, float]](), list[FunctionPair]()
     for name in result.files:
         one, two = pair.first.files.get(name), pair.second.files.get(name)
         if one and two and len(one.hashes) and len(two.hashes):
@@ -124,11 +129,13 @@ def view(result: Similarity, pair: Pair) -> View:
             blocks += _blocks(result, name, one, two)
     telling = {(match.file, match.first, match.second) for match in pair.functions}
     blocks.sort(key=lambda b: ((b.file, b.first, b.second) not in telling, -b.weight))
-    return View(pair, shares, blocks[:MOST_BLOCKS], len(blocks) - MOST_BLOCKS)
+    return PairView(pair, shares, blocks[:MOST_BLOCKS], len(blocks) - MOST_BLOCKS)
 
 
-def _blocks(result: Similarity, name: str, one: Fingerprint, two: Fingerprint) -> Iterator[Block]:
-    together: dict[tuple[Piece, Piece], list[tuple[int, Passage]]] = {}
+def _blocks(
+    result: Similarity, name: str, one: Fingerprint, two: Fingerprint
+) -> Iterator[FunctionPair]:
+    together: dict[tuple[CodePiece, CodePiece], list[tuple[int, Passage]]] = {}
     for number, passage in enumerate(passages(one, two), 1):
         key = piece_of(one, passage.first), piece_of(two, passage.second)
         together.setdefault(key, []).append((number, passage))
@@ -136,7 +143,7 @@ def _blocks(result: Similarity, name: str, one: Fingerprint, two: Fingerprint) -
         left, cut_left = _lines(one, [(n, p.first, p.length) for n, p in some])
         right, cut_right = _lines(two, [(n, p.second, p.length) for n, p in some])
         hashes = [value for _, passage in some for value in passage.hashes]
-        yield Block(
+        yield FunctionPair(
             name,
             first.name,
             second.name,
@@ -151,12 +158,12 @@ def _blocks(result: Similarity, name: str, one: Fingerprint, two: Fingerprint) -
         )
 
 
-def _wrote(file: Fingerprint, piece: Piece) -> int:
+def _wrote(file: Fingerprint, piece: CodePiece) -> int:
     return int(np.sum(file.written[piece.start : piece.end]))
 
 
-def _task(tasks: dict[str, str], file: Fingerprint, piece: Piece) -> str:
-    """The task of a function, or of the one that names it: a kernel is its launcher's."""
+def _task(tasks: dict[str, str], file: Fingerprint, piece: CodePiece) -> str:
+    """The task of a function, or of the function that names it: a kernel has its launcher's."""
     if piece.name in tasks or piece.name == TOP:
         return tasks.get(piece.name, "")
     lines = file.text.split("\n")
@@ -168,9 +175,9 @@ def _task(tasks: dict[str, str], file: Fingerprint, piece: Piece) -> str:
     return ""
 
 
-def _lines(file: Fingerprint, spans: Sequence[tuple[int, int, int]]) -> tuple[list[Line], bool]:
-    """(the lines that passages, given as (number, first token, tokens), stand in, with the one
-    before and after; whether there are too many)."""
+def _lines(file: Fingerprint, spans: Sequence[tuple[int, int, int]]) -> tuple[list[CodeLine], bool]:
+    """(the lines of passages, given as (number, first token, tokens), with one line before and
+    after; whether there are too many)."""
     marks: dict[int, int] = {}
     for number, start, length in spans:
         for line in file.lines[start : start + length].tolist():
@@ -180,15 +187,15 @@ def _lines(file: Fingerprint, spans: Sequence[tuple[int, int, int]]) -> tuple[li
     tokens = set(file.lines.tolist())
     text = file.text.split("\n")
     lines = [
-        Line(at, text[at - 1].rstrip(), marks.get(at, 0), at in tokens and at not in own)
+        CodeLine(at, text[at - 1].rstrip(), marks.get(at, 0), at in tokens and at not in own)
         for at in range(begin, min(end, len(text), begin + MOST_LINES - 1) + 1)
     ]
     return lines, end - begin >= MOST_LINES
 
 
 def _bars(usual: Usual, value: float | None = None) -> Markup:
-    """The class's pairs by their likeness from 0 to 100 %, heights by the logarithm: a few pairs
-    far right must be seen. A line stands at `value`."""
+    """A histogram of the class's pairs from 0 to 100 % likeness. Heights are logarithmic, so that a
+    few pairs far right are seen. A line marks `value`."""
     most = np.log1p(max(usual.bars, default=1)) or 1.0
     bars = "".join(
         f'<rect x="{4 * step}" y="{30 - height:.1f}" width="3" height="{height:.1f}"/>'
@@ -206,7 +213,7 @@ def _bars(usual: Usual, value: float | None = None) -> Markup:
 
 
 def to_json(result: Similarity, at_least: float = 0.0) -> str:
-    """All pairs of at least that likeness, with what is usual in the class."""
+    """All pairs with at least that likeness, and what is usual in the class."""
     values = {
         "schema": SCHEMA,
         "grader": __version__,
@@ -262,7 +269,7 @@ _COLUMNS = ("place", "first", "second", "second_year", "likeness", "distance", "
 
 
 def to_csv(result: Similarity, at_least: float = 0.0) -> str:
-    """A line a pair. Cells that a spreadsheet would take for a formula begin with an apostrophe."""
+    """A line a pair. An apostrophe precedes what a spreadsheet would take for a formula."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*_COLUMNS, *map(csv_cell, result.files)])

@@ -1,4 +1,4 @@
-"""What two students wrote alike: passages of two fingerprinted files, and copydetect's shares."""
+"""Passages that two fingerprinted files share, and copydetect's shares."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from grader.similarity.fingerprint import (
 
 
 def copied_shares(one: Fingerprint, two: Fingerprint) -> tuple[float, float]:
-    """copydetect's own measure: the share of what each wrote that the other has too, from 0 to 1.
-    It knows nothing of a class; it tells who has all of the other's work, and more."""
+    """copydetect's measure: the share of each one's work that the other has too, from 0 to 1.
+
+    It knows nothing of the class. It tells who has all of the other's work, and more.
+    """
     from copydetect import compare_files  # type: ignore[import-untyped]
     from copydetect.utils import get_token_coverage  # type: ignore[import-untyped]
 
@@ -37,10 +39,8 @@ def copied_shares(one: Fingerprint, two: Fingerprint) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Passage:
-    """The same `length` tokens in two files, from token `first` of one and `second` of the other.
-
-    `hashes` are those of the fingerprints in it.
-    """
+    """`length` equal tokens in two files, from token `first` of one and `second` of the other.
+    `hashes` are those of the fingerprints in it."""
 
     first: int
     second: int
@@ -49,8 +49,8 @@ class Passage:
 
 
 def passages(one: Fingerprint, two: Fingerprint) -> list[Passage]:
-    """What both wrote alike, each token at most once, in the order of the first file. Where there
-    is a choice: the longest, then the one in the function of that name."""
+    """The passages that two files share, in the order of the first file; no token is in two. Longer
+    passages win, then those in functions of the same name."""
     places: dict[int, list[int]] = {}
     for start, value in zip(two.starts.tolist(), two.hashes.tolist(), strict=True):
         places.setdefault(value, []).append(start)
@@ -75,7 +75,7 @@ def passages(one: Fingerprint, two: Fingerprint) -> list[Passage]:
 
 
 def _reaches(file: Fingerprint) -> dict[int, int]:
-    """For each first token of a fingerprint: tokens to the end of its run in its piece."""
+    """First token of each fingerprint -> number of tokens to the end of its run in its piece."""
     ends: dict[int, int] = {}
     stop = -1
     piece_ends = np.zeros(len(file.symbols) + 1, np.int64)

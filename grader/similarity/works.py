@@ -1,4 +1,4 @@
-"""The submissions that are compared: where they lie, how they are read, and which are begun."""
+"""The submissions to compare: where they lie, how they are read, and which hold any own work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from grader.base.printable import printable
 from grader.classroom.store import read_classbook
-from grader.similarity.fingerprint import Fingerprint, Piece, SimilarityError, Skeleton
+from grader.similarity.fingerprint import CodePiece, Fingerprint, SimilarityError, Skeleton
 from grader.submission.archive import IGNORED, SubmissionError
 from grader.submission.reader import ARCHIVE_NAMES, Submission
 from grader.submission.reading import Reader
@@ -46,11 +46,11 @@ class Work:
 
 
 def find_works(path: Path, year: str = "") -> tuple[list[Work], list[str]]:
-    """(the submissions of a folder, what is odd about it): those of the results of a class, with
-    students who share a source together, or each folder and archive in it.
+    """(the submissions of a folder, notes on it). In the results of a class, students who share a
+    source are one submission; in another folder, each folder and archive is one.
 
     Raises:
-        SimilarityError: it is no folder, or has none.
+        SimilarityError: it is no folder, or has no submissions.
         StoredError: the results are damaged.
     """
     if not path.is_dir():
@@ -96,7 +96,7 @@ def _of_results(path: Path, year: str) -> tuple[list[Work], list[str]]:
 def loaded(
     works: Sequence[Work], files: Sequence[str], pristine: Path
 ) -> Iterator[tuple[Work, Submission | SubmissionError]]:
-    """Each with what was handed in, or why it can't be read."""
+    """Each work with what was handed in, or the reason why it can't be read."""
     with Reader() as reader:
         for work in works:
             try:
@@ -106,14 +106,19 @@ def loaded(
 
 
 def once(works: Sequence[Work]) -> list[Work]:
-    """Each source once, this year's first: a folder may be named twice."""
+    """Each source once, this year's first, since a folder may be named twice."""
     return list({work.source.resolve(): work for work in reversed(works)}.values())[::-1]
 
 
 def is_begun(files: Sequence[tuple[Fingerprint, Skeleton, Collection[int]]]) -> bool:
-    """Whether a student wrote anything of the files, each given as (it, the skeleton's,
-    fingerprints of the reference). A skeleton of another year, with other words in its holes, or
-    with some of them filled in as the reference does, is not begun."""
+    """Whether a student wrote anything.
+
+    A skeleton of another year does not count as begun, with other words in its holes, or with some
+    holes filled as in the reference.
+
+    Args:
+        files: (the student's file, the skeleton's, fingerprints of the reference) for each file.
+    """
     if not any(len(file.hashes) for file, _, _ in files):
         return False
     missing = [_is_hole(file, part, given) for file, given, _ in files for part in file.pieces
@@ -123,8 +128,8 @@ def is_begun(files: Sequence[tuple[Fingerprint, Skeleton, Collection[int]]]) -> 
     return not missing or (not all(missing) and (alone or not any(missing)))
 
 
-def _is_hole(file: Fingerprint, part: Piece, given: Skeleton) -> bool:
-    """Whether a function is not written: it is the skeleton's, or it says so and holds little."""
+def _is_hole(file: Fingerprint, part: CodePiece, given: Skeleton) -> bool:
+    """Whether a function is not written: it is the skeleton's, or says so and holds little."""
     if file.symbols[part.start : part.end] == given.pieces.get(part.name):
         return True
     lines = file.text.split("\n")[file.lines[part.start] - 1 : file.lines[part.end - 1]]

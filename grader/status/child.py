@@ -1,4 +1,5 @@
-"""A process that makes checks: one that crashes or never ends takes no other check with it."""
+"""A process that runs checks, so that one that crashes or never ends takes no other check with
+it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from grader.status import here
-from grader.status.here import FAIL, PASS, Outcome, Row
+from grader.status.here import FAIL, PASS, Outcome, PlannedCheck
 
 _START = 60.0  # seconds for Python to start and to import numpy
 _AGAIN = 8.0  # seconds, at most, once something that needs no build did not end
@@ -31,16 +32,16 @@ _ENDLESS = "does each turn of a loop change what ends it? Ctrl-C, too, says wher
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C; its arguments say, line by line, where the check was."""
+    """Ctrl-C. Its arguments say, line by line, where the check was."""
 
 
-class Child:
-    """A process that makes checks. A check that fails may leave it, or the device, in any state:
-    then there is a new one for the next.
+class CheckProcess:
+    """A process that runs checks. After a failed check, which may leave it or the device in any
+    state, the next check gets a new process.
 
-    How long a check may take is counted in seconds of its processors, where the system tells them:
-    a machine on which others work is slow, and nobody's mistake. What waits, and computes nothing
-    for as long, does not end either.
+    A check's limit counts seconds of processor time, if the system reports them: a machine that is
+    slow because others work on it is nobody's mistake. A check that waits as long without computing
+    does not end either.
     """
 
     def __init__(self, folder: Path, seed: str) -> None:
@@ -51,15 +52,16 @@ class Child:
         self._read = b""
         self._hung = False  # whether something did not end
 
-    def __enter__(self) -> Child:
+    def __enter__(self) -> CheckProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._end()
         self._output.close()
 
-    def run(self, row: Row, names: Sequence[str]) -> Outcome:
-        """What comes of a check; `names` are this one's and those that may be asked for later."""
+    def run(self, row: PlannedCheck, names: Sequence[str]) -> Outcome:
+        """The outcome of a check. `names` are those of this check and of all that may be run
+        later."""
         fresh = self._process is None
         if self._process is None:
             self._start(names)
@@ -101,7 +103,7 @@ class Child:
         os.close(theirs)
 
     def _line(self, seconds: float) -> bytes:
-        """The next line of the child; b"" if it ends, or takes too long."""
+        """The next line of the process; b"" if it ends or takes too long."""
         assert self._process is not None
         clock = _Clock(self._process.pid)
         while b"\n" not in self._read:
@@ -116,8 +118,8 @@ class Child:
         line, _, self._read = self._read.partition(b"\n")
         return line
 
-    def _lost(self, row: Row, limit: float) -> Outcome:
-        """Of a check that ended its process, or did not end."""
+    def _lost(self, row: PlannedCheck, limit: float) -> Outcome:
+        """The outcome of a check that ended its process, or did not end."""
         assert self._process is not None
         try:
             code = self._process.wait(1)
@@ -135,7 +137,8 @@ class Child:
         return Outcome(row.name, FAIL, f"the process ended with {how} while {row.name} ran{why}")
 
     def _printed(self) -> list[str]:
-        """The last lines that the child has printed, and where in the student's code it was."""
+        """The last lines that the process printed, and the place in the student's code where it
+        was."""
         self._output.seek(0)
         text = self._output.read().decode("utf-8", "replace").replace(f"{self._folder}{os.sep}", "")
         said, frames, hidden = list[str](), list[str](), False
@@ -169,7 +172,7 @@ class _Clock:
         self._since = time.monotonic()  # when it was last seen to compute
 
     def _now(self) -> float:
-        """Seconds of its processors; of the clock on the wall where the system tells no others."""
+        """Seconds of processor time; of wall time if the system reports no other."""
         try:
             text = Path(f"/proc/{self._pid}/stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -178,7 +181,7 @@ class _Clock:
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def passed(self, seconds: float) -> bool:
-        """Whether it has computed for so long, or not at all for so long."""
+        """Whether the process has computed for so long, or waited for so long without computing."""
         now, clock = self._now(), time.monotonic()
         if now > self._seen:
             self._seen, self._since = now, clock

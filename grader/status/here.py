@@ -1,8 +1,8 @@
-"""Makes the grader's checks in this process, for students: uncontained, so that a debugger works.
+"""Runs the grader's checks in this process, for students: uncontained, so that a debugger works.
 
-The same checks as the grader's, on random numbers of their own, and judged in the same words. What
-only the grader can do is left out: it contains the work, proves what ran on the GPU, and asks the
-checked build.
+These are the grader's checks, with random numbers of their own and the same messages. Only the
+grader can contain the work, prove what ran on the GPU and use the checked build; that is left out
+here.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ _NOT_CAUGHT = {"KeyboardInterrupt": KeyboardInterrupt, "BdbQuit": KeyboardInterr
 
 
 @dataclass(frozen=True)
-class Row:
-    """A check: its name, its task or "", its points, and the checks that must have passed."""
+class PlannedCheck:
+    """A check in a student's folder: its name, its task or "", its points, and the checks that must
+    pass before."""
 
     name: str
     task: str
@@ -54,8 +55,8 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a student's folder says of its checks.
+class CheckPlan:
+    """What a student's folder says about its checks.
 
     Attributes:
         title: of the assignment.
@@ -68,17 +69,17 @@ class Plan:
     title: str
     files: tuple[str, ...]
     tasks: Mapping[str, str]
-    rows: tuple[Row, ...]
+    rows: tuple[PlannedCheck, ...]
     sizes: str
     mnist: Mapping[str, Any]
 
 
 @dataclass
 class Outcome:
-    """What came of a check.
+    """The end of a check.
 
     Attributes:
-        raised: the type of exception that ended it in the student's code; "" for none.
+        raised: the type of the exception in the student's code; "" for none.
         again: the script that makes the failed call once more; "" for none.
         message, details, hint: as in a report.
     """
@@ -93,7 +94,7 @@ class Outcome:
 
     @property
     def is_of_a_hole(self) -> bool:
-        """Whether it failed since a task is not written yet, and for nothing else."""
+        """Whether it failed only because a task is not written yet."""
         return bool(missing_task(self.message))
 
     def text(self) -> str:
@@ -108,17 +109,19 @@ class PlanError(Exception):
     """The folder does not say which checks there are."""
 
 
-def plan_of(folder: Path) -> Plan:
+def plan_of(folder: Path) -> CheckPlan:
     """The checks of a student's folder.
 
     Raises:
-        PlanError: it is none.
+        PlanError: the folder is no student's.
     """
     path = folder / RELEASE
     try:
         facts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else _beside(folder)
-        rows = [Row(**{**row, "requires": tuple(row["requires"])}) for row in facts["checks"]]
-        return Plan(
+        rows = [
+            PlannedCheck(**{**row, "requires": tuple(row["requires"])}) for row in facts["checks"]
+        ]
+        return CheckPlan(
             facts["title"], tuple(facts["files"]), facts["names"], tuple(rows), facts["sizes"],
             facts["mnist"],
         )  # fmt: skip
@@ -130,7 +133,7 @@ def plan_of(folder: Path) -> Plan:
 
 
 def _beside(folder: Path) -> Mapping[str, Any]:
-    """The same of a solution, by the course beside it: in the whole kit alone."""
+    """The same for a solution, from the course beside it; only in the whole kit."""
     try:
         from grader.course.course import rubric_of
         from grader.release.front_matter import cover_of
@@ -149,7 +152,7 @@ def _course(folder: Path) -> Course:
 
 
 def checks_of(folder: Path) -> Mapping[str, Callable[[Context], None]]:
-    """The checks that can be made of the work in a folder: the kit's, and the course's own."""
+    """The checks for the work in a folder: the kit's, and the course's own."""
     files = sorted(_OWN.glob("*.py"))
     if not files and not (folder / RELEASE).exists():
         files = list(_course(folder).checks)
@@ -160,17 +163,17 @@ def checks_of(folder: Path) -> Mapping[str, Callable[[Context], None]]:
 
 
 class _Here(worker.Worker):
-    """The worker of the grader's child processes, in this one."""
+    """The worker of the grader's child processes, in this process."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.table = str(root.resolve()), {}
 
     def begin(self, index: int) -> None:
-        """Nobody asks how far it has come."""
+        """Does nothing: nobody asks how far it has come."""
 
 
 class Local(Proxies):
-    """Objects of this process, behind proxies."""
+    """Objects of this process behind proxies."""
 
     def __init__(self, root: Path) -> None:
         super().__init__()
@@ -196,11 +199,12 @@ class LocalContext(Context):
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
+        """The submission in this process."""
         _fill_new_arrays()
         yield Session(Local(self.tree), self.note)
 
     def require_harmless(self) -> None:
-        """Here nobody is deceived but oneself."""
+        """Does nothing: students could only deceive themselves."""
 
 
 @functools.cache
@@ -212,11 +216,11 @@ def _fill_new_arrays() -> None:
 PATIENCE = 20.0
 
 
-def row_of(name: str, folder: Path) -> Row:
-    """A check of a student's folder, by its name.
+def check_named(name: str, folder: Path) -> PlannedCheck:
+    """A check of a student's folder, by name.
 
     Raises:
-        PlanError: the folder is none of a student's, or has no such check.
+        PlanError: the folder is no student's, or has no such check.
     """
     plan, checks = plan_of(folder), checks_of(folder)
     for row in plan.rows:
@@ -226,24 +230,24 @@ def row_of(name: str, folder: Path) -> Row:
     raise PlanError(f"there is no check {name!r}; hint: one of {known}")
 
 
-def patience_for(row: Row) -> float:
-    """How long a check may take here."""
+def patience_for(row: PlannedCheck) -> float:
+    """The seconds that a check may take here."""
     return row.seconds if "build" in row.requires else min(row.seconds, PATIENCE)
 
 
 def run(name: str, folder: Path, seed: str = _SEED, watched: bool = False) -> Outcome:
-    """Makes one check of the work in a folder, whatever it requires.
+    """Runs one check of the work in a folder, without the checks that it requires.
 
     Args:
         name: of the check.
         folder: of the student, built.
-        seed: for the random numbers; the same seed, the same numbers.
+        seed: for the random numbers; the same seed gives the same numbers.
         watched: whether a tool looks at every access: then sizes are small.
 
     Raises:
-        PlanError: the folder is none of a student's, or has no such check.
+        PlanError: the folder is no student's, or has no such check.
     """
-    plan, row, check = plan_of(folder), row_of(name, folder), checks_of(folder)[name]
+    plan, row, check = plan_of(folder), check_named(name, folder), checks_of(folder)[name]
     package = str(folder / "python")
     if package not in sys.path:
         sys.path.insert(0, package)
@@ -265,7 +269,8 @@ def run(name: str, folder: Path, seed: str = _SEED, watched: bool = False) -> Ou
 
 
 def backend_of(folder: Path) -> str:
-    """ "cuda" or "emulated", what the folder was configured for; "" if it was for nothing."""
+    """ "cuda" or "emulated", whichever the folder was configured for; "" if it was not
+    configured."""
     path = folder / "build" / "config.mk"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     found = [line.partition(":=")[2].strip() for line in lines if line.startswith("BACKEND :=")]
@@ -273,8 +278,8 @@ def backend_of(folder: Path) -> str:
 
 
 def not_built(folder: Path, checked: bool = False) -> str:
-    """Why the library in a folder, or that of the checked build, is not what its sources would
-    make; "" if it is."""
+    """Why the library in a folder, or that of its checked build, is out of date or missing; "" if
+    it is neither."""
     place, target = ("build/checked/lib", "make checked") if checked else ("build/lib", "make")
     library = folder / place / "libc_runtime_api.so"
     if not library.is_file():
@@ -290,7 +295,8 @@ def not_built(folder: Path, checked: bool = False) -> str:
 
 
 def _write_again(context: Context, folder: Path) -> str:
-    """Writes the script that makes the last call once more; its path in the folder, or ""."""
+    """Writes the script that makes the last call once more; returns its path in the folder, or
+    ""."""
     if context.call is None:
         return ""
     call = context.call()

@@ -1,8 +1,8 @@
 """Kernels that the emulated GPU's watchdog stopped, and how long they may run again.
 
-One cause, one limit: what did not end once gets a tenth of the time in the children of later
-checks. Which kernels those are, the child says. A submission that lies has its own kernels stopped
-earlier, and gains nothing.
+A kernel that did not end once gets a tenth of the time in the children of later checks. The child
+says which kernels those are. A submission that lies has its own kernels stopped earlier, and gains
+nothing.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ _SAID = re.compile(
 
 
 def endless_kernel(error: Exception | None) -> str:
-    """The kernel that was stopped, after it did not end thread by thread either; "" if none was."""
+    """The kernel that was stopped because it did not end, thread by thread either; "" if none
+    was."""
     said = isinstance(error, StudentError) and _SAID.search(error.message)
     return said.group(1) + said.group(2) if said else ""
 
 
 def environment(kernels: Iterable[str]) -> dict[str, str]:
-    """The variables by which a child knows these kernels."""
+    """The variables that tell a child about these kernels."""
     names = ",".join(sorted(name for name in kernels if "," not in name))
     return {_NAMES: names} if names else {}
 
 
 def known(env: Mapping[str, str]) -> dict[str, str]:
-    """Those variables, of an environment."""
+    """Those variables in an environment."""
     return {_NAMES: env[_NAMES]} if _NAMES in env else {}

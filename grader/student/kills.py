@@ -1,11 +1,11 @@
-"""Whose fault is it that a child was ended from outside? Evidence, gathered before and after.
+"""Decides who caused the kill of a child, by evidence from before and after it.
 
-The kernel kills so where memory runs out, and an operator may; a student's code can do it to
-itself, by its own hand or by its limit of processor time. Who did it is written nowhere. So a check
-that ends so runs once more, beside no other of these; if it dies so again, the death is the
-student's, unless the kernel counted that it ended a process for want of memory, while the child was
-far below its limit. So does one whose import hung or ended the process, since then nothing that
-imports the same is tried any more.
+The kernel kills processes when memory runs out, and an operator may kill them. Student code can
+kill itself, directly or by its limit of processor time. Nothing records who did it. So a check
+whose child was killed runs once more, while no other of these checks runs. If the child is killed
+again, the student's code is to blame, unless the kernel counted a kill for lack of memory while the
+child was far below its limit. A check whose import hung or ended the process runs once more too,
+because after that no check imports the module again.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ _LITTLE = 0.5
 
 
 def was_killed(error: Exception | None) -> TypeGuard[ChildDied]:
-    """Whether a child died by SIGKILL, which is not what ends one over its limits."""
+    """Whether SIGKILL ended a child. A child over its limits ends with another error."""
     return isinstance(error, ChildDied) and error.rc == -signal.SIGKILL
 
 
 def may_be_chance(error: Exception | None) -> bool:
-    """Whether a check is to be made once more before it is judged."""
+    """Whether a check must run once more before it is judged."""
     return was_killed(error) or ends_imports(error)
 
 
 def ends_imports(error: Exception | None) -> TypeGuard[ChildError]:
-    """Whether an import hung or ended the process, for a reason of its own."""
+    """Whether an import hung or ended the process by its own fault."""
     spent = isinstance(error, ChildExcess) and error.kind == "budget"
     return isinstance(error, ChildError) and bool(error.importing) and not spent
 
 
 class Evidence:
-    """What the kernel has counted so far. `root` is where /proc and /sys lie."""
+    """The kernel's counts of kills so far. `root` is where /proc and /sys lie."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
         self._before = dict(_kills(root))
 
     def judged(self, error: Exception) -> Exception:
-        """The error, or OutOfMemory where the machine and not the child brought it about, or
-        ChildExcess where the child did, faster than anybody could look."""
+        """The error; or OutOfMemory if the machine ended the child; or ChildExcess if the child
+        used up the memory before anybody could measure it."""
         # It may be of another process that was killed: the far device's.
         died = error.__cause__ if isinstance(error.__cause__, ChildDied) else error
         ended = self._ended()
@@ -66,13 +66,14 @@ class Evidence:
         )
 
     def _ended(self) -> int:
-        """How many processes the kernel has ended since, for want of memory."""
+        """How many processes the kernel has killed for lack of memory since."""
         now = dict(_kills(self._root))
         return max((now[name] - self._before.get(name, 0) for name in now), default=0)
 
 
 def _kills(root: Path) -> Iterator[tuple[str, int]]:
-    """(where, how many processes were ended for want of memory): machine, and groups around us."""
+    """(place, number of kills for lack of memory) for the machine and the control groups around
+    us."""
     machine = _fields(root / "proc/vmstat").get("oom_kill")
     if machine is not None:
         yield "machine", machine
@@ -84,7 +85,7 @@ def _kills(root: Path) -> Iterator[tuple[str, int]]:
 
 
 def _groups(root: Path) -> Iterator[Path]:
-    """The control groups that this process is in, and those around them."""
+    """The control groups of this process, and those around them."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -100,7 +101,8 @@ def _groups(root: Path) -> Iterator[Path]:
 
 
 def _pressure(root: Path) -> str:
-    """How much of the last ten seconds work stood still for want of memory, where it is told."""
+    """The share of the last ten seconds in which work stood still for lack of memory, if it is
+    told."""
     try:
         words = (root / "proc/pressure/memory").read_text().split()
     except OSError:
@@ -110,7 +112,7 @@ def _pressure(root: Path) -> str:
 
 
 def _fields(path: Path) -> Mapping[str, int]:
-    """The numbers of a file of lines `name number`; none where there is no such file."""
+    """The numbers in a file of lines `name number`; empty if there is no such file."""
     try:
         words = [line.split() for line in path.read_text().splitlines()]
     except OSError:

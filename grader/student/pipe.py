@@ -1,4 +1,4 @@
-"""A worker process, the frames to and from it, and the reading of what it prints."""
+"""A worker process, the frames to and from it, and the reading of its output."""
 
 from __future__ import annotations
 
@@ -32,13 +32,16 @@ _F_SETPIPE_SZ = 1031
 
 
 class StartError(RuntimeError):
-    """The worker did not come up: the grader's or the machine's fault, no student code ran."""
+    """The worker did not start. No student code has run: the grader or the machine is to blame."""
 
 
 class ChildDied(ChildError):
-    """The process ended, or closed its pipe, before its last word. `rc` as of subprocess.
+    """The process ended, or closed its pipe, before its last word.
 
-    `memory` is the most bytes that it was seen to hold, `most_memory` its limit or None.
+    Attributes:
+        rc: exit code as of subprocess.
+        memory: the most bytes that it was seen to hold.
+        most_memory: its limit of memory, or None.
     """
 
     memory: int = 0
@@ -94,7 +97,7 @@ def _death(rc: int | None) -> str:
 
 
 class Pipe:
-    """A worker process, the frames to it and from it; `deadline` is (by Child.now, seconds)."""
+    """A worker process, and the frames to and from it. `deadline` is (by Child.now, seconds)."""
 
     def __init__(
         self,
@@ -132,7 +135,11 @@ class Pipe:
         self._ready = False
 
     def await_ready(self) -> None:
-        """Waits for the worker's first word; no student code runs before. Raises StartError."""
+        """Waits for the worker's first word, before which no student code runs.
+
+        Raises:
+            StartError: it does not come.
+        """
         if self._ready:
             return
         try:
@@ -149,7 +156,7 @@ class Pipe:
     def exchange(
         self, batch: list[Any], arrays: list[Array], most: int
     ) -> tuple[dict[str, Any], list[Array]]:
-        """Sends a batch and returns its reply's header and arrays, of `most` bytes at most."""
+        """Sends a batch; returns the reply's header and arrays, at most `most` bytes."""
         self.await_ready()
         os.pwrite(self._progress.fileno(), bytes(_PREFIX.size), 0)
         nonce = secrets.token_hex(8)
@@ -164,24 +171,26 @@ class Pipe:
         return reply
 
     def progress(self) -> int | None:
-        """The index of the instruction that the child began last: its word, so only for texts."""
+        """The index of the instruction that the child began last. Only the child says so: use it in
+        texts alone."""
         data = os.pread(self._progress.fileno(), _PREFIX.size, 0)
         index, begun = _PREFIX.unpack(data) if len(data) == _PREFIX.size else (0, 0)
         return index if begun else None
 
     def printed(self) -> str:
-        """What the child has printed, as `trimmed` tells it."""
+        """What the child has printed, after `trimmed`."""
         return trimmed(self.child.output.text(), self._root)
 
     def farewell(self) -> int | None:
-        """The exit code of a child whose pipe has ended; None if the child itself has not."""
+        """The exit code of a child that closed its pipe; None if the process itself has not
+        ended."""
         with contextlib.suppress(TimeoutError, LimitError):
             if not self.child.wait(self.child.now() + _GRACE):
                 return self.child.kill()
         return None
 
     def dismiss(self, seconds: float) -> None:
-        """Tells the worker to end, gives it so long to do so, and ends it."""
+        """Tells the worker to end, waits for so long, then ends it."""
         if self._progress.closed or self.dismissed:
             return
         self.dismissed = True
@@ -191,7 +200,7 @@ class Pipe:
         self.end()
 
     def end(self) -> None:
-        """Kills the child and its descendants. Harmless when repeated."""
+        """Kills the child and its descendants. May be repeated."""
         self.child.kill()
         self._close()
 
@@ -223,7 +232,7 @@ class Pipe:
 
 
 def _widen(fd: int) -> None:
-    """Makes our end of a pipe non-blocking, and on Linux the pipe larger where that is allowed."""
+    """Makes this end of a pipe non-blocking and, if Linux allows it, the pipe larger."""
     os.set_blocking(fd, False)
     with contextlib.suppress(OSError):
         if sys.platform == "linux":
@@ -253,10 +262,10 @@ _FRAME = re.compile(r'^  File "(.*)", (line .*)$', re.MULTILINE)
 
 
 def trimmed(output: str, root: Path) -> str:
-    """What a child printed, without the worker's own lines and what else is not the student's.
+    """A child's output without the worker's own lines and whatever else is not the student's.
 
-    Of a fault there remain its first line and the frames in files below `root`, the latest first,
-    by thread if several have such frames.
+    A fault keeps its first line and the frames in files below `root`, the latest first; by thread
+    if several have such frames.
     """
     spellings = {os.path.abspath(root), os.path.realpath(root)}
     # faulthandler escapes what is not ASCII.
@@ -276,7 +285,7 @@ def _shorten(block: re.Match[str], roots: list[str]) -> str:
 
 
 def _frames(stack: str, roots: list[str]) -> str:
-    """The lines of frames in files below one of `roots`, with paths from there."""
+    """The lines of frames in files below one of `roots`, with paths relative to it."""
     lines = []
     for file, place in _FRAME.findall(stack):
         path = os.path.normpath(file)

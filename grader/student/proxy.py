@@ -1,7 +1,7 @@
-"""Proxies that read like local objects, and the queue of what is to be done to them.
+"""Proxies that read like local objects, and the queue of instructions for the real ones.
 
-Where that is done, and by whom, is a subclass's: in a child process, see remote.py, or in this one,
-see local.py.
+A subclass decides where instructions run: in a child process, see remote.py, or in this one, see
+grader/status/here.py.
 """
 
 from __future__ import annotations
@@ -43,10 +43,12 @@ Fault = tuple[int, tuple[str, ...], str, str]
 
 
 class StudentError(ChildError):
-    """The student's code raised. The child lives on.
+    """The student's code raised. The child goes on.
 
-    `types` names the exception's class and its bases, `message` is its text, `traceback` its
-    frames in the student's files.
+    Attributes:
+        types: names of the exception's class and its bases.
+        message: its text.
+        traceback: its frames in the student's files.
     """
 
     def __init__(self, types: tuple[str, ...], message: str, traceback: str, doing: str) -> None:
@@ -57,6 +59,15 @@ class StudentError(ChildError):
 
 @dataclass(frozen=True)
 class Instruction:
+    """One instruction for the child.
+
+    Attributes:
+        action: its name in `worker.ACTIONS`, or "fetch" or "drop".
+        target: number of the result that it makes.
+        args: its arguments, encoded.
+        doing: the instruction in words, for error messages.
+    """
+
     action: str
     target: int
     args: list[Any]
@@ -79,10 +90,10 @@ def _operator(action: str, sign: str) -> tuple[_Method, _Method]:
 
 
 class Proxy:
-    """Stands for an object elsewhere. What is done to it is done there, at the next flush.
+    """Stands for an object elsewhere. Operations on it run there, at the next flush.
 
-    Truth and == are refused, since a proxy has no value: fetch first. Dropping the last reference
-    drops the object there.
+    It refuses truth and ==, since a proxy has no value: fetch it first. When its last reference
+    goes, the object there is dropped.
     """
 
     __slots__ = ("_number", "_remote", "_words")
@@ -147,12 +158,12 @@ class Proxy:
 
 
 class Proxies(ABC):
-    """The queue of instructions for objects elsewhere. One thread's.
+    """A queue of instructions for objects elsewhere. One thread at a time may use it.
 
-    Instructions run at the next fetch or flush, in order. Every method that runs them raises a
-    ChildError: a StudentError leaves all usable, any other ends it, and is raised again by whatever
-    is asked later. Arrays are copied when they are queued. What is set as `after_fetch` is called
-    after every fetch.
+    Instructions run in order at the next fetch or flush. Every method that runs them raises a
+    ChildError. After a StudentError everything stays usable; any other error ends the queue, and
+    later calls raise it again. Arrays are copied when they are queued. `after_fetch`, if set, is
+    called after every fetch.
     """
 
     def __init__(self) -> None:
@@ -170,13 +181,15 @@ class Proxies(ABC):
     def _carry_out(
         self, batch: list[Instruction], arrays: list[np.ndarray[Any, Any]], most: int
     ) -> tuple[list[Any], Fault | None]:
-        """Runs instructions: the values of their fetches, of `most` bytes, and what failed.
+        """Runs instructions; returns the values of their fetches, at most `most` bytes, and what
+        failed.
 
         Raises:
-            ChildError: by `_end`, what ends it all.
+            ChildError: by `_end`, what ends the queue.
         """
 
     def import_(self, name: str) -> Proxy:
+        """A module, imported in the child."""
         return self._emit("import", [name], name.rpartition(".")[2], f"import {name}")
 
     def builtin(self, name: str) -> Proxy:
@@ -186,10 +199,11 @@ class Proxies(ABC):
         return self._emit("builtin", [name], name)
 
     def put(self, value: Any) -> Proxy:
-        """A copy of a local value in the child: an array to slice there, say."""
+        """A copy, in the child, of a local value: for example of an array, to slice it there."""
         return self._emit("value", [value], _brief(value))
 
     def len(self, proxy: Proxy) -> int:
+        """The length of a sequence in the child."""
         size = self.fetch(self.builtin("len")(proxy), most=0)
         if type(size) is not int or not 0 <= size < _LONGEST:
             self._end(ProtocolError("a length is none"))
@@ -198,9 +212,12 @@ class Proxies(ABC):
     def fetch(self, value: Any, most: int = MOST_FETCHED) -> Any:
         """The local value of a proxy, or of a structure with proxies in it.
 
-        Arrays, numpy scalars, plain scalars, strings, bytes, lists, tuples and dicts arrive as
-        they are (subclasses as their plain base), anything else as Opaque. More than `most` bytes
-        of arrays and bytes are the student's fault, ChildExcess.
+        Arrays, numpy scalars, plain scalars, strings, bytes, lists, tuples and dicts arrive as they
+        are (subclasses as their plain base), anything else as Opaque.
+
+        Raises:
+            ChildExcess: the value has more than `most` bytes of arrays and bytes, by the student's
+                fault.
         """
         self._queue_up("fetch", 0, [value], f"fetching {_brief(value)}")
         values = self._run(most)
@@ -211,7 +228,7 @@ class Proxies(ABC):
         return values[0]
 
     def fetch_all(self, values: Iterable[Any], most: int = MOST_FETCHED) -> list[Any]:
-        """The local values of several proxies, in one round trip: as many as were asked for."""
+        """The local values of several proxies, in one round trip."""
         asked = list(values)
         fetched = self.fetch(asked, most)
         if type(fetched) is not list or len(fetched) != len(asked):
@@ -219,12 +236,12 @@ class Proxies(ABC):
         return fetched
 
     def flush(self) -> None:
-        """Runs everything queued, now."""
+        """Runs all queued instructions now."""
         self._run()
 
     @contextlib.contextmanager
     def doing(self, words: str) -> Iterator[None]:
-        """Errors of the instructions queued inside say that this was being done."""
+        """Sets the description of the instructions queued inside, for error messages."""
         outer, self._doing = self._doing, words
         try:
             yield
@@ -233,7 +250,7 @@ class Proxies(ABC):
 
     @contextlib.contextmanager
     def deadline(self, seconds: float) -> Iterator[None]:
-        """What is queued inside must be done `seconds` after entry, where anybody can see to it."""
+        """Limits what is queued inside to `seconds` from entry, if the subclass can enforce it."""
         yield
 
     def _emit(self, action: str, args: list[Any], words: str, doing: str = "") -> Proxy:
@@ -249,7 +266,8 @@ class Proxies(ABC):
         return self._emit(action, [left, right], f"({_brief(left)} {sign} {_brief(right)})")
 
     def _drop(self, number: int, words: str) -> None:
-        """The garbage collector may do this in any thread, at any time."""
+        """Queues the drop of an object. The garbage collector may call this in any thread at any
+        time."""
         drop = Instruction("drop", number, [], f"freeing {words}")
         if threading.get_ident() != self._thread:
             self._dropped.append(drop)
@@ -272,7 +290,7 @@ class Proxies(ABC):
         return values
 
     def _fail(self, batch: list[Instruction], index: int, *facts: Any) -> NoReturn:
-        """Raises the student's error, now and for every result that will never be."""
+        """Raises the student's error, now and for each result that will never exist."""
         described = (*facts, batch[index].doing)
         self._void |= dict.fromkeys(
             (i.target for i in batch[index:] if i.action != "drop"), described
@@ -280,12 +298,12 @@ class Proxies(ABC):
         raise self._with_output(StudentError(*described))
 
     def _end(self, fatal: ChildError) -> NoReturn:
-        """Raises what ends it, now and whenever more is asked for."""
+        """Ends the queue: raises the error now, and whenever more is asked for."""
         self._fatal = self._with_output(fatal)
         raise fatal from None
 
     def _with_output(self, error: ChildError) -> ChildError:
-        """The error, with what was printed, where that is kept."""
+        """The error, with the output if the subclass keeps it."""
         return error
 
     def _encode(self, value: Any) -> Any:

@@ -50,8 +50,8 @@ __all__ = [
 
 
 class Remote(Proxies):
-    """A child process, used in a `with`. What is queued runs at its end, too, and whatever ends
-    the queue ends the child."""
+    """A child process, used in a `with`. The end runs what is queued; an error that ends the queue
+    also ends the child."""
 
     def __init__(
         self,
@@ -72,8 +72,8 @@ class Remote(Proxies):
             python, sys_path, limits, env: of the child.
             root: the student's tree and the working folder.
             max_reply: in bytes.
-            view: what the child sees beside; by default, all that the user sees.
-            wrap: a command that runs the child's, compute-sanitizer say.
+            view: what the child may see besides; by default everything that the user sees.
+            wrap: a command that runs the child's command, such as compute-sanitizer.
             fds: descriptors that the child inherits.
         """
         super().__init__()
@@ -96,7 +96,7 @@ class Remote(Proxies):
 
     @property
     def output(self) -> str:
-        """What the child has printed so far, the middle left out."""
+        """The child's output so far, without its middle."""
         return self._pipe.child.output.text()
 
     @contextlib.contextmanager
@@ -113,10 +113,12 @@ class Remote(Proxies):
             self._pipe.deadline = outer
 
     def close(self) -> None:
-        """Runs what is queued, hears the child's last word, and ends it.
+        """Runs what is queued, receives the child's last word, and ends it. Does nothing after
+        `dismiss`.
 
-        Raises what `flush` raises, ChildDied when the child can no longer answer. Nothing is left
-        to do for a child that was dismissed.
+        Raises:
+            ChildDied: the child can no longer answer.
+            ChildError: as `flush`.
         """
         if self._pipe.dismissed:
             return
@@ -126,7 +128,8 @@ class Remote(Proxies):
             self._pipe.end()
 
     def dismiss(self, seconds: float) -> None:
-        """Ends the child, which gets so long to do so by itself. What is queued is not run."""
+        """Ends the child without running what is queued. The child gets so long to end by
+        itself."""
         self._pipe.dismiss(seconds)
 
     def _carry_out(

@@ -1,7 +1,7 @@
-"""Reads what a child answers, with suspicion: whatever runs in it may have written the reply.
+"""Reads a child's replies with suspicion: anything that runs in the child may have written them.
 
-Everything has a bound here, where it is received. What the worker promises of itself does not
-count, since the student's code shares its process.
+Everything is bounded here, where it is received. Promises of the worker do not count, since student
+code shares its process.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ Array = np.ndarray[Any, Any]
 
 
 class ChildError(Exception):
-    """What the student's code did wrong, in one sentence.
+    """The student's code did something wrong; the message is one sentence.
 
-    `doing` tells which instruction was running, `output` what the child had printed by
-    then, as `grader.student.pipe.trimmed` tells it; `importing` which module's import ended the
-    child.
+    Attributes:
+        doing: the instruction that ran.
+        output: what the child had printed by then, after `grader.student.pipe.trimmed`.
+        importing: the module whose import ended the child.
     """
 
     doing: str = ""
@@ -52,7 +53,7 @@ class ChildError(Exception):
 
 
 class ProtocolError(ChildError):
-    """The child's reply is malformed: something in it wrote to the grader's pipe."""
+    """The reply is malformed: something in the child wrote to the grader's pipe."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"the process sent a malformed reply: {what}")
@@ -86,10 +87,10 @@ def _demand(condition: bool, what: str) -> None:
 
 
 def parse_header(data: bytearray, nonce: str, body: int) -> tuple[dict[str, Any], list[Array]]:
-    """The header and its arrays, not yet filled, whose bytes are exactly `body`.
+    """The header, and its arrays, not filled yet. Their bytes are exactly `body`.
 
     Raises:
-        ProtocolError: it is not as agreed.
+        ProtocolError: the header does not follow the protocol.
     """
     with _suspicious("its header is not as agreed"):
         # Counted before they are made: every value but the first stands behind one of these.
@@ -122,7 +123,8 @@ def _int(digits: str) -> int:
 
 
 def _float(digits: str) -> float:
-    """NaN and the infinities have names of their own; a number may not become one."""
+    """A float. NaN and the infinities have names of their own, since a number in JSON must not
+    become one."""
     _demand(len(digits) <= _MAX_FLOAT, "a number is too long")
     value = float(digits)
     _demand(math.isfinite(value), "a number is too large")
@@ -135,7 +137,7 @@ def parse_reply(
     """The fetched values, and the error: index among `count`, types, message, traceback.
 
     Raises:
-        ProtocolError: it is not as agreed.
+        ProtocolError: the reply does not follow the protocol.
     """
     with _suspicious("its values are not as agreed"):
         error = header["error"]

@@ -57,10 +57,8 @@ class SubmissionError(Exception):
 
 
 def of_the_machine(error: BaseException) -> bool:
-    """Whether an error is the machine's failure (a disk, memory, rights), and not damage.
-
-    Decompressors raise OSError for damage too, but without a number of the system's.
-    """
+    """Whether the machine (a disk, memory, rights) failed, rather than the archive being damaged.
+    Decompressors raise OSError for damage too, but without an error number of the system."""
     if isinstance(error, MemoryError):
         return True
     number = error.errno if isinstance(error, OSError) else None
@@ -68,7 +66,7 @@ def of_the_machine(error: BaseException) -> bool:
 
 
 def let_out(error: BaseException) -> None:
-    """Raises OSError if an error is the machine's failure: no student may lose points for it."""
+    """Raises the error as OSError if the machine failed: no student may lose points for that."""
     if isinstance(error, MemoryError):
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)) from error
     if of_the_machine(error):
@@ -77,7 +75,7 @@ def let_out(error: BaseException) -> None:
 
 @dataclass(frozen=True)
 class Member:
-    """An entry that is no folder. kind: "file", or what it is instead ("a symbolic link")."""
+    """A member that is no folder. kind: "file", or what it is instead ("a symbolic link")."""
 
     name: str
     kind: str
@@ -98,14 +96,14 @@ def some(names: Sequence[str], most: int = 12) -> str:
 
 
 def ignored(name: str) -> bool:
-    """Whether a member is what a tool left behind."""
+    """Whether a member is something that a tool left behind."""
     parts = name.split("/")
     hidden = parts[-1].startswith("._") or parts[-1].endswith(IGNORED_SUFFIXES)
     return hidden or not IGNORED.isdisjoint(parts)
 
 
 class _Meter:
-    """Counts members and bytes, and stops a bomb before it is unpacked."""
+    """Counts members and bytes, and refuses an archive bomb before it is unpacked."""
 
     def __init__(self, source: Path) -> None:
         self.name, self.members, self.bytes = shown(source.name), 0, 0
@@ -191,7 +189,7 @@ def _reader(path: str, meter: _Meter) -> Callable[[], bytes]:
 
 
 def _read_archive(source: Path, meter: _Meter) -> Iterator[Member]:
-    """Told by content, not by name."""
+    """Reads an archive, whose format its content tells, not its name."""
     if not source.is_file():
         raise SubmissionError(f"{shown(source.name)} is neither a folder nor a file")
     if source.stat().st_size > MAX_READ:
@@ -279,7 +277,7 @@ class _Metered(io.RawIOBase):
         return content
 
     def drain(self) -> None:
-        """Read to the end, where compressed files keep their checksum."""
+        """Reads to the end, where compressed files keep their checksum."""
         while self.read(1 << 16):
             pass
 
@@ -320,7 +318,7 @@ def _tar_fault(stream: _Metered, started: bool, error: BaseException) -> str:
 
 
 def _tar_member(archive: tarfile.TarFile, info: tarfile.TarInfo, name: str) -> Member:
-    """In a stream, a content is read when its turn comes or never."""
+    """Reads a member of a stream, whose content can be read only when its turn comes."""
     kinds = {tarfile.SYMTYPE: "a symbolic link", tarfile.LNKTYPE: "a hard link"}
     if not info.isreg() or info.issparse():
         return Member(name, kinds.get(info.type, "a special file"), info.size, bytes)

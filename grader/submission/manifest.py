@@ -1,4 +1,4 @@
-"""What an archive made by `make submit` says of itself, held against what is in it."""
+"""Compares the manifest of an archive from `make submit` with the archive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST = 1 << 16  # bytes
 
 
 def manifest_notes(content: bytes, taken: Mapping[str, bytes], pristine: Path) -> list[str]:
-    """Sentences on where the manifest and the submission disagree.
+    """Sentences on differences between the manifest and the submission.
 
     Args:
         content: of the manifest, which a student may have written.

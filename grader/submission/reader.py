@@ -1,7 +1,7 @@
-"""What a student handed in: finds the files with holes in a folder or an archive, and takes them.
+"""Finds the files with holes in a submission, a folder or an archive, and takes them.
 
-Nothing is run or unpacked to disk. A link is refused when it is a file with holes or lies on the
-path to one; elsewhere it is junk, and passed over. Only files with holes are taken.
+Runs nothing and unpacks nothing to disk. Refuses a link that is a file with holes or lies on the
+path to one; skips other links. Takes only files with holes.
 """
 
 import difflib
@@ -35,7 +35,7 @@ ARCHIVE_NAMES = (".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".7z", ".rar")
 
 @dataclass(frozen=True)
 class Submission:
-    """A submission's files with holes, and what else there is to say about it."""
+    """A submission's files with holes, and notes on everything else in it."""
 
     source: Path
     root: str  # inside the source, "" for its top
@@ -48,10 +48,10 @@ class Submission:
 
 
 def load_submission(source: Path, holes: Sequence[str], pristine: Path) -> Submission:
-    """Take the files named by `holes` (paths in `pristine`) from a folder or an archive.
+    """Takes the files named by `holes` (paths in `pristine`) from a folder or an archive.
 
     Raises:
-        SubmissionError: one sentence, when that is unsafe or none of the files is there.
+        SubmissionError: that is unsafe, or none of the files is there; one sentence.
         OSError: the machine failed, which says nothing about the submission.
     """
     members = list_members(source)
@@ -72,7 +72,7 @@ def load_submission(source: Path, holes: Sequence[str], pristine: Path) -> Submi
 
 
 def _is_wrapper(source: Path, members: list[Member], holes: Sequence[str]) -> bool:
-    """A download folder that holds one archive and nothing else (Moodle, Gradescope)."""
+    """Whether a folder is a download with one archive and nothing else (Moodle, Gradescope)."""
     if len(members) != 1 or members[0].kind != "file" or not source.is_dir():
         return False
     return members[0].name.lower().endswith(ARCHIVE_NAMES)
@@ -86,7 +86,8 @@ def _join(root: str, name: str) -> str:
 
 
 def _candidates(names: Sequence[str], holes: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Possible roots: root -> {hole: name}; a hole lies at its path or loose at the root."""
+    """Possible roots: root -> {hole: name}. A hole lies at its path below the root, or directly in
+    it."""
     there, roots = set(names), set[str]()
     for name in names:
         for hole in holes:
@@ -134,7 +135,8 @@ def _locate(
 def _scattered(
     source: Path, names: Sequence[str], holes: Sequence[str], top: Sequence[str]
 ) -> tuple[str, dict[str, str], list[str]]:
-    """No one root: fine while each file with holes occurs once, else nobody can tell which."""
+    """Takes files that have no common root. Refuses a file that occurs twice, since nobody can tell
+    which one counts."""
     found = {}
     for hole in holes:
         base = PurePosixPath(hole).name
@@ -167,7 +169,7 @@ def _close_hint(names: Sequence[str], bases: Sequence[str]) -> str:
 
 
 def _refuse_links(source: Path, members: Sequence[Member], wanted: Sequence[str]) -> None:
-    """No link or other oddity may be a wanted file or lie on the path to one."""
+    """Refuses links and other special files that are wanted files, or lie on the path to one."""
     for member in members:
         if member.kind == "file":
             continue
@@ -194,7 +196,7 @@ def _take(source: Path, member: Member) -> bytes:
 
 
 def _manifest(member: Member) -> bytes:
-    """Its content; nothing where it can't be read, which is no reason to refuse the work."""
+    """The manifest's content; empty if it can't be read, which is no reason to refuse the work."""
     try:
         return member.read() if member.size <= LARGEST else b""
     except DAMAGE as error:
@@ -205,7 +207,8 @@ def _manifest(member: Member) -> bytes:
 def _compare(
     root: str, by_name: dict[str, Member], found: dict[str, str], pristine: Path
 ) -> tuple[list[str], list[str]]:
-    """(files that differ from the pristine ones, files that those lack), both sorted."""
+    """(files that differ from the pristine ones, files that are missing from the submission),
+    sorted."""
     known = {
         path.relative_to(pristine).as_posix(): path
         for path in pristine.rglob("*")

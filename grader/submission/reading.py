@@ -1,8 +1,8 @@
-"""Reads submissions in a process of their own, which has a limit of time and one of memory.
+"""Reads submissions in a separate process with limits of time and memory.
 
-What `grader.submission.archive` bounds by itself should never reach them. They stand behind it, so
-that no archive, whatever it does to a decompressor, holds up or fills the grader that reads a whole
-class.
+grader.submission.archive has limits of its own, so submissions should never reach these. They make
+sure that no archive, whatever it does to a decompressor, holds up or fills the grader that reads a
+whole class.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Reader:
         self._end()
 
     def load(self, source: Path, holes: Sequence[str], pristine: Path) -> Submission:
-        """What `grader.submission.reader.load_submission` gives, and raises.
+        """What `grader.submission.reader.load_submission` returns and raises.
 
         Raises:
-            SubmissionError: also where reading takes too long, or too much memory.
-            OSError: also where the process ends without a word.
+            SubmissionError: also if reading takes too long or too much memory.
+            OSError: also if the process ends without an answer.
         """
         asked = {"source": str(source), "holes": list(holes), "pristine": str(pristine)}
         with self._turn:
@@ -106,7 +106,7 @@ class Reader:
         return self._process
 
     def _end(self) -> int:
-        """Ends the process; its exit code, 0 if there is none."""
+        """Ends the process; returns its exit code, 0 if there is none."""
         if self._process is None:
             return 0
         process, self._process = self._process, None
@@ -123,7 +123,7 @@ class Reader:
 def load_submission(
     source: Path, holes: Sequence[str], pristine: Path, reader: Reader | None = None
 ) -> Submission:
-    """Reads one submission, by a reader that is there or one of its own; see `Reader.load`."""
+    """Reads one submission with a given reader, or with one of its own; see `Reader.load`."""
     if reader is not None:
         return reader.load(source, holes, pristine)
     with Reader() as own:

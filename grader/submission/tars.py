@@ -34,23 +34,23 @@ _CHUNK = 64 << 10
 
 
 class Stream(Protocol):
-    """What an archive is read from."""
+    """The source of an archive."""
 
     def read(self, size: int = -1) -> bytes:
         """So many bytes at most."""
 
 
 class HeaderError(tarfile.ReadError):
-    """A header that is refused; the message follows "holds"."""
+    """A refused header; the message continues the sentence "it holds ..."."""
 
 
 class SizeError(HeaderError):
-    """A header that claims more than an archive may hold."""
+    """A header that announces more than an archive may hold."""
 
 
 class BoundedTarInfo(tarfile.TarInfo):
-    """Refuses a header that is too large, claims too much, or is no list of records. A class of
-    its own for each archive: see `members`."""
+    """Refuses a header that is too large, announces too much, or is no list of records. Each
+    archive has a class of its own: see `members`."""
 
     limit = 0  # bytes of the archive, unpacked
     global_records = 0  # so far
@@ -89,7 +89,7 @@ class BoundedTarInfo(tarfile.TarInfo):
             whole.fileobj = stream
 
     def _proc_sparse(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        """Passes over the map of a sparse file, which nobody reads here."""
+        """Skips the map of a sparse file, which nobody reads here."""
         own, whole = cast(Any, self), cast(Any, archive)
         _, is_extended, size = own._sparse_structs
         while is_extended:
@@ -108,8 +108,8 @@ class BoundedTarInfo(tarfile.TarInfo):
 
 
 def members(stream: Stream, limit: int) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
-    """The members of an archive in a stream, one after the other, each with the archive that it
-    can be extracted from until the next is asked for. `limit` is in bytes, unpacked.
+    """The members of an archive in a stream, one after the other, each with the archive to extract
+    it from until the next one is asked for. `limit` is in unpacked bytes.
 
     Raises:
         HeaderError: the archive is refused.
@@ -123,8 +123,11 @@ def members(stream: Stream, limit: int) -> Iterator[tuple[tarfile.TarFile, tarfi
 
 
 def check_records(content: bytes) -> int:
-    """Refuses what is no list of `LENGTH KEY=VALUE` lines, in one pass; gives their number.
-    Raises HeaderError."""
+    """The number of `LENGTH KEY=VALUE` lines, read in one pass.
+
+    Raises:
+        HeaderError: it is no list of such lines.
+    """
     if max(map(len, re.split(rb"[^0-9]+", content))) > MAX_DIGITS:
         raise HeaderError(f"an extended header with over {MAX_DIGITS} digits in a row")
     at = count = 0
@@ -142,7 +145,7 @@ def check_records(content: bytes) -> int:
 
 
 class _Again:
-    """The stream of an archive, that gives once more what was read of it last."""
+    """The stream of an archive, which gives what was read of it last once more."""
 
     def __init__(self, stream: IO[bytes], content: bytes) -> None:
         self.stream, self.content = stream, content
@@ -160,10 +163,8 @@ class _Again:
 
 
 class Unpacked(io.RawIOBase):
-    """What a file holds, decompressed if it is: by gzip, bzip2 or xz. `packed` says so.
-
-    Whoever reads on and on at its end gets an EOFError: tarfile does.
-    """
+    """The content of a file, decompressed if it is packed by gzip, bzip2 or xz; `packed` says so.
+    Reading on and on at its end raises EOFError, since tarfile would not stop."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._streams, self._empty = file, 0, 0
@@ -210,7 +211,7 @@ class Unpacked(io.RawIOBase):
             return b""
 
     def _begin(self) -> bool:
-        """Begins the next stream; False at the end."""
+        """Starts the next stream; False at the end."""
         self._rest = self._rest.lstrip(b"\0") or self._file.read(_CHUNK).lstrip(b"\0")
         if not self._rest:
             return False
@@ -223,7 +224,7 @@ class Unpacked(io.RawIOBase):
 
 
 def _decompressor(start: bytes) -> Any:
-    """What makes a decompressor for a file that starts so; None if it is not compressed."""
+    """A decompressor for a file that starts with these bytes; None if it is not compressed."""
     if start.startswith(b"\x1f\x8b"):
         return _Gzip
     if start.startswith(b"BZh"):
@@ -234,7 +235,7 @@ def _decompressor(start: bytes) -> Any:
 
 
 class _Gzip:
-    """zlib's decompressor as the two others are."""
+    """zlib's decompressor with the interface of the other two."""
 
     def __init__(self) -> None:
         self._own = zlib.decompressobj(wbits=31)

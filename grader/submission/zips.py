@@ -13,8 +13,8 @@ class TooManyMembers(Exception):
 
 
 class _Reads:
-    """The file of a zip. Where its list of members stands, and how long it is, can be told in
-    several ways that contradict each other; so what is bounded is what zipfile really reads."""
+    """The file of a zip. Several contradictory fields can say where its list of members stands and
+    how long it is, so this limits what zipfile really reads."""
 
     def __init__(self, file: IO[bytes], members: int, size: int) -> None:
         self._file, self._members, self._size = file, members, size
@@ -33,7 +33,7 @@ class _Reads:
 
 
 def open_zip(file: IO[bytes], members: int, size: int) -> zipfile.ZipFile:
-    """A zip to read, of so many members at most, whose list takes `size` bytes at most.
+    """Opens a zip with at most so many members, whose list takes at most `size` bytes.
 
     Raises:
         TooManyMembers: it has more.

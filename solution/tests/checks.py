@@ -21,7 +21,7 @@ from pathlib import Path
 
 from dlsys._base import DeviceError
 from grader.status import here
-from grader.status.child import Child
+from grader.status.child import CheckProcess
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED = os.environ.get("DLSYS_SEED", "local")
@@ -42,7 +42,7 @@ def check(name):
         unittest.SkipTest: it needs a task that is not written yet, or a check that does not pass.
     """
     __tracebackhide__ = True
-    row = here.row_of(name, ROOT)
+    row = here.check_named(name, ROOT)
     if not (ALONE or CHECKED or is_watched()):
         missing = [other for other in row.requires if other != "build" and not passes(other)]
         if missing:
@@ -59,7 +59,7 @@ def check(name):
 
 def passes(name):
     """Whether a check passes, and all that it needs."""
-    row = here.row_of(name, ROOT)
+    row = here.check_named(name, ROOT)
     needed = [other for other in row.requires if other != "build"]
     return all(map(passes, needed)) and outcome_of(row).status == here.PASS
 
@@ -82,7 +82,7 @@ _CHILDREN = []
 def the_child():
     """The process that makes the checks."""
     if not _CHILDREN:
-        _CHILDREN.append(Child(ROOT, SEED))
+        _CHILDREN.append(CheckProcess(ROOT, SEED))
         atexit.register(_CHILDREN[0].__exit__)
     return _CHILDREN[0]
 

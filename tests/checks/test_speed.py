@@ -16,7 +16,7 @@ from grader.checks.child import ChildContext
 from grader.checks.outcomes import Flag, NotHere
 from grader.checks.registry import CHECKS
 from grader.checks.speed import checks
-from grader.checks.speed.batches import Lane, Sheet, pairs
+from grader.checks.speed.batches import Sheet, TimedChild, pairs
 from grader.checks.speed.clock import Lap
 from grader.course.rubric import RubricError, load_rubric
 from grader.grading.runner import Options, grade
@@ -127,7 +127,7 @@ class Dying:
 
 
 def test_a_reference_that_fails_is_not_the_submission_s_failure(monkeypatch):
-    monkeypatch.setattr(checks, "Lane", Dying)
+    monkeypatch.setattr(checks, "TimedChild", Dying)
     ctx = context("emulated")
     ctx.reference = lambda: contextlib.nullcontext(KIT / "solution")
     monkeypatch.setattr(checks, "BACKENDS", ("emulated",))
@@ -138,7 +138,7 @@ def test_a_reference_that_fails_is_not_the_submission_s_failure(monkeypatch):
 # From end to end, with times that are made up.
 
 
-class Made(Lane):
+class Made(TimedChild):
     """Carries out its batches, and says they took what `times`, set on it, says of the kernel."""
 
     def batch(self, calls):
@@ -152,7 +152,7 @@ def emulated():
     """The checks of speed run on the emulated GPU, where kernels need not have been right."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checks, "BACKENDS", ("emulated",))
-        patch.setattr(checks, "Lane", Made)
+        patch.setattr(checks, "TimedChild", Made)
         yield
 
 

@@ -24,8 +24,8 @@ from grader.classroom.store import (
     MISSING,
     PENDING,
     UNREADABLE,
+    CheckOutcome,
     Entry,
-    Outcome,
     Standing,
 )
 
@@ -37,7 +37,7 @@ def standing(student, marks, state=GRADED, messages=None, **more):
     outcomes = {}
     for name, mark in zip("abcdefgh", marks, strict=False):
         message = (messages or {}).get(name, {"s": "needs build", "f": "wrong"}.get(mark, ""))
-        outcomes[name] = Outcome(MARKS[mark], float(mark == "p"), 1.0, message)
+        outcomes[name] = CheckOutcome(MARKS[mark], float(mark == "p"), 1.0, message)
     values = {"score": float(marks.count("p")), "points": float(len(marks)), "seconds": 2.0}
     return Standing(Entry(student, student), state, outcomes=outcomes, **{**values, **more})
 
@@ -142,7 +142,7 @@ def test_a_little_below_zero_is_chance_and_no_flag():
 
 def test_who_could_not_run_a_check_counts_unless_the_machine_could_not():
     rows = graded("ps", "ps", "pp", "pf")
-    rows[0].outcomes["b"] = Outcome("skipped", 0.0, 0.0, "a real GPU alone is timed")
+    rows[0].outcomes["b"] = CheckOutcome("skipped", 0.0, 0.0, "a real GPU alone is timed")
     found = item("b", rows)
     assert (found.passed, found.failed, found.skipped, found.away) == (1, 1, 2, 1)
     assert found.share == pytest.approx(1 / 3)
@@ -151,7 +151,9 @@ def test_who_could_not_run_a_check_counts_unless_the_machine_could_not():
 def test_a_check_that_the_machine_can_not_run_is_not_flagged():
     rows = graded("ps", "ps", "ps", "ps", "ps", "pf", "pf")
     for row in rows[:5]:
-        row.outcomes["b"] = Outcome("skipped", 0.0, 0.0, "speed is measured on a real GPU only")
+        row.outcomes["b"] = CheckOutcome(
+            "skipped", 0.0, 0.0, "speed is measured on a real GPU only"
+        )
     found = item("b", rows)
     assert (found.failed, found.skipped, found.away) == (2, 5, 5)
     assert found.share is found.correlation is found.upper_lower is None
@@ -209,7 +211,7 @@ def test_messages_are_alike_but_for_their_numbers():
 def test_failures_stand_by_what_they_share_the_commonest_first():
     rows = [standing(f"s{n}", "f", messages={"a": f"{n} of 9 elements differ"}) for n in range(3)]
     rows.append(standing("found", "f"))
-    rows[-1].outcomes["a"] = Outcome("fail", 0.0, 1.0, "5 of 9 elements differ", "Race")
+    rows[-1].outcomes["a"] = CheckOutcome("fail", 0.0, 1.0, "5 of 9 elements differ", "Race")
     rows.append(standing("b", "pf", messages={"b": "did not end within 60 s"}))
     found = failures(rows)
     assert [(f.check, f.kind, f.count) for f in found] == [
@@ -226,7 +228,7 @@ def test_times_are_of_those_who_ran_a_check_and_speeds_of_those_who_were_timed()
     for number, row in enumerate(rows):
         old = row.outcomes["a"]
         ratio = 0.5 * number
-        row.outcomes["a"] = Outcome(old.status, old.score, float(number), ratio=ratio)
+        row.outcomes["a"] = CheckOutcome(old.status, old.score, float(number), ratio=ratio)
     figures = analyse(rows, 2)
     assert figures.seconds["a"].count == 4, "one of 0 s never ran"
     assert figures.seconds["a"].median == 2.5

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from edits import edit
 from grader.building import tree as build
 from grader.checks.registry import CHECKS, checks_of
 from grader.classroom.lateness import late_policy
@@ -94,13 +95,6 @@ def path(tmp_path):
     return folder / "course.toml"
 
 
-def edited(path, old, new):
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
-    return path
-
-
 def fill(course):
     """A solution and its skeleton, on the runtime of the kit."""
     ignore = shutil.ignore_patterns("build", "__pycache__", ".*")
@@ -160,7 +154,7 @@ def test_the_kit_is_a_course_and_its_paths_are_those_of_the_builds():
     ],
 )
 def test_what_is_wrong_in_the_file_is_said_with_its_place(path, old, new, said):
-    edited(path, old, new)
+    edit(path, (old, new))
     if said == r"^$":
         assert load_course(path).late == {}
         return
@@ -178,7 +172,7 @@ def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path, capsys):
 
 
 def test_a_part_that_the_rubric_lacks_is_refused(path):
-    course = load_course(edited(path, "parts = [1]", "parts = [3]"))
+    course = load_course(edit(path, ("parts = [1]", "parts = [3]")))
     with pytest.raises(RubricError, match=r"releases part 3, which .* lacks; hint: one of 1"):
         rubric_of(course)
 
@@ -187,7 +181,7 @@ def test_own_checks_change_the_digest_of_the_rubric(path):
     course = load_course(path)
     before = rubric_of(course).digest
     assert rubric_of(course).digest == before
-    edited(course.checks[0], "42", "43")
+    edit(course.checks[0], ("42", "43"))
     assert rubric_of(course).digest != before
 
 
@@ -359,7 +353,7 @@ def test_a_class_of_another_course_is_graded_by_its_checks(path, tmp_path, capsy
 
 
 def test_the_late_policy_of_the_file_is_one(path):
-    edited(path, "percent = 10", "percent_a_day = 10\ncutoff_days = 7")
+    edit(path, ("percent = 10", "percent_a_day = 10\ncutoff_days = 7"))
     policy = late_policy(load_course(path).late)
     assert (policy.percent_a_day, policy.cutoff_days) == (10, 7)
     for line in (KIT / "course.toml").read_text().partition("[late]\n")[2].splitlines():

@@ -57,7 +57,7 @@ def test_a_missing_guard_is_found_at_its_line(tmp_path):
     assert written["thread"] == [1, 0, 0]
     assert "`out`[1025]" in written["sentence"]
     assert f"> {line:4} |   out[i] = a[i] + b[i];" in written["source"]
-    assert "if (i < n)" in written["cure"]
+    assert "if (i < n)" in written["hint"]
     assert result.details[-1] == f"src/gpu_op.cu:{line}: {result.findings[0]['sentence']}"
     assert result.facts["findings"]["note"] == ""
     shown = io.StringIO()
@@ -79,7 +79,7 @@ def test_a_missing_barrier_is_found_as_a_race_with_both_lines(name, text, tmp_pa
     assert (first["file"], first["line"]) == ("src/gpu_op.cu", line_of(tmp_path, text))
     assert first["other_file"] == "src/gpu_op.cu"
     assert first["other_line"] != first["line"]
-    assert "__syncthreads()" in first["cure"]
+    assert "__syncthreads()" in first["hint"]
 
 
 def test_kernels_that_only_compute_wrongly_have_no_findings_and_fail_all_the_same(tmp_path):

@@ -25,7 +25,7 @@ ENTRY = {
 RESOLVED = {
     "kind": "race shared", "title": "Race", "kernel": "k", "block": [1, 0, 0], "thread": [],
     "at": ["src/gpu_op.cu", 3], "other": ["src/gpu_op.cu", 6], "sentence": "k races.",
-    "cause": "No barrier.", "cure": "add one.", "count": 2,
+    "cause": "No barrier.", "hint": "add one.", "count": 2,
 }  # fmt: skip
 
 

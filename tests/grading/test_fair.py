@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from edits import edit
 from grader.grading.runner import grade
 from grader.report.model import PASS
 from kit_grading import KIT, options
@@ -25,12 +26,7 @@ def submission(tmp_path):
     def write(file, *edits):
         for folder in ("python", "src"):
             shutil.copytree(KIT / "solution" / folder, tmp_path / "work" / folder)
-        path = tmp_path / "work" / file
-        text = path.read_text()
-        for find, replace in edits:
-            assert text.count(find) == 1
-            text = text.replace(find, replace)
-        path.write_text(text)
+        edit(tmp_path / "work" / file, *edits)
         return tmp_path / "work"
 
     return write

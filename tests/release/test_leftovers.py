@@ -13,7 +13,7 @@ import pytest
 from grader.cli import main
 from grader.cli import release as command
 from grader.course.course import kit_course, load_course, rubric_of
-from grader.grading.self_check import prove
+from grader.grading.self_check import self_check
 from grader.release.front_matter import PLACE, cover_of
 from grader.release.holes import pack, release
 from grader.release.leftovers import leftovers
@@ -174,7 +174,7 @@ def test_an_archive_has_one_folder_no_owner_and_no_time(source, target):
     assert [stat.S_IMODE(info.mode) for info in infos] == [0o644, 0o644, 0o644, 0o755]
 
 
-# --- the proof ----------------------------------------------------------------------------------
+# --- the self-check ------------------------------------------------------------------------------
 
 
 def report(scores, status="pass"):
@@ -190,7 +190,7 @@ def proven(monkeypatch, skeleton, solution, parts=(1,)):
     monkeypatch.setattr(
         "grader.grading.self_check.grade", lambda path, options, show: reports[path]
     )
-    return prove(course, rubric_of(course), parts)
+    return self_check(course, rubric_of(course), parts)
 
 
 def test_a_skeleton_with_points_and_a_solution_without_are_told(monkeypatch):
@@ -232,13 +232,15 @@ def course(source, tmp_path):
 
 
 def test_problems_end_with_1_and_no_archive(course, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(command, "prove", lambda *_: ["the skeleton gets 1 points in the check x"])
+    monkeypatch.setattr(
+        command, "self_check", lambda *_: ["the skeleton gets 1 points in the check x"]
+    )
     argv = ["release", "--course", str(course), "--archive", str(tmp_path / "a.tar.gz")]
     assert main.main(argv) == main.FELL_SHORT
     said = capsys.readouterr().out
-    assert "the skeleton gets 1 points" in said and "hint: --no-verify" in said
+    assert "the skeleton gets 1 points" in said and "hint: --no-self-check" in said
     assert not (tmp_path / "a.tar.gz").exists()
-    assert main.main([*argv, "--no-verify"]) == main.OK
+    assert main.main([*argv, "--no-self-check"]) == main.OK
     with tarfile.open(tmp_path / "a.tar.gz") as archive:
         assert archive.getnames()[0].startswith("out/")
 
@@ -246,14 +248,14 @@ def test_problems_end_with_1_and_no_archive(course, tmp_path, monkeypatch, capsy
 def test_without_problems_the_archive_is_written_and_the_check_said(
     course, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(command, "prove", lambda *_: [])
+    monkeypatch.setattr(command, "self_check", lambda *_: [])
     argv = ["release", "--course", str(course), "--archive", str(tmp_path / "a.tgz")]
     assert main.main(argv) == main.OK
     assert "the solution has all 1 points" in capsys.readouterr().out
     (tmp_path / "out/.git").mkdir()
     words = ["release", "--course", str(course), "--check"]
     assert main.main(words) == main.OK  # hidden files are no part of a release
-    assert main.main([*words, "--verify"]) == main.FELL_SHORT
+    assert main.main([*words, "--self-check"]) == main.FELL_SHORT
     assert ".git lies in it" in capsys.readouterr().out
 
 

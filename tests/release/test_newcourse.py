@@ -18,7 +18,7 @@ from grader.cli import main
 from grader.course.course import load_course, rubric_of
 from grader.grading.prebuilt import prebuilt
 from grader.grading.runner import Options, grade
-from grader.grading.self_check import prove, with_skeleton
+from grader.grading.self_check import self_check, with_skeleton
 from grader.release.new_course import NewCourseError, _before_ops, _with_declaration, start_course
 
 KIT = Path(__file__).resolve().parents[2]
@@ -120,7 +120,7 @@ def test_it_is_packed_after_a_self_check_that_really_grades_both(folder, course,
         assert "assignment/src/gpu_op.cu" in packed.getnames()
     told = []
     solved = with_skeleton(course, course.solution)
-    found = prove(solved, rubric_of(course), {1}, None, lambda what, result: told.append(what))
+    found = self_check(solved, rubric_of(course), {1}, None, lambda what, result: told.append(what))
     assert found == [
         "the skeleton gets 2 points in the check scale (task 1.1)",
         "the skeleton gets 3 points in the check subtract (task 1.2)",

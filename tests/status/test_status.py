@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import edits
 from grader.building.tree import KIT, copy_files, whole_tree
 from grader.course.course import kit_course, rubric_of
 from grader.release.front_matter import FOR_STUDENTS, cover_of
@@ -61,9 +62,7 @@ def work(built, tmp_path):
 
 
 def edit(folder, name, find, replace):
-    text = (folder / name).read_text()
-    assert text.count(find) == 1
-    (folder / name).write_text(text.replace(find, replace))
+    edits.edit(folder / name, (find, replace))
 
 
 def test_the_checks_of_a_skeleton_need_numpy_alone(built):
@@ -176,12 +175,12 @@ def test_ctrl_c_says_where_it_was(work):
     script = (
         "import os, signal, sys, threading\n"
         "from grader.status import child, table\n"
-        "look = child.Child._line\n"
+        "look = child.CheckProcess._line\n"
         "def line(self, seconds):\n"
         "    stop = threading.Timer(2, os.killpg, (0, signal.SIGINT))\n"
         "    if seconds != child._START: stop.start()\n"
         "    return look(self, seconds)\n"
-        "child.Child._line = line\n"
+        "child.CheckProcess._line = line\n"
         "sys.exit(table.main(['1.1']))"
     )
     done = subprocess.run(
@@ -295,7 +294,7 @@ def test_what_is_saved_is_looked_at_again(work):
     ],
 )
 def test_the_state_of_a_task_follows_from_its_checks(statuses, is_hole, expected):
-    rows = [here.Row(f"check_{i}", "2.2", 1, (), 60) for i in range(len(statuses))]
+    rows = [here.PlannedCheck(f"check_{i}", "2.2", 1, (), 60) for i in range(len(statuses))]
     outcomes = {r.name: Outcome(r.name, s) for r, s in zip(rows, statuses, strict=True)}
     holes = {"2.2": "x.py:3"} if is_hole else {}
     assert table.state_of("2.2", rows, outcomes, holes) == expected
@@ -406,8 +405,9 @@ def test_a_machine_on_which_others_work_is_no_endless_loop():
 
 def test_what_has_no_points_and_fails_after_another_task_follows():
     rows = [
-        here.Row("gradient", "1.2", 2, (), 20), here.Row("shapes", "2.1", 1, (), 20),
-        here.Row("training", "2.1", 0, (), 20),
+        here.PlannedCheck("gradient", "1.2", 2, (), 20),
+        here.PlannedCheck("shapes", "2.1", 1, (), 20),
+        here.PlannedCheck("training", "2.1", 0, (), 20),
     ]  # fmt: skip
     found = {"gradient": FAIL, "shapes": PASS, "training": FAIL}
     outcomes = {name: Outcome(name, status, "wrong") for name, status in found.items()}

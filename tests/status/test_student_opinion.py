@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import faulty
+from edits import edit
 from grader.building import tree as build
 
 NOSE = str(Path(sys.executable).with_name("nosetests"))
@@ -26,12 +27,8 @@ def work(tmp_path_factory):
     relu_gradient is wrong."""
     folder = faulty.write(build.REFERENCE, tmp_path_factory.mktemp("faulty") / "work")
     kernels = folder / "src" / "gpu_op.cu"
-    text = kernels.read_text()
     wrong = ("in[i] > 0 ? grad[i] : 0;", "in[i] > 0 ? grad[i] : 0.5f;")
-    for find, replace in (RACE, wrong):
-        assert text.count(find) == 1, find
-        text = text.replace(find, replace)
-    kernels.write_text(text)
+    edit(kernels, RACE, wrong)
     make = ["make", "DEVICE=emulated", f"PYTHON={sys.executable}"]
     subprocess.run(make, cwd=folder, check=True, capture_output=True, timeout=600)
     return folder

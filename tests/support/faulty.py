@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from edits import edit
 from grader.building.tree import copy_files, whole_tree
 from grader.course.course import Course, kit_course
 from grader.grading.self_check import with_skeleton
@@ -21,11 +22,7 @@ def write(source: Path, folder: Path) -> Path:
         ValueError: the place of the fault is not as it was.
     """
     copy_files(whole_tree(source), folder)
-    path = folder / _LAUNCH
-    text = path.read_text()
-    if text.count(_BLOCKS) != 1:
-        raise ValueError(f"{path} has {_BLOCKS!r} {text.count(_BLOCKS)} times; hint: mend the test")
-    path.write_text(text.replace(_BLOCKS, _BLOCKS + _FAULT))
+    edit(folder / _LAUNCH, (_BLOCKS, _BLOCKS + _FAULT))
     return folder
 
 

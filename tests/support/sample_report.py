@@ -36,7 +36,7 @@ def finding():
         tool="checked build", kind="out of bounds", title="Write behind the end",
         sentence="thread 3 writes 4 bytes behind the end of out", kernel="relu_kernel",
         block=[0, 0, 0], thread=[3, 0, 0], place=("src/gpu_op.cu", 2), count=3,
-        cause="No guard.", cure="compare the index with the size.",
+        cause="No guard.", hint="compare the index with the size.",
     )  # fmt: skip
     source = f"int i = threadIdx.x;\nout[i] = x[i];  // {HOSTILE}\n"
     return findings.quoted(found, {"src/gpu_op.cu": source.encode("utf-8", "replace")})

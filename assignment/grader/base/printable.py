@@ -18,7 +18,8 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)"
 
 
 def plain(text: str) -> str:
-    """`text` without what could harm a terminal or a file: control characters, lone surrogates."""
+    """`text` without what could harm a terminal or a file: control characters and lone
+    surrogates."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", text)
 

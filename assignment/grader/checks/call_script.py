@@ -1,4 +1,4 @@
-"""The call that a check makes last, kept so that it can be made again without the grader."""
+"""Keeps the last call of a check, and writes it as a script that runs without the grader."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ for name, values in got.items():
 
 @dataclass
 class Call:
-    """What was called, with which values.
+    """A call and its values.
 
     Attributes:
         title: the call in words.
-        body: lines of Python that make it. They find `np` and `data`, and leave in `got` a dict
-            of the arrays to be compared with `expected`.
+        body: lines of Python that make the call. They use `np` and `data`, and leave in `got` a
+            dict of the arrays to compare with `expected`.
         arrays: what the lines read from `data`.
-        expected: name in `got` -> (the right values, the largest difference that is accepted).
+        expected: name in `got` -> (the right values, the largest accepted difference).
     """
 
     title: str
@@ -50,7 +50,8 @@ class Call:
     expected: dict[str, tuple[Array, Array]] = field(default_factory=dict)
 
     def script(self, name: str) -> str:
-        """The script that makes the call and prints what differs; its values are in NAME.npz."""
+        """The script, which makes the call and prints what differs. It reads its values from
+        NAME.npz."""
         title = textwrap.fill(self.title, 96)
         return _HEAD.format(title=title, name=name) + "\n".join(self.body) + _TAIL
 
@@ -62,5 +63,5 @@ class Call:
 
 
 def comma(words: Iterable[str]) -> str:
-    """The words, as in a list of arguments."""
+    """The words, joined like a list of arguments."""
     return ", ".join(words)

@@ -26,14 +26,14 @@ Array = np.ndarray[Any, Any]
 
 
 class Failure(Exception):
-    """A submission's result is wrong.
+    """The result of a submission is wrong.
 
     Attributes:
         message: one sentence: what was called, and what is wrong.
         hint: what to look for, if the pattern is known.
-        result: tells apart one wrong result from another, "" if there is none.
+        result: tells wrong results apart from each other; "" if there is none.
         facts: more for the report: under "mismatch" where the output is wrong.
-        call, output: what was called, and what came of it, where the output is wrong.
+        call, output: the call and its wrong output.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ def sum_bound(terms: int, magnitude: Any, rounding: float = ROUND) -> Any:
 
 
 def require_array(got: Any, shape: tuple[int, ...], call: str) -> Array:
-    """Raises Failure unless what was fetched is an array of floats of that shape.
+    """Raises Failure unless a fetched value is an array of floats of that shape.
 
-    To be called before anything is computed with it: an array of another shape, broadcast
-    against the right one, may take any memory.
+    Call it before any computation with the value: an array of another shape, broadcast against the
+    right one, may take any amount of memory.
     """
     if not isinstance(got, np.ndarray):
         raise Failure(f"{call} returned no array but {type(got).__name__} {str(got)[:60]}")
@@ -83,10 +83,11 @@ def require_array(got: Any, shape: tuple[int, ...], call: str) -> Array:
 
 
 def differing(got: Array, expected: Array, bound: Any) -> Array:
-    """Which elements of `got` are not within `bound` of those of `expected`, of the same shape;
-    where NaN is expected, NaN is right.
+    """A mask of the elements of `got` that are not within `bound` of `expected`, which has the same
+    shape. Where NaN is expected, NaN is right.
 
-    Some at a time: the numbers in between then stay in the processor's cache.
+    Works on a part of the arrays at a time, so that intermediate values stay in the processor's
+    cache.
     """
     wrong = np.empty(got.size, bool)
     flat = [array.reshape(-1) for array in (got, expected)]
@@ -133,14 +134,16 @@ def _describe(got: Array, expected: Array, wrong: Array, call: str) -> str:
 
 
 def mismatch(wrong: Array) -> dict[str, Any]:
-    """Where an array of at least one dimension is wrong, as a picture of few cells.
+    """A coarse picture of where an array of at least one dimension is wrong.
 
-    The array is seen as a matrix: its last axis across, the others down; a vector is folded
-    into lines.
+    Shows the array as a matrix: the last axis across, the others down. A vector is folded into
+    lines.
 
     Returns:
-        shape: of the array; rows, columns: of the matrix; cells: rows of at most 32, at most 32
-        of them, each the fraction of wrong elements there, or None behind a vector's end.
+        shape: of the array.
+        rows, columns: of the matrix.
+        cells: at most 32 rows of at most 32 cells, each the fraction of wrong elements there; None
+            past a vector's end.
     """
     if wrong.ndim == 1:
         columns = _PICTURE * -(-wrong.size // _PICTURE**2) if wrong.size > _PICTURE else wrong.size
@@ -159,23 +162,23 @@ def mismatch(wrong: Array) -> dict[str, Any]:
 
 
 def _binned(flat: Array, rows: int, columns: int) -> Array:
-    """How many are true in each cell of the picture of a matrix."""
+    """The number of true elements in each cell of the picture."""
     lines = np.add.reduceat(flat.reshape(rows, columns), _starts(columns), 1, dtype=np.int64)
     return np.add.reduceat(lines, _starts(rows), 0)
 
 
 def _starts(size: int) -> list[int]:
-    """Where the cells begin along an axis: as many as there are, but at most 32."""
+    """The index where each cell begins along an axis; at most 32 cells."""
     cells = min(size, _PICTURE)
     return [i * size // cells for i in range(cells)]
 
 
 def pattern(got: Array, expected: Array, wrong: Array, call: str = "") -> str:
-    """A hint where the differences follow a known pattern, else "".
+    """A hint if the differences follow a known pattern, else "".
 
     Args:
-        got, expected, wrong: arrays of one shape; wrong says where they differ.
-        call: what was called; the sizes in it are looked for in the differences.
+        got, expected, wrong: arrays of one shape; `wrong` is the mask of differences.
+        call: the call in words; its sizes are looked for in the differences.
     """
     hint = _missing_mean(got, expected, call)
     for recognise in _PATTERNS:
@@ -184,10 +187,8 @@ def pattern(got: Array, expected: Array, wrong: Array, call: str = "") -> str:
 
 
 def left_over(got: Array) -> Array:
-    """Where the NaN stands that was in the output before the call.
-
-    A processor that computes NaN makes another one of it, on x86 and on NVIDIA's GPUs.
-    """
+    """A mask of the NaN that was in the output before the call. A processor that computes NaN makes
+    another NaN of it, on x86 and on NVIDIA's GPUs."""
     if got.dtype not in (np.float32, np.float64):
         return np.isnan(got)
     bits = _bits(got)
@@ -269,7 +270,7 @@ def _rows_repeat(got: Array, expected: Array, wrong: Array) -> str:
 
 
 def _edges(got: Array, expected: Array, wrong: Array) -> str:
-    """Only what lies past the last whole tile is wrong."""
+    """A hint if only elements past the last whole tile are wrong."""
     if got.ndim != 2:
         return ""
     for tile in (32, 16):
@@ -296,7 +297,7 @@ def _one_off(got: Array, expected: Array, wrong: Array) -> str:
 
 
 def _ratio(got: Array, expected: Array) -> float | None:
-    """What every element has to be divided by to be right, if that is one number."""
+    """The number by which every element must be divided to be right, if there is one."""
     usable = np.abs(expected) > 1e-3 * np.abs(expected).max(initial=0)
     if not usable.any() or not np.isfinite(got).all():
         return None
@@ -307,7 +308,7 @@ def _ratio(got: Array, expected: Array) -> float | None:
 
 
 def _missing_mean(got: Array, expected: Array, call: str) -> str:
-    """The factor is a size of what was called with, or 1 over it."""
+    """A hint if that factor is a size in the call, or 1 over it."""
     ratio = _ratio(got, expected)
     sizes = {int(word) for word in re.findall(r"\d{1,9}", call)} | set(got.shape)
     for size in sorted(sizes - {0, 1}):

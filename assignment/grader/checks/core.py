@@ -1,4 +1,4 @@
-"""The checks that need no reference: students have them, too, see grader/status/here.py."""
+"""The checks that need no reference. Students have them too, see grader/status/here.py."""
 
 from __future__ import annotations
 

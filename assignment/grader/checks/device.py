@@ -19,10 +19,10 @@ _DELAY_FLOATS, _DELAY_COPIES = 1 << 26, 8
 
 
 class Device:
-    """The device of a child. Made before the student's Python is imported.
+    """The device of a child. Make it before any of the student's Python is imported.
 
-    ctypes makes a new function object for an item of a library: what is set on the library's
-    attributes later, or on the functions that others hold, does not reach these.
+    ctypes makes a new function object for each item of a library. So later changes to the library's
+    attributes, or to functions that others hold, do not reach the functions that this holds.
     """
 
     def __init__(self, remote: Proxies) -> None:
@@ -40,11 +40,11 @@ class Device:
         self._busy: list[Proxy] = []
 
     def synchronize(self) -> Proxy:
-        """Waits for every stream; to be fetched and passed to `require_clean`."""
+        """Waits for every stream. Fetch the result and pass it to `require_clean`."""
         return self._synchronize(b"the device")
 
     def require_clean(self, code: Any, call: str) -> None:
-        """Raises Failure unless `code`, as fetched, says that the device has no error."""
+        """Raises Failure if `code`, as fetched, tells of an error of the device."""
         if type(code) is int and code == 0:
             return
         said = self._remote.fetch(self._message())
@@ -54,14 +54,14 @@ class Device:
             "look at what cudaGetLastError says after every call of CUDA",
         )
 
-    def settle(self, call: str) -> None:
+    def finish(self, call: str) -> None:
         """Waits for every stream; raises Failure if the device has an error."""
         with self._remote.doing(call):
             code = self._remote.fetch(self.synchronize())
         self.require_clean(code, call)
 
     def allocations(self) -> tuple[int, int]:
-        """How often device memory was allocated: (by arrays, by any cudaMalloc)."""
+        """The number of allocations of device memory: (by arrays, by any cudaMalloc)."""
         self._count(*self._references)
         arrays, raw = self._remote.fetch_all([counter.value for counter in self._counters])
         if type(arrays) is not int or type(raw) is not int:
@@ -69,14 +69,15 @@ class Device:
         return arrays, raw
 
     def count_use(self) -> list[Proxy]:
-        """Counts now; to be fetched: bytes copied to the host so far, and cuBLAS handles alive."""
+        """Counts what calls have used so far. Fetch it: bytes copied to the host, live cuBLAS
+        handles."""
         ctypes = self._remote.import_("ctypes")
         counters = [ctypes.c_int64(), ctypes.c_int64()]
         self._use(*[ctypes.byref(counter) for counter in counters])
         return [counter.value for counter in counters]
 
     def delay(self) -> None:
-        """Keeps the default stream of a real GPU busy for a millisecond, without waiting."""
+        """Keeps the default stream of a real GPU busy for a millisecond; does not wait for it."""
         if not self._busy:
             gpu = self._nd.gpu(0)
             zeros = self._remote.import_("numpy").zeros((_DELAY_FLOATS,), "float32")
@@ -87,15 +88,15 @@ class Device:
 
 
 class Guarded:
-    """An array on the device that lies between two zones which nobody may write.
+    """An array on the device between two guard zones that no kernel may write to.
 
-    Without zones it is all of its memory, so that a tool sees every access beside it.
+    Without zones the array is all of its memory, so that a tool sees every access beside it.
 
     Attributes:
         array: the NDArray, a view into `memory`.
-        memory: zone, array, zone, as one vector.
+        memory: zone, array and zone as one vector.
         shape: of the array.
-        front: floats in the zone before it.
+        front: number of floats in the zone before it.
         nbytes: of `memory`.
     """
 
@@ -120,16 +121,16 @@ class Guarded:
         struct.data = struct.data + 4 * self.front
 
     def surround(self, values: Array) -> Array:
-        """`values` between zones of fresh random numbers: what `memory` is to hold."""
+        """`values` between zones of fresh random numbers: the contents for `memory`."""
         content = self._random.random(self._total, np.float32)
         content[self.front : self.front + self.size] = values.reshape(-1)
         return content
 
     def inside(self, memory: Any, call: str) -> Array:
-        """The array's part of `memory`, as fetched.
+        """The array's part of the fetched `memory`.
 
         Raises:
-            Failure: it is not what memory of this size comes back as.
+            Failure: what was fetched is no array of this size.
         """
         whole = isinstance(memory, np.ndarray) and memory.dtype == np.float32
         if not whole or memory.shape != (self._total,):
@@ -137,7 +138,7 @@ class Guarded:
         return np.asarray(memory[self.front : self.front + self.size].reshape(self.shape))
 
     def require_intact(self, memory: Array, before: Array, call: str) -> None:
-        """Raises Failure if a number in the zones is not the one that was put there."""
+        """Raises Failure if a number in the zones has changed."""
         changed = memory.view(np.uint32) != before.view(np.uint32)
         end = self.front + self.size
         for zone, where in ((changed[end:], "past the end of"), (changed[: self.front], "before")):
@@ -152,7 +153,7 @@ class Guarded:
 
 
 def require_use(counts: list[Any], call: str) -> tuple[int, int]:
-    """(bytes copied to the host, handles kept) by a call, from what was counted around it.
+    """(bytes copied to the host, handles kept) by a call, from the counts before and after it.
 
     Raises:
         Failure: `counts`, as fetched, are no counts.

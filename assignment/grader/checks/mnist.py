@@ -1,4 +1,4 @@
-"""Training with the submission: every step it should make, accuracy, loss, allocations, time."""
+"""Training with the submission: each step, accuracy, loss, allocations, time."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def _trainer(ctx: Context, model: str, how: Recipe, on_gpu: bool) -> Iterator[Tr
 
 
 def _train(ctx: Context, trainer: Trainer, model: str, where: str) -> None:
-    """Trains; raises unless the first steps and some others are right, the loss falls and the
-    accuracy is in its band."""
+    """Trains; raises Failure unless the first and some other steps are right, the loss falls and
+    the accuracy lies within its bounds."""
     how, losses, seconds = trainer.how, [], []
     steps = len(how.train_x) // how.batch
     halfway = trainer.session.device.allocations() if trainer.on_gpu else (0, 0)
@@ -45,7 +45,7 @@ def _train(ctx: Context, trainer: Trainer, model: str, where: str) -> None:
     if trainer.on_gpu:
         _check_copies(trainer, to_host, how.epochs * steps)
         _check_allocations(ctx, trainer, model, halfway)
-        trainer.session.device.settle(f"training {model}")
+        trainer.session.device.finish(f"training {model}")
     accuracy = trainer.accuracy()
     wanted = how.logreg_accuracy if model == "logreg" else how.mlp_accuracy
     ctx.facts[f"{model}_{where}"] = {
@@ -63,7 +63,7 @@ def _train(ctx: Context, trainer: Trainer, model: str, where: str) -> None:
 
 
 def _check_copies(trainer: Trainer, before: int, steps: int) -> None:
-    """A step may not copy what it computes to the host."""
+    """Raises Failure if a step copies what it computes to the host."""
     copied = (trainer.bytes_to_host() - before - trainer.fetched) // steps
     if copied > _MOST_COPIED:
         raise Failure(
@@ -73,7 +73,7 @@ def _check_copies(trainer: Trainer, before: int, steps: int) -> None:
 
 
 def _check_allocations(ctx: Context, trainer: Trainer, model: str, before: tuple[int, int]) -> None:
-    """The second half of the epochs may not allocate what the first half did not need."""
+    """Raises Failure if the second half of the epochs allocates more than the first half."""
     arrays, raw = (a - b for a, b in zip(trainer.session.device.allocations(), before, strict=True))
     ctx.facts[f"{model}_allocations_in_second_half"] = {"arrays": arrays, "cuda_malloc": raw}
     if not arrays and raw > 0 and ctx.thorough:
@@ -135,7 +135,7 @@ def mnist_gpu(ctx: Context) -> None:
 
 
 def _prove(ctx: Context, session: Session, how: Recipe) -> None:
-    """A step of each, which shows where it is made."""
+    """Runs one step of each model that shows whether the GPU made it."""
     for model in ("logreg", "mlp"):
         Trainer(session, model, how, on_gpu=True).prove(ctx.random)
 

@@ -1,9 +1,8 @@
-"""A step of training, made here in float64: what a submission's step is compared with.
+"""One training step in float64, to which a submission's step is compared.
 
-Rounding decides whether a sum next to 0 passes a relu. Where it does here and does not in the
-submission, the gradients of that image differ by more than any rounding. What that may amount to
-is added to the bounds. Each step begins with the submission's own weights, since a training
-amplifies rounding without bound.
+Rounding decides whether a sum near 0 passes a relu. If it passes here but not in the submission,
+the gradients of that image differ by more than rounding; the bounds include that difference. Each
+step starts from the submission's own weights, since training amplifies rounding without bound.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ _SLACK = 1e-3
 
 @dataclass(frozen=True)
 class Step:
-    """What a step should be, and how far from it a right one may be.
+    """The right result of a step, and the bounds of its errors.
 
     Attributes:
         loss: the mean over the images, before the step.
-        loss_bound: of its difference.
+        loss_bound: of the error of the loss.
         predictions: (N, classes), before the step.
-        predictions_bound: of each of them.
-        gradients: of the sum of the images' losses, an array for each parameter.
-        gradients_bounds: arrays like these.
+        predictions_bound: of the error of each prediction.
+        gradients: of the sum of the images' losses, one array a parameter.
+        gradients_bounds: arrays of the same shapes.
     """
 
     loss: float
@@ -42,16 +41,16 @@ class Step:
 
 
 def softmax(x: Array) -> Array:
-    """Of each row of a matrix."""
+    """Softmax of each row of a matrix."""
     powers = np.exp(x - x.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 def rounding(params: list[Array], images: Array) -> float:
-    """Bound of what rounding does to a prediction.
+    """The bound of the rounding error of a prediction.
 
-    The rounding of float32 in all sums that lead to it, times 8 for the layers and the
-    exponential; more where the sums are larger than at the start of a training.
+    It is the float32 rounding of all sums that lead to a prediction, times 8 for the layers and the
+    exponential, and more if the sums are larger than at the start of training.
 
     Args:
         params: weights of the layers, then their biases.
@@ -72,7 +71,7 @@ def forward(params: list[Array], images: Array) -> Array:
 
 
 def step(params: list[Array], images: Array, labels: Array) -> Step:
-    """The step on a batch.
+    """One step on the batch.
 
     Args:
         params: weights of the layers, then their biases, in float64.
@@ -98,7 +97,7 @@ def step(params: list[Array], images: Array, labels: Array) -> Step:
 
 
 def _layers(params: list[Array], images: Array) -> list[Array]:
-    """The sums of each layer, before its relu; the last are the logits."""
+    """The sums of each layer before its relu; the last are the logits."""
     layers = len(params) // 2
     sums, values = [], images.astype(np.float64)
     for weights, biases in zip(params[:layers], params[layers:], strict=True):

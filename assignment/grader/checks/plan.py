@@ -11,7 +11,7 @@ import numpy as np
 from grader.checks.answers import SMALL, room
 from grader.checks.call_script import Call
 from grader.checks.compare import ROUND, Array, Failure, verify
-from grader.checks.context import Context, Session, Work
+from grader.checks.context import Context, GpuWork, Session
 from grader.checks.traits import check, declared
 from grader.student.proxy import ChildError
 
@@ -30,7 +30,7 @@ def memory_plan(ctx: Context) -> None:
 
 
 def _check_plans(session: Session, ctx: Context) -> None:
-    session.device.settle("loading the library")
+    session.device.finish("loading the library")
     _check_reuse(session, ctx)
     _check_replanning(session, ctx)
     _check_lending(session, ctx)
@@ -38,7 +38,7 @@ def _check_plans(session: Session, ctx: Context) -> None:
     _check_evaluated(session, ctx)
     _check_ownership(session, ctx)
     _check_two_executors(session, ctx)
-    session.device.settle("running the executor")
+    session.device.finish("running the executor")
 
 
 def _address(arr: Any) -> Any:
@@ -62,7 +62,7 @@ def _check_reuse(session: Session, ctx: Context) -> None:
     for _ in nodes:
         expected = (expected + 1) * 0.5
     verify(got, expected, 64 * ROUND * np.abs(expected), "40 element-wise nodes in a line")
-    session.require_made([got], Work("40 element-wise nodes in a line", [values], 40))
+    session.require_made([got], GpuWork("40 element-wise nodes in a line", [values], 40))
     grown, places = session.allocations() - before, session.places(got)
     plan = executor.node_to_arr_map
     buffers = set(session.integers([_address(plan[n]) for n in nodes]))
@@ -79,7 +79,7 @@ def _check_reuse(session: Session, ctx: Context) -> None:
 
 
 class _Graph:
-    """relu(x * 2 + y), and that plus x, on an executor of its own."""
+    """An executor of relu(x * 2 + y) and relu(x * 2 + y) + x."""
 
     def __init__(self, session: Session, ctx: Context) -> None:
         self.session, self.ctx = session, ctx
@@ -92,10 +92,10 @@ class _Graph:
         self.runs = 0
 
     def run(self, shape: Shape, words: str, fresh: bool = True) -> tuple[Any, list[Array]]:
-        """A run with new values, in new arrays or in those that were fed last.
+        """Runs with new values, in new arrays or in those fed last.
 
         Returns:
-            (proxy of the results, what they should be).
+            (proxy of the results, expected results).
 
         Raises:
             Failure: a result is wrong, or a fed array has changed.
@@ -115,11 +115,11 @@ class _Graph:
             results = _run_on_device(self.session, self.executor, self.feeds)
         with self.session.remote.doing(words):
             got = self.verify(results, expected, words)
-        self.session.require_made(got, Work(words, self.fed, 4, launches=3))
+        self.session.require_made(got, GpuWork(words, self.fed, 4, launches=3))
         return results, expected
 
     def verify(self, results: Any, expected: list[Array], words: str) -> list[Array]:
-        """The results. Raises Failure unless they are as expected, and what was fed as it was."""
+        """The fetched results. Raises Failure if one is wrong, or a fed array has changed."""
         arrays = [results[0], results[1], *self.feeds.values()]
         with self.session.remote.doing(words):
             fetched = [array.asnumpy() for array in arrays]
@@ -152,7 +152,8 @@ class _Graph:
 
 
 def _check_replanning(session: Session, ctx: Context) -> None:
-    """New shapes, among them such of as many elements; then the same arrays with new values."""
+    """Feeds new shapes, some with as many elements as before; then the same arrays with new
+    values."""
     graph = _Graph(session, ctx)
     rows, columns = ctx.sizes(120, 9)
     for shape in ((33, 5), (rows, columns + 9), (columns + 9, rows), (3, 2), (33, 5), (6,)):
@@ -167,7 +168,7 @@ def _check_replanning(session: Session, ctx: Context) -> None:
 
 
 def _run_on_device(session: Session, executor: Any, feeds: Mapping[Any, Any]) -> Any:
-    """executor.run, while no array can be copied to the host. Its results lie on the GPU."""
+    """executor.run while no array can be copied to the host; its results lie on the GPU."""
     asnumpy, session.nd.NDArray.asnumpy = session.nd.NDArray.asnumpy, None
     try:
         results = executor.run(feeds)
@@ -193,7 +194,7 @@ got = {f"result_{i}": values[i] for i in range(2)}"""
 
 
 def _check_lending(session: Session, ctx: Context) -> None:
-    """A value that is read again later, a larger one beside it, shapes of the same size."""
+    """Checks values that are read again later, beside a larger value, with shapes of equal size."""
     ad, x, y = session.autodiff(), session.variable("x"), session.variable("y")
     k = x * 2
     nodes = [ad.relu_op(k + 1) * 3 + k, ad.relu_op(y * 2) + 1]
@@ -212,7 +213,7 @@ def _check_lending(session: Session, ctx: Context) -> None:
             got = session.remote.fetch_all([results[i] for i in range(2)], most=SMALL)
         for values, want, what, fed_to in zip(got, expected, words, (a, b), strict=True):
             verify(values, want, 64 * ROUND, what)
-            session.require_made([values], Work(what, [fed_to], 5, launches=3))
+            session.require_made([values], GpuWork(what, [fed_to], 5, launches=3))
 
 
 def _note_lending(
@@ -241,13 +242,13 @@ def _check_chain(
     fed: dict[Any, Array],
     right: list[tuple[Array, Any]],
 ) -> None:
-    """One run of a graph.
+    """Runs one graph.
 
     Args:
-        code: lines that make it of `x` and `y`, the names of what is asked for in the last.
+        code: lines that make the graph of `x` and `y`; the last line names the wanted nodes.
         fed: x and y.
         right: (expected, bound) of each result.
-    """  # fmt: skip
+    """
     values = list(fed.values())
     body = (_CHAIN % tuple(code.rsplit("\n", 1))).splitlines()
     expected = {
@@ -263,7 +264,7 @@ def _check_chain(
         got = session.remote.fetch_all([results[i] for i in range(len(asked))], most=most)
     for number, (value, (want, bound)) in enumerate(zip(got, right, strict=True)):
         verify(value, want, bound, f"{words}: result {number + 1} of {len(asked)}")
-    session.require_made(got, Work(words, values, _NODES))
+    session.require_made(got, GpuWork(words, values, _NODES))
 
 
 #: Rows of a product that a real GPU can't have in work all at once: what is overwritten too early
@@ -272,9 +273,9 @@ _ROWS_IN_WAVES = 2200
 
 
 def _check_products(session: Session, ctx: Context) -> None:
-    """Products of square matrices: none may be written over what it is computed from. A column of
-    y has one value, so that large products, too, are known at once, and a column that was
-    overwritten shows."""
+    """Checks that no product of square matrices is written over its inputs. Each column of y holds
+    one value, so that the right values of large products are known at once, and an overwritten
+    column shows."""
     ad, x, y = session.autodiff(), session.variable("x"), session.variable("y")
     is_real = ctx.backend == "cuda" and not ctx.watched
     size = (_ROWS_IN_WAVES if is_real else 129) + ctx.sizes(9)[0]
@@ -299,7 +300,7 @@ def _check_products(session: Session, ctx: Context) -> None:
 
 
 def _check_evaluated(session: Session, ctx: Context) -> None:
-    """Every second node of a line is asked for: the others may not write over them."""
+    """Asks for every second node of a chain: other nodes may not be written over them."""
     x, y = session.variable("x"), session.variable("y")
     shape = ctx.sizes(60, 9)
     a, b = ctx.uniform(shape), ctx.uniform(shape)
@@ -333,7 +334,7 @@ def _check_ownership(session: Session, ctx: Context) -> None:
 
 
 def _check_two_executors(session: Session, ctx: Context) -> None:
-    """What one executor returned stands until its own next run."""
+    """Checks that the results of one executor stay until its own next run."""
     shape = ctx.sizes(60, 9)
     first, second = _Graph(session, ctx), _Graph(session, ctx)
     results, expected = first.run(shape, "relu(x * 2 + y) on one executor")

@@ -1,4 +1,5 @@
-"""What is so of a check, whatever it checks: said where it is written, asked by what runs it."""
+"""Properties of a check that the code which runs it must know. They are declared beside the
+check."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ AnyCheck = TypeVar("AnyCheck", bound=Callable[..., None])
 
 @dataclass(frozen=True)
 class Traits:
-    """Of a check.
+    """Properties of a check.
 
     Attributes:
-        device: whether it needs what was built.
-        kernels: whether it calls kernels alone, so that it can be run again, and watched.
-        explained: whether what kernels access may explain its failure.
-        timed: the backends on which it looks at the clock, so that nothing may run beside it.
+        device: whether it needs the built library.
+        kernels: whether it calls nothing but kernels, so that it can run again, and under a tool.
+        explained: whether accesses of kernels may explain its failure.
+        timed: backends on which it measures time, so that nothing may run beside it.
     """
 
     device: bool = True
@@ -29,7 +30,7 @@ class Traits:
 def check(
     *, device: bool = True, explained: bool = False, timed: Iterable[str] = ()
 ) -> Callable[[AnyCheck], AnyCheck]:
-    """Declares a function to be a check; see `Traits`."""
+    """Decorator that declares a function to be a check with these traits; see `Traits`."""
 
     def declare(function: AnyCheck) -> AnyCheck:
         function.traits = Traits(  # type: ignore[attr-defined]
@@ -41,13 +42,13 @@ def check(
 
 
 def traits_of(check: Callable[..., None] | None) -> Traits:
-    """What is so of a check; of the build, and of a plain function, what is so of most."""
+    """The traits of a check; the defaults for the build and for a plain function."""
     found = getattr(check, "traits", None)
     return found if isinstance(found, Traits) else Traits()
 
 
 def declared(names: Mapping[str, Any]) -> dict[str, Callable[..., None]]:
-    """The checks that a module declares, by their names; `names` are its globals."""
+    """Name -> check, of the checks that a module declares; `names` holds its globals."""
     return {
         name: each
         for name, each in names.items()

@@ -1,6 +1,6 @@
-"""Finds the op whose compute leaves its output unwritten on numpy.
+"""Finds the op whose compute does not write its output on numpy.
 
-In the child every new array is full of NaN, so what is not written is NaN, and so is all that is
+In the child every new array is full of NaN. So an unwritten output is NaN, and so is everything
 computed from it. The first node of the graph that is NaN is to blame.
 """
 
@@ -24,7 +24,7 @@ _HINT = (
 def blame(
     session: Session, nodes: list[Any], feeds: Mapping[Any, Array], failure: Failure
 ) -> Failure:
-    """`failure` of an executor on numpy, or what says more: which op writes nothing.
+    """A failure that names the op which writes nothing; `failure` itself if there is no such op.
 
     Args:
         session: of the child.
@@ -39,10 +39,11 @@ def blame(
 
 
 def _first(session: Session, nodes: list[Any], feeds: Mapping[Any, Array]) -> Failure | None:
-    """All nodes but the fed ones, evaluated by an executor of their own: what the first NaN says.
+    """Evaluates all nodes that are not fed with an executor of their own; returns what the first
+    NaN tells.
 
     Raises:
-        ChildError: the student's code does.
+        ChildError: the student's code raises.
     """
     remote, ad = session.remote, session.autodiff()
     order = ad.find_topo_sort(nodes)

@@ -29,8 +29,8 @@ from pathlib import Path
 from grader.checks.context import Context
 from grader.checks.traits import traits_of
 from grader.status import here
-from grader.status.child import Child, Interrupted
-from grader.status.here import FAIL, PASS, SKIPPED, Outcome, Plan, PlanError, Row
+from grader.status.child import CheckProcess, Interrupted
+from grader.status.here import FAIL, PASS, SKIPPED, CheckPlan, Outcome, PlanError, PlannedCheck
 
 DONE, FAILING, NOT_BEGUN, WAITING = "done", "failing", "not begun", "waiting"
 _COLOURS = {DONE: "32", FAILING: "31", NOT_BEGUN: "2", WAITING: "33"}
@@ -45,7 +45,7 @@ _NOT_PYTHON = ("SyntaxError", "IndentationError", "TabError")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code: 0 all done, 1 not yet, 2 usage."""
+    """Runs a command line; returns the exit code: 0 all done, 1 not yet, 2 usage."""
     options = _parse(words)
     folder = Path(options.folder).resolve()
     try:
@@ -89,8 +89,8 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _chosen(plan: Plan, checks: Checks, options: argparse.Namespace) -> list[Row]:
-    """The checks to make: all, or those named and what they require."""
+def _chosen(plan: CheckPlan, checks: Checks, options: argparse.Namespace) -> list[PlannedCheck]:
+    """The checks to run: all, or those named and what they require."""
     known = [row for row in plan.rows if row.name in checks]
     wanted = {row.name for row in known}
     if options.names:
@@ -106,19 +106,19 @@ def _chosen(plan: Plan, checks: Checks, options: argparse.Namespace) -> list[Row
     return [row for row in known if row.name in wanted]
 
 
-def _names_of(row: Row) -> set[str]:
-    """By what a check can be asked for: its name, its task, or its part."""
+def _names_of(row: PlannedCheck) -> set[str]:
+    """The names by which a check can be chosen: its own, its task's, or its part's."""
     return {row.name, row.task, row.task.partition(".")[0]} - {""}
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    """That there is no such check, with those that may be meant."""
+    """A message that there is no such check, with similar names."""
     near = [each for each in known if name in each]
     near += [each for each in difflib.get_close_matches(name, known, 3, 0.5) if each not in near]
     return f"there is no check, task or part {name!r}; hint: {', '.join(near or known)}"
 
 
-def _watch(folder: Path, plan: Plan, words: Sequence[str]) -> int:
+def _watch(folder: Path, plan: CheckPlan, words: Sequence[str]) -> int:
     """Builds and shows the status, again whenever a file that is handed in has changed."""
     words, seen = [word for word in words if word != "--watch"], None
     try:
@@ -136,8 +136,8 @@ def _watch(folder: Path, plan: Plan, words: Sequence[str]) -> int:
         return 0
 
 
-def holes_of(folder: Path, plan: Plan) -> dict[str, str]:
-    """The tasks whose holes are still there: id -> where, as `src/gpu_op.cu:30`."""
+def holes_of(folder: Path, plan: CheckPlan) -> dict[str, str]:
+    """The tasks whose holes are still there: id -> place, as `src/gpu_op.cu:30`."""
     found: dict[str, str] = {}
     for name in plan.files:
         with contextlib.suppress(OSError):
@@ -149,12 +149,12 @@ def holes_of(folder: Path, plan: Plan) -> dict[str, str]:
 
 
 def outcomes_of(
-    plan: Plan, rows: Sequence[Row], folder: Path, holes: dict[str, str], seed: str
+    plan: CheckPlan, rows: Sequence[PlannedCheck], folder: Path, holes: dict[str, str], seed: str
 ) -> Iterator[Outcome]:
-    """What comes of the checks, one after the other, in the order of `rows`."""
+    """The outcomes of the checks, one after the other, in the order of `rows`."""
     broken = here.not_built(folder)
     passed, unimportable = set() if broken else {"build"}, False
-    with Child(folder, seed) as child:
+    with CheckProcess(folder, seed) as child:
         for number, row in enumerate(rows):
             _progress(f"{row.name} ({number + 1} of {len(rows)})")
             missing = [name for name in row.requires if name not in passed]
@@ -175,12 +175,12 @@ def outcomes_of(
 
 
 def _can_not_be_imported(outcome: Outcome) -> bool:
-    """Whether a check fails before the student's package is there: all fail so, then."""
+    """Whether a check failed before the student's package could be imported: then all fail so."""
     return outcome.message.startswith("import dlsys.") or outcome.raised in _NOT_PYTHON
 
 
-def _serve(rows: Sequence[Row], folder: Path, options: argparse.Namespace) -> int:
-    """The child: makes each check whose name comes in, and answers with what came of it."""
+def _serve(rows: Sequence[PlannedCheck], folder: Path, options: argparse.Namespace) -> int:
+    """The child process: runs each check whose name comes in, and answers with its outcome."""
     with open(options.serve, "w", encoding="utf-8") as replies:
         print(file=replies, flush=True)
         for line in sys.stdin:
@@ -192,7 +192,7 @@ def _serve(rows: Sequence[Row], folder: Path, options: argparse.Namespace) -> in
 
 
 def _progress(text: str) -> None:
-    """Shows on a terminal what runs now."""
+    """Shows on a terminal which check runs now."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
@@ -203,8 +203,8 @@ def _device(folder: Path) -> str:
 
 
 def _show(
-    plan: Plan,
-    rows: Sequence[Row],
+    plan: CheckPlan,
+    rows: Sequence[PlannedCheck],
     outcomes: dict[str, Outcome],
     holes: dict[str, str],
     checks: Checks,
@@ -241,14 +241,14 @@ def _show(
 
 
 def _next(
-    plan: Plan,
-    rows: Sequence[Row],
+    plan: CheckPlan,
+    rows: Sequence[PlannedCheck],
     outcomes: dict[str, Outcome],
     holes: dict[str, str],
     states: Mapping[str, str],
 ) -> str:
-    """What to do next: what keeps everything from running, then what fails, then what is not
-    begun; "" if nothing is left."""
+    """What to do next: first what stops everything, then what fails, then what is not begun; "" if
+    nothing is left."""
     if any("newer than what is built" in outcome.message for outcome in outcomes.values()):
         return "make, and mend first what the compiler says"
     if any(_can_not_be_imported(outcome) for outcome in outcomes.values()):
@@ -262,12 +262,12 @@ def _next(
 
 
 def fails(outcome: Outcome) -> bool:
-    """Whether a check has failed for another reason than a hole."""
+    """Whether a check failed for another reason than an unwritten task."""
     return outcome.status == FAIL and not outcome.is_of_a_hole
 
 
-def follow(rows: Sequence[Row], outcomes: Mapping[str, Outcome]) -> list[str]:
-    """The checks without points that failed after one with points, of another task: one mistake
+def follow(rows: Sequence[PlannedCheck], outcomes: Mapping[str, Outcome]) -> list[str]:
+    """The checks without points that failed after a check with points of another task: one mistake
     often fails several."""
     found, tasks = list[str](), set[str]()
     for row in rows:
@@ -280,9 +280,9 @@ def follow(rows: Sequence[Row], outcomes: Mapping[str, Outcome]) -> list[str]:
 
 
 def state_of(
-    task: str, rows: Sequence[Row], outcomes: dict[str, Outcome], holes: dict[str, str]
+    task: str, rows: Sequence[PlannedCheck], outcomes: dict[str, Outcome], holes: dict[str, str]
 ) -> str:
-    """What there is to say of a task: DONE, FAILING, NOT_BEGUN or WAITING for others."""
+    """The state of a task: DONE, FAILING, NOT_BEGUN or WAITING for other tasks."""
     after = follow(rows, outcomes)
     mine = [row.name for row in rows if row.task == task]
     statuses = {SKIPPED if name in after else outcomes[name].status for name in mine}
@@ -294,7 +294,7 @@ def state_of(
 
 
 def _sentence(check: Callable[[Context], None]) -> str:
-    """What a check checks."""
+    """The sentence of a check."""
     return (check.__doc__ or "").strip().partition("\n")[0]
 
 

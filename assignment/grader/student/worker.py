@@ -75,6 +75,7 @@ Arrays = list[Any]
 
 
 def call(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Calls a function."""
     return function(*args, **kwargs)
 
 
@@ -97,6 +98,7 @@ ACTIONS: dict[str, Callable[..., Any]] = {
 
 
 def read_into(fd: int, view: memoryview) -> None:
+    """Fills a buffer from a descriptor. Ends the process if the parent has gone."""
     while view:
         count = _readv(fd, [view])
         if not count:
@@ -105,6 +107,7 @@ def read_into(fd: int, view: memoryview) -> None:
 
 
 def write_all(fd: int, view: memoryview) -> None:
+    """Writes a whole buffer to a descriptor."""
     while view:
         view = view[_write(fd, view) :]
 
@@ -115,6 +118,7 @@ def raw(array: Any) -> memoryview:
 
 
 def receive(fd: int) -> tuple[Any, Arrays]:
+    """Reads one request: its header and its arrays."""
     prefix = bytearray(PREFIX.size)
     read_into(fd, memoryview(prefix))
     header = bytearray(PREFIX.unpack(prefix)[0])
@@ -127,6 +131,7 @@ def receive(fd: int) -> tuple[Any, Arrays]:
 
 
 def send(fd: int, reply: dict[str, Any], arrays: Arrays) -> None:
+    """Writes one reply: its header, then the bytes of its arrays."""
     reply["arrays"] = [[a.dtype.name, list(a.shape)] for a in arrays]
     header = "".join(_encode_json(reply, True)).encode()
     body = sum(a.nbytes for a in arrays)
@@ -154,7 +159,7 @@ def decode(value: Any, arrays: Arrays, table: Table) -> Any:
 
 
 def encode(value: Any, arrays: Arrays, depth: int = 0) -> Any:
-    """A fetched value as a reply tells it. Its arrays are added to `arrays`."""
+    """A fetched value as a reply carries it. Adds its arrays to `arrays`."""
     if value is None or value is True or value is False:
         return value
     if isinstance(value, (_ndarray, _generic)) and value.dtype.name in DTYPES:
@@ -175,6 +180,7 @@ def encode(value: Any, arrays: Arrays, depth: int = 0) -> Any:
 
 
 def encode_plain(value: Any) -> Any:
+    """A string or number as it is; as `opaque` if it is too long."""
     if isinstance(value, str):
         return str(value) if len(value) <= MAX_TEXT else opaque(value)
     if isinstance(value, float):
@@ -183,12 +189,14 @@ def encode_plain(value: Any) -> Any:
 
 
 def ship(array: Any, arrays: Arrays) -> int:
+    """Adds an array, in native byte order, to those of the reply; returns its number."""
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
     arrays.append(_contiguous(native).reshape(array.shape))
     return len(arrays) - 1
 
 
 def opaque(value: Any) -> Any:
+    """The type's name and the start of the repr of a value that is not sent."""
     return {"o": [type(value).__name__[:MAX_NAME], shown(repr, value)[:MAX_NAME]]}
 
 
@@ -214,6 +222,7 @@ def student_frames(error: BaseException, root: str) -> list[list[Any]]:
 
 
 def add_frame(frames: list[list[Any]], root: str, file: str, line: int, name: str) -> None:
+    """Adds a frame to `frames` if its file lies below `root`."""
     path = _realpath(file)
     if not file.startswith("<") and path.startswith(root + _sep):
         source = _getline(path, line).strip()
@@ -221,7 +230,7 @@ def add_frame(frames: list[list[Any]], root: str, file: str, line: int, name: st
 
 
 def describe(error: BaseException, index: int, root: str) -> dict[str, Any]:
-    """What the parent is told of an exception that stopped instruction `index`."""
+    """The description, for the parent, of an exception that stopped instruction `index`."""
     types = [t.__name__[:MAX_NAME] for t in type(error).__mro__[:MAX_TYPES]]
     message = shown(lambda e: e.msg if isinstance(e, SyntaxError) else str(e), error)
     try:
@@ -256,6 +265,7 @@ class Worker:
             self.answer()
 
     def answer(self) -> None:
+        """Carries out one request, and replies."""
         request, arrays = receive(self.requests)
         reply, out = self.carry_out(request["do"], arrays)
         if _getpid() != self.pid:
@@ -264,11 +274,11 @@ class Worker:
         send(self.replies, {"id": request["id"], **reply}, out)
 
     def begin(self, index: int) -> None:
-        """Notes for the parent which instruction runs."""
+        """Tells the parent which instruction runs now."""
         _pwrite(self.progress, PREFIX.pack(index, 1), 0)
 
     def carry_out(self, batch: list[Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
-        """Carries out a batch up to its first error; what it drops is dropped in any case."""
+        """Carries out a batch up to its first error. Its "drop" instructions run in any case."""
         values: list[Any] = []
         out: Arrays = []
         error = None
@@ -292,8 +302,8 @@ class Worker:
 
 
 def _leave_site_packages(paths: list[str]) -> None:
-    """Student code may import what `paths` hold, the standard library and numpy, nothing else:
-    the environment beside numpy holds the grader, and beside the grader lies the solution."""
+    """Limits imports to `paths`, the standard library and numpy. The environment beside numpy holds
+    the grader, and the solution lies beside the grader."""
     library = os.path.dirname(os.path.realpath(os.__file__))
     own = [p for p in sys.path if os.path.realpath(p).startswith(library) and "-packages" not in p]
     sys.path[:] = paths + own
@@ -318,13 +328,14 @@ def _filled(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def fill_new_arrays() -> None:
-    """From now on what nobody writes in a new array is NaN. As numpy leaves it, it is old memory,
-    in which the right values of the last run often stand."""
+    """Makes numpy fill new arrays with NaN. As numpy leaves it, new memory often holds the right
+    values of the last run."""
     for name in ("empty", "empty_like"):
         setattr(np, name, _filled(getattr(np, name)))
 
 
 def main() -> None:
+    """Reads the command line, prepares the process, and serves the parent."""
     requests, replies, progress = (int(word) for word in sys.argv[1:4])
     config = json.loads(sys.argv[4])
     for fd in (requests, replies, progress):

@@ -55,8 +55,8 @@ _LIBRARY = "dlsys._base"
 
 
 class Sheet:
-    """The contents of a matrix on the device: a block of rows repeated from some row on, and
-    the rows that have been changed since."""
+    """The contents of a matrix on the device: a block of rows, repeated from some row on, and the
+    rows that have changed since."""
 
     def __init__(self, block: Array, first: int, rows: int) -> None:
         """Row i is row (first + i) of `block`, modulo its length."""
@@ -67,10 +67,11 @@ class Sheet:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
         return self.count, self.block.shape[1]
 
     def change(self, row: int, column: int, values: Array) -> None:
-        """Writes `values` into a row, from a column on."""
+        """Writes `values` into a row, starting at a column."""
         changed = self.rows(row, row + 1)[0]
         changed[column : column + len(values)] = values
         self._changed[row] = changed
@@ -84,13 +85,13 @@ class Sheet:
         return np.asarray(found)
 
     def wide(self) -> Array:
-        """All of it in float64, to be read only."""
+        """The whole matrix in float64; read only."""
         if self._wide is None:
             self._wide = self.rows(0, self.count).astype(np.float64)
         return self._wide
 
     def column_sums(self, of: Callable[[Array], Array] = np.asarray) -> Array:
-        """Sums over the rows of what `of` makes of each, in float64."""
+        """Sums over the rows, in float64, of `of(row)`."""
         if of not in self._sums:
             places = (self.first + np.arange(self.count)) % len(self.block)
             often = np.bincount(places, minlength=len(self.block)).astype(np.float64)
@@ -103,22 +104,22 @@ class Sheet:
 
 
 @dataclass(frozen=True)
-class Case:
-    """A kernel and the matrices that it is timed on.
+class TimedCall:
+    """A kernel, and the matrices that it is timed on.
 
     Attributes:
         kernel: its name in gpu_op.
         function: of the C interface.
-        inputs: shape of each; in the call they come first.
+        inputs: shape of each input; in the call they come first.
         out: shape of the output.
-        arguments: what the C function takes, of the handles of the inputs and of the output.
-        judge: rows start to stop of the output, and the bound of their error.
+        arguments: what the C function takes, from the handles of the inputs and of the output.
+        judge: gives rows start to stop of the output, and the bound of their error.
         traffic: bytes that must be read and written.
         operations: additions and multiplications.
         pool: how many arrays of each input take turns; of the outputs, two do.
-        block: rows of the block that they are made of; 0: each has contents of its own.
+        block: rows of the block that an input repeats; 0: each input has contents of its own.
         most: the long batch has at most so many calls more than the short one.
-        whole: whether every number of the input is in all of the output, which is verified whole.
+        whole: whether each number of the input affects all of the output, which is verified whole.
     """
 
     kernel: str
@@ -147,8 +148,8 @@ class Case:
 
 
 def pairs(pool: int, inputs: int, number: int) -> list[int]:
-    """Which array of each input call `number` takes. The next call takes others, and the first
-    pool**2 calls with two inputs never take the same two."""
+    """The numbers of the arrays that call `number` takes for each input. The next call takes
+    others, and with two inputs no pair repeats in the first pool**2 calls."""
     turn = number // pool
     return [(number + turn * position) % pool for position in range(inputs)]
 
@@ -164,29 +165,29 @@ class _Placed:
 
 @dataclass
 class _Kept:
-    """A part of an output that is verified: which call's, and what must be in it."""
+    """A part of an output to verify: of which call, and what it must hold."""
 
     call: int
     expected: Array
     bound: Any
 
 
-class Lane:
-    """One child with its arrays. See the module's head.
+class TimedChild:
+    """One child with its arrays; see the module.
 
     Args:
         session: the child.
         case: what is called.
-        random: draws lots.
-        flush: bytes to write before a batch, more than the L2 cache.
+        random: draws the random choices.
+        flush: bytes to write before a batch, more than the L2 cache holds.
         verified: whether outputs are verified; the reference's need not be.
-        clock: seconds.
+        clock: gives seconds.
     """
 
     def __init__(
         self,
         session: Session,
-        case: Case,
+        case: TimedCall,
         random: np.random.Generator,
         flush: int,
         verified: bool = True,
@@ -231,7 +232,7 @@ class Lane:
         self._milliseconds_at = ctypes.byref(self._milliseconds)
 
     def _lay_out(self) -> None:
-        """Makes the arrays, and fills them by copies on the device: a pipe is slow."""
+        """Makes the arrays, and fills them by copies on the device, since a pipe is slow."""
         case, inputs = self.case, len(self.case.inputs)
         out = case.out[1:] if case.whole else case.out
         shapes: list[tuple[int, ...]] = [s for s in case.inputs for _ in range(case.pool)]
@@ -276,7 +277,7 @@ class Lane:
         return sheets
 
     def _tile(self, target: int, source: int, sheet: Sheet) -> None:
-        """Copies a block on the device as often as it fits, as the sheet tells it."""
+        """Copies a block on the device as often as it fits, as the sheet describes."""
         row, plan, stride = 0, [], 4 * sheet.block.shape[1]
         while row < sheet.count:
             begin = (sheet.first + row) % len(sheet.block)
@@ -285,14 +286,15 @@ class Lane:
             plan.append([self._copy, to, at, count * stride, _DEVICE_TO_DEVICE, None])
             row += count
         self._run(self._planned(plan))
-        self.device.settle("laying out arrays")  # before the block is freed
+        self.device.finish("laying out arrays")  # before the block is freed
 
     def _planned(self, plan: list[list[Any]]) -> Proxy:
-        """A list in the child of calls that are ready to be made."""
+        """A list, in the child, of calls that are ready to be made."""
         return self._list(self._starmap(self._partial, plan))
 
     def _run(self, planned: Proxy) -> None:
-        """Makes them: one instruction, so that their number costs nothing on the way."""
+        """Makes the planned calls by one instruction, so that their number adds no traffic on the
+        pipe."""
         self._last(self._map(self._call, planned), 0)
 
     # A batch.
@@ -308,7 +310,7 @@ class Lane:
             plan, kept = self._compose(calls)
             planned = self._planned(plan)
             self._clear_cache()
-            self.device.settle(f"preparing {text}")
+            self.device.finish(f"preparing {text}")
         with self.remote.doing(text):
             self.remote.flush()
             started = self.clock()
@@ -361,7 +363,7 @@ class Lane:
     def _set_aside(
         self, plan: list[list[Any]], place: int, chosen: list[int], row: int, out: _Placed
     ) -> _Kept:
-        """Copies rows around the changed one away from the output."""
+        """Copies the rows around the changed one from the output to another place."""
         rows, columns = self.case.out
         low, high = max(0, row - self._window + 1), min(row, rows - self._window)
         start = 0 if self.case.whole else int(self.random.integers(low, high + 1))
@@ -375,7 +377,7 @@ class Lane:
         return _Kept(self.number, expected, bound)
 
     def _event_seconds(self) -> float | None:
-        """Seconds between the events, by what the child says."""
+        """Seconds between the events, as the child reports them."""
         self._elapsed(self._milliseconds_at, *self._events)
         said = self.remote.fetch(self._milliseconds.value)
         return said / 1e3 if type(said) is float and np.isfinite(said) else None

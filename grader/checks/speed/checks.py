@@ -1,8 +1,8 @@
-"""How fast kernels are: in proportion to the reference, timed in turn on the same GPU.
+"""Checks of speed: a kernel's, relative to the reference's, timed in turn on the same GPU.
 
-A rubric's row may give points for it, from `zero_ratio` of the reference's speed up to
-`full_ratio`; without these, and without points, the speed is measured and shown. A time that
-can't be true makes the check an error: an instructor looks, and the points are open until then.
+A row of a rubric may give points, from `zero_ratio` of the reference's speed up to `full_ratio`.
+Without these, or without points, the speed is only shown. A time that can't be true makes the check
+an error: the points stay open until an instructor has looked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from grader.checks.compare import ROUND, Array, Failure, sum_bound
 from grader.checks.context import Session
 from grader.checks.outcomes import Flag, NotHere
 from grader.checks.speed import gpu
-from grader.checks.speed.batches import Case, Lane, Sheet
+from grader.checks.speed.batches import Sheet, TimedCall, TimedChild
 from grader.checks.speed.clock import Lap, Race, figures, race, reference_alone, require_plausible
 from grader.checks.traits import Traits, declared
 from grader.student.remote import ChildError
@@ -35,8 +35,8 @@ UNKNOWN_L2 = 256 << 20
 Random = np.random.Generator
 
 
-def check(case: Callable[[ChildContext], Case]) -> Callable[[ChildContext], None]:
-    """Makes a check of a function that gives a case."""
+def check(case: Callable[[ChildContext], TimedCall]) -> Callable[[ChildContext], None]:
+    """Decorator that makes a check of a function that gives a `TimedCall`."""
 
     @functools.wraps(case)
     def timed(ctx: ChildContext) -> None:
@@ -50,7 +50,7 @@ def check(case: Callable[[ChildContext], Case]) -> Callable[[ChildContext], None
 
 
 def _rows(ctx: ChildContext, on_gpu: int, emulated: int) -> int:
-    """A number of rows drawn by lot, up to one in sixteen fewer; few on the emulated GPU."""
+    """A random number of rows, up to one in sixteen fewer; few on the emulated GPU."""
     most = on_gpu if ctx.backend == "cuda" else emulated
     return most - int(ctx.random.integers(most // 16 + 1))
 
@@ -60,16 +60,16 @@ def _columns(ctx: ChildContext, on_gpu: int) -> int:
 
 
 def _block(ctx: ChildContext, on_gpu: int) -> int:
-    """Rows of a block. It takes 16 MiB: more would take long through the pipe."""
+    """The rows of a block of 16 MiB. More would take long through the pipe."""
     return on_gpu if ctx.backend == "cuda" else 7
 
 
 @check
-def speed_matrix_multiply(ctx: ChildContext) -> Case:
+def speed_matrix_multiply(ctx: ChildContext) -> TimedCall:
     """matrix_multiply is timed beside the reference, on matrices of about 2,048 x 2,048"""
     m, k, n = _rows(ctx, 2048, 48), _columns(ctx, 2048), _columns(ctx, 2048)
     # 16 MiB each. As many calls as there are pairs: no two matrices meet twice.
-    return Case(
+    return TimedCall(
         "matrix_multiply", "DLGpuMatrixMultiply", ((m, k), (k, n)), (m, n),
         lambda inputs, out: [inputs[0], False, inputs[1], False, out], _product,
         traffic=4.0 * (m * k + k * n + m * n), operations=2.0 * m * k * n,
@@ -83,10 +83,10 @@ def _product(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any]:
 
 
 @check
-def speed_softmax(ctx: ChildContext) -> Case:
+def speed_softmax(ctx: ChildContext) -> TimedCall:
     """softmax is timed beside the reference, on about 65,536 rows of 1,024"""
     rows, columns = _rows(ctx, 65536, 48), _columns(ctx, 1024)
-    return Case(
+    return TimedCall(
         "softmax", "DLGpuSoftmax", ((rows, columns),), (rows, columns),
         lambda inputs, out: [inputs[0], out], _softmax,
         traffic=8.0 * rows * columns, operations=0, pool=2, block=_block(ctx, 4096),
@@ -108,10 +108,10 @@ def _most(ctx: ChildContext) -> int:
 
 
 @check
-def speed_matrix_elementwise_add(ctx: ChildContext) -> Case:
+def speed_matrix_elementwise_add(ctx: ChildContext) -> TimedCall:
     """matrix_elementwise_add is timed beside the reference, on about 16,384 x 4,096 elements"""
     shape = _rows(ctx, 16384, 48), _columns(ctx, 4096)
-    return Case(
+    return TimedCall(
         "matrix_elementwise_add", "DLGpuMatrixElementwiseAdd", (shape, shape), shape,
         lambda inputs, out: [*inputs, out], _sum,
         traffic=12.0 * shape[0] * shape[1], operations=1.0 * shape[0] * shape[1], pool=2,
@@ -125,10 +125,10 @@ def _sum(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any]:
 
 
 @check
-def speed_reduce_sum_axis_zero(ctx: ChildContext) -> Case:
+def speed_reduce_sum_axis_zero(ctx: ChildContext) -> TimedCall:
     """reduce_sum_axis_zero is timed beside the reference, on about 16,384 x 4,096 elements"""
     rows, columns = _rows(ctx, 16384, 48), _columns(ctx, 4096)
-    return Case(
+    return TimedCall(
         "reduce_sum_axis_zero", "DLGpuReduceSumAxisZero", ((rows, columns),), (1, columns),
         lambda inputs, out: [inputs[0], out], _column_sums,
         traffic=4.0 * rows * columns, operations=1.0 * rows * columns, pool=3,
@@ -144,8 +144,8 @@ def _column_sums(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any
 # What is timed, and what is made of it.
 
 
-def _time(ctx: ChildContext, case: Case) -> None:
-    """Times a case, leaves the figures among the facts, and the share of the points reached."""
+def _time(ctx: ChildContext, case: TimedCall) -> None:
+    """Times a call; writes the figures to the facts, and sets the share of the points."""
     device = gpu.find() if ctx.backend == "cuda" else gpu.Gpu()
     facts: dict[str, Any] = {"case": case.text, "notes": list(device.notes)}
     ctx.facts["speed"] = facts
@@ -177,7 +177,7 @@ def _require_memory(wanted: int, there_is: int) -> None:
 
 @contextmanager
 def _turn(uuid: str) -> Iterator[float]:
-    """The turn on the GPU; nobody is to blame for one that does not come."""
+    """Waits for this process's turn on the GPU. If it does not come, nobody is to blame."""
     with ExitStack() as stack:
         try:
             waited = stack.enter_context(gpu.turn(uuid, TURN))
@@ -187,15 +187,15 @@ def _turn(uuid: str) -> Iterator[float]:
 
 
 class _Reference:
-    """The reference's lane, whose failures are not the submission's."""
+    """The reference's timed child. Its failures are not the submission's."""
 
-    def __init__(self, session: Session, case: Case, random: Random, flush: int) -> None:
+    def __init__(self, session: Session, case: TimedCall, random: Random, flush: int) -> None:
         with self._ours():
-            self._lane = Lane(session, case, random, flush, verified=False)
+            self._timed = TimedChild(session, case, random, flush, verified=False)
 
     def batch(self, calls: int) -> Lap:
         with self._ours():
-            return self._lane.batch(calls)
+            return self._timed.batch(calls)
 
     @contextmanager
     def _ours(self) -> Iterator[None]:
@@ -205,18 +205,18 @@ class _Reference:
             raise Flag(f"the reference failed: {error}") from error
 
 
-def _race(ctx: ChildContext, case: Case, flush: int) -> Race:
+def _race(ctx: ChildContext, case: TimedCall, flush: int) -> Race:
     with _reference(ctx) as other, other.session() as session:
         reference = _Reference(session, case, ctx.random, flush)
         alone = reference_alone(reference, case.most)
         with ctx.session() as own:
-            student = Lane(own, case, ctx.random, flush)
+            student = TimedChild(own, case, ctx.random, flush)
             return race(student, reference, alone, case.most)
 
 
 @contextmanager
 def _reference(ctx: ChildContext) -> Iterator[ChildContext]:
-    """A context like this one, with the reference's tree."""
+    """A context like this one, over the reference's tree."""
     if ctx.reference is None:
         raise Flag("this run has no reference to be timed beside")
     with ctx.reference() as tree:
@@ -224,7 +224,7 @@ def _reference(ctx: ChildContext) -> Iterator[ChildContext]:
 
 
 def _notes(facts: dict[str, Any]) -> list[str]:
-    """What makes the figures less sure."""
+    """What makes the figures less certain."""
     notes = []
     slow = facts["gpu"]["after"].get("throttling")
     if slow:
@@ -238,16 +238,16 @@ def _notes(facts: dict[str, Any]) -> list[str]:
     return notes
 
 
-def _reached(case: Case, seconds: float) -> dict[str, float]:
-    """What a call of so many seconds makes of the memory, and of the arithmetic."""
+def _reached(case: TimedCall, seconds: float) -> dict[str, float]:
+    """The memory bandwidth and the arithmetic rate of a call that takes so many seconds."""
     return {
         "gigabytes_per_second": case.traffic / seconds / 1e9,
         "gigaflops_per_second": case.operations / seconds / 1e9,
     }
 
 
-def summary(case: Case, facts: dict[str, Any]) -> str:
-    """One line for the report."""
+def summary(case: TimedCall, facts: dict[str, Any]) -> str:
+    """The figures in one line, for the report."""
     by_memory = case.operations < case.traffic * 2
     rate = facts["reached"]["gigabytes_per_second" if by_memory else "gigaflops_per_second"]
     ratio, own, other = facts["ratio"], facts["student_us"], facts["reference_us"]
@@ -261,7 +261,7 @@ def summary(case: Case, facts: dict[str, Any]) -> str:
 
 
 def _score(ctx: ChildContext, ratio: float) -> None:
-    """The share of the points; none of them is a failure."""
+    """The share of the points. A share of 0 is a failure."""
     row = next(row for row in ctx.rubric.rows if row.name == ctx.check)
     ctx.share = row.share(ratio)
     if ctx.share == 0:

@@ -1,11 +1,10 @@
-"""Times the submission and the reference in turn, and judges what the clock says. Runs nothing
-of a device itself.
+"""Times the submission and the reference in turn, and judges the times. Uses no device itself.
 
-The time of the reference's call is a slope: (long batch - short batch) / (more calls). What a
-batch costs in any case, the way to the child and back, the waiting, the copies that are verified
-later, falls out of it, and is known then. The submission's time is a long batch less that cost,
-by the number of calls: it is never measured in the submission's process, which could make short
-batches last to shorten the slope.
+The time of a reference's call is a slope: (long batch - short batch) / (more calls). This removes
+what each batch costs in any case, the way to the child and back, the wait, the copies that are
+verified later; and that cost is then known. The submission's time is that of a long batch, minus
+this cost, divided by the number of calls. The cost is never measured in the submission's process,
+which could slow down short batches to flatten the slope.
 """
 
 from __future__ import annotations
@@ -36,18 +35,18 @@ EVENT_SLACK = 1.02
 
 @dataclass(frozen=True)
 class Lap:
-    """Seconds of a batch, or of a call: by the grader's clock, and by the device's events, which
-    the child reads and may have made up; None if there are none."""
+    """Seconds of a batch or of a call: by the grader's clock, and by the device's events. The child
+    reads the events and may have invented them; None if there are none."""
 
     wall: float
     device: float | None = None
 
 
 class Timed(Protocol):
-    """Something that carries out batches of calls."""
+    """Something that makes batches of calls."""
 
     def batch(self, calls: int) -> Lap:
-        """Carries out so many calls, times them, and verifies some.
+        """Makes so many calls, times them, and verifies some.
 
         Raises:
             Failure: an output is wrong.
@@ -56,11 +55,11 @@ class Timed(Protocol):
 
 @dataclass(frozen=True)
 class Pace:
-    """What a short and a long batch of the reference tell.
+    """The times that follow from a short and a long batch of the reference.
 
     Attributes:
-        call: the time of a call.
-        cost: seconds that a batch takes beside its calls.
+        call: seconds a call.
+        cost: seconds a batch beside its calls.
     """
 
     call: Lap
@@ -68,7 +67,7 @@ class Pace:
 
 
 def measure(timed: Timed, more: int) -> Pace:
-    """The pace by a short batch and one that has `more` calls.
+    """The pace, from a short batch and one with `more` calls.
 
     Raises:
         Flag: see `long_batch`.
@@ -79,7 +78,7 @@ def measure(timed: Timed, more: int) -> Pace:
 
 
 def _each(batch: Lap, more: int) -> float | None:
-    """Seconds of a call by the events around a long batch."""
+    """Seconds a call, by the events around a long batch."""
     return None if batch.device is None else batch.device / (SHORT + more)
 
 
@@ -87,7 +86,7 @@ def long_batch(timed: Timed, more: int) -> Lap:
     """Times a long batch.
 
     Raises:
-        Flag: by its events it took longer than by the clock.
+        Flag: the events report more time than the clock.
     """
     lap = timed.batch(SHORT + more)
     if lap.device is not None and lap.device > lap.wall * EVENT_SLACK:
@@ -99,7 +98,7 @@ def long_batch(timed: Timed, more: int) -> Lap:
 
 
 def warm_up(timed: Timed, most: int) -> int:
-    """Runs first batches, and returns how many more calls the long batches are to have.
+    """Runs first batches; returns how many more calls the long batches need.
 
     Args:
         most: the largest answer.
@@ -112,13 +111,13 @@ def warm_up(timed: Timed, most: int) -> int:
 
 @dataclass
 class Race:
-    """The times of both.
+    """The times of reference and submission.
 
     Attributes:
-        alone: of the reference, before the submission was started.
-        reference: of the reference, a round each.
-        batches: long batches of the submission, in turn with them.
-        more: by how many calls long batches exceed short ones: (student, reference).
+        alone: paces of the reference, before the submission started.
+        reference: paces of the reference, one a round.
+        batches: long batches of the submission, in turn with those.
+        more: how many calls more long batches have than short ones: (student, reference).
     """
 
     alone: list[Pace]
@@ -128,12 +127,12 @@ class Race:
 
     @property
     def cost(self) -> float:
-        """Seconds of a batch beside its calls."""
+        """Seconds a batch beside its calls."""
         return max(0.0, statistics.median(pace.cost for pace in self.alone + self.reference))
 
     @property
     def student(self) -> list[Lap]:
-        """Calls of the submission."""
+        """Seconds a call of the submission, one a round."""
         more = self.more[0]
         return [
             Lap((batch.wall - self.cost) / (SHORT + more), _each(batch, more))
@@ -151,10 +150,10 @@ def _calls(paces: list[Pace]) -> list[Lap]:
 
 
 def reference_alone(reference: Timed, most: int) -> tuple[int, list[Pace]]:
-    """Times the reference while no process of the submission lives.
+    """Times the reference while no process of the submission runs.
 
     Returns:
-        (more, as `warm_up` returns it; its pace, several times).
+        (the number that `warm_up` returns, the paces measured).
     """
     more = warm_up(reference, most)
     return more, [measure(reference, more) for _ in range(ALONE)]
@@ -167,7 +166,8 @@ def race(
     most: int,
     clock: Callable[[], float] = time.monotonic,
 ) -> Race:
-    """Times both in turn, so that both meet the same clocks, temperatures and neighbours."""
+    """Times both in turn, so that clock rates, temperatures and other load are the same for
+    both."""
     mine, started = warm_up(student, most), clock()
     found = Race(alone[1], [], [], (mine, alone[0]))
     for number in range(ROUNDS):
@@ -183,7 +183,7 @@ def require_plausible(found: Race, floor: float, what: str) -> None:
 
     Args:
         floor: seconds that no kernel can beat; 0 if unknown.
-        what: sets the floor, for the message.
+        what: what sets the floor, for the message.
     """
     wall = _median(found.student)
     if wall <= 0 or _median(_calls(found.reference)) <= 0:
@@ -215,8 +215,8 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 def figures(found: Race) -> dict[str, Any]:
-    """The times for a report, in microseconds, with their spread over the rounds; the ratio's
-    median is that of the medians, which is what counts."""
+    """The times for a report, in microseconds, with their spread over the rounds. The ratio counts
+    by the quotient of the medians, which the report shows as its median."""
     laps = {
         "student": found.student,
         "reference": _calls(found.reference),

@@ -1,8 +1,8 @@
-"""The GPU of this machine, as the grader's own process sees it: what it can do at best, how it
-fares, and whose turn it is.
+"""The GPU of this machine, as the grader's own process sees it: its limits, its state, and a lock
+on it for timing.
 
-Properties come from pycuda, clocks and throttling from nvidia-ml-py. Both are optional: what
-they would have told is then unknown, and a note says so. Neither makes a context on the device.
+Properties come from pycuda, clock rates and throttling from nvidia-ml-py. Both are optional;
+without them the values are unknown, and a note says so. Neither makes a context on the device.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any
 
 from grader.sandbox import cancel
 
-#: Float32 lanes of a multiprocessor, by compute capability. The most that any has stands in for
-#: one that is not listed: too low a floor accuses nobody.
-_LANES = {(6, 0): 64, (7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
-_MOST_LANES = 128
+#: CUDA cores (float32 units) of a multiprocessor, by compute capability. An unlisted GPU gets the
+#: most that any has: a floor that is too low accuses nobody.
+_CORES = {(6, 0): 64, (7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
+_MOST_CORES = 128
 
 #: Bits of NVML's clock event reasons that make a GPU slower than it could be.
 _THROTTLING = {
@@ -39,25 +39,25 @@ _THROTTLING = {
 
 
 class GpuBusy(Exception):
-    """Somebody else kept timing on the GPU for too long."""
+    """Another process kept timing on the GPU for too long."""
 
 
 @dataclass(frozen=True)
 class Properties:
-    """What a GPU can do at best; 0 and "" are unknown.
+    """The limits of a GPU; 0 and "" are unknown.
 
     Attributes:
-        name, bus: its name, and where it sits on the PCI bus.
-        multiprocessors, lanes: their number, and the float32 lanes of each.
-        clock, memory_clock: in Hz, the largest.
-        bus_bits: width of the memory's bus.
+        name, bus: its name, and its address on the PCI bus.
+        multiprocessors, cores: their number, and the CUDA cores of each.
+        clock, memory_clock: the largest, in Hz.
+        bus_bits: width of the memory bus.
         l2, memory: bytes.
     """
 
     name: str = ""
     bus: str = ""
     multiprocessors: int = 0
-    lanes: int = 0
+    cores: int = 0
     clock: float = 0
     memory_clock: float = 0
     bus_bits: int = 0
@@ -66,24 +66,24 @@ class Properties:
 
     @property
     def bandwidth(self) -> float:
-        """Bytes a second that the memory's pins carry: two transfers a clock."""
+        """Bytes a second over the memory's pins, at two transfers a clock."""
         return 2 * self.memory_clock * self.bus_bits / 8
 
     @property
     def rate(self) -> float:
-        """Float32 operations a second of the ordinary units; a multiply-add counts as two."""
-        return 2 * self.clock * self.multiprocessors * self.lanes
+        """Float32 operations a second of the CUDA cores; a multiply-add counts as two."""
+        return 2 * self.clock * self.multiprocessors * self.cores
 
     def floor(self, traffic: float, operations: float) -> float:
-        """Seconds that no float32 kernel can beat; 0 if that is unknown.
+        """Seconds that no float32 kernel can beat; 0 if unknown.
 
         Args:
-            traffic: bytes that must be read and written. What the L2 cache holds may have been
-                read before, or be written later.
-            operations: additions and multiplications. Tensor units do more of them a second, in
-                formats whose rounding the tolerance rejects. Three products of such numbers make
-                up one of float32: who is under this floor because of that has earned praise, and
-                needs an instructor who reads the code.
+            traffic: bytes that must be read and written. The L2 cache may hold some of them from
+                before, or write them later, so its size does not count.
+            operations: additions and multiplications. Tensor cores do more of them a second, in
+                formats whose rounding the tolerance rejects. Three such products make up one of
+                float32, so a kernel that does this can be below the floor honestly: an instructor
+                must read its code.
         """
         seconds = [0.0]
         if self.bandwidth:
@@ -98,9 +98,9 @@ class Gpu:
     """The GPU that a child calls gpu(0).
 
     Attributes:
-        uuid: by which its lock goes; "" if unknown.
-        properties: what it can do.
-        notes: what is not known, and what would tell.
+        uuid: names its lock; "" if unknown.
+        properties: its limits.
+        notes: what is unknown, and what would tell it.
     """
 
     uuid: str = ""
@@ -110,8 +110,8 @@ class Gpu:
     _handle: Any = None
 
     def state(self) -> dict[str, Any]:
-        """Clocks in MHz, temperature in degrees, power in W, what makes it slow, and how many
-        processes use it; without what it does not tell."""
+        """Clock rates in MHz, temperature in degrees Celsius, power in W, what slows it down, and
+        the number of processes on it; without what the driver does not tell."""
         if self._nvml is None:
             return {}
         ask: dict[str, Callable[[Any, Any], Any]] = {
@@ -131,13 +131,13 @@ class Gpu:
 
 
 def _reasons(nvml: Any, handle: Any) -> int:
-    """The bits of what limits the clocks now; NVML has renamed the call."""
+    """The bits of what limits the clock rate now. NVML has renamed the call."""
     ask = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
     return int((ask or nvml.nvmlDeviceGetCurrentClocksThrottleReasons)(handle))
 
 
 def throttling(bits: int) -> list[str]:
-    """The words for NVML's bits, those that make a GPU slow alone."""
+    """The words for those of NVML's bits that make a GPU slow."""
     return [words for bit, words in _THROTTLING.items() if bits & bit]
 
 
@@ -162,7 +162,7 @@ def find() -> Gpu:
 
 
 def _properties(driver: Any) -> Properties:
-    """By pycuda. Clocks come in kHz."""
+    """The properties from pycuda, which gives clock rates in kHz."""
     driver.init()
     device = driver.Device(0)
     names = driver.device_attribute
@@ -175,7 +175,7 @@ def _properties(driver: Any) -> Properties:
         name=device.name(),
         bus=device.pci_bus_id(),
         multiprocessors=ask("MULTIPROCESSOR_COUNT"),
-        lanes=_LANES.get(capability, _MOST_LANES),
+        cores=_CORES.get(capability, _MOST_CORES),
         clock=1e3 * ask("CLOCK_RATE"),
         memory_clock=1e3 * ask("MEMORY_CLOCK_RATE"),
         bus_bits=ask("GLOBAL_MEMORY_BUS_WIDTH"),
@@ -185,7 +185,8 @@ def _properties(driver: Any) -> Properties:
 
 
 def _handle(nvml: Any, bus: str) -> Any:
-    """NVML's handle of the GPU on that bus; without one, of the first that CUDA would show."""
+    """NVML's handle of the GPU at that address; without an address, of the first that CUDA
+    shows."""
     if bus:
         return nvml.nvmlDeviceGetHandleByPciBusId(bus.encode())
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
@@ -203,7 +204,7 @@ def _say(words: str) -> None:
 
 
 def is_shared() -> bool:
-    """Whether several processes may use the GPUs at the same time, as nvidia-smi tells."""
+    """Whether several processes may use the GPUs at the same time, by nvidia-smi."""
     ask = ["nvidia-smi", "--query-gpu=compute_mode", "--format=csv,noheader"]
     try:
         done = subprocess.run(ask, capture_output=True, text=True, timeout=20, check=False)
@@ -217,16 +218,16 @@ def is_shared() -> bool:
 def turn(
     uuid: str, seconds: float, say: Callable[[str], None] = _say, folder: Path | None = None
 ) -> Iterator[float]:
-    """Holds the right to time on a GPU: one process at a time, however it ends.
+    """Holds a lock for timing on a GPU, which also ends with the process.
 
-    The lock is on a file in the folder for temporary files, named by the UUID. Where that is
-    unknown, all GPUs of the machine share one.
+    The lock is on a file in the folder for temporary files, named by the UUID. GPUs without a known
+    UUID share one lock.
 
     Yields:
-        Seconds that were waited.
+        Seconds that this waited.
 
     Raises:
-        GpuBusy: it was not free within `seconds`.
+        GpuBusy: the lock was not free within `seconds`.
     """
     name = re.sub(r"[^\w-]", "_", uuid) or "unknown"
     path = (folder or Path(tempfile.gettempdir())) / f"dlsys-gpu-{name}.lock"
@@ -238,7 +239,7 @@ def turn(
 
 
 def _open(path: Path) -> int:
-    """Reading is enough for a lock, and works on a file that is another user's."""
+    """Opens a file for a lock. Read access is enough, and works on another user's file."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         return os.open(path, flags)

@@ -1,4 +1,4 @@
-"""Rows in lanes: which wait for which, what runs beside what, and how a lane is given up."""
+"""Which rows of a rubric wait for which, what runs beside what, and how a schedule is cancelled."""
 
 import sys
 import threading
@@ -11,7 +11,7 @@ from grader.checks.registry import CHECKS
 from grader.checks.traits import traits_of
 from grader.course.rubric import Row, load_rubric
 from grader.grading.runner import Options, grade
-from grader.grading.schedule import BESIDE, DEVICE, Lanes, Worker, plan
+from grader.grading.schedule import BESIDE, DEVICE, JobThread, Schedule, plan
 from grader.report.model import ERROR, FAIL, PASS, Result
 from grader.student.remote import Remote
 
@@ -31,11 +31,11 @@ def after(rows, backend="emulated"):
     return {job.row.name: set(job.after) for job in plan(rows, backend)}
 
 
-TWO = (Worker(BESIDE), Worker(DEVICE))
+TWO = (JobThread(BESIDE), JobThread(DEVICE))
 
 
 def run(rows, decide, workers=TWO, backend="emulated"):
-    with Lanes(plan(rows, backend), decide).running(workers) as results:
+    with Schedule(plan(rows, backend), decide).running(workers) as results:
         return list(results)
 
 
@@ -55,7 +55,10 @@ def test_what_uses_the_device_waits_for_the_build_and_the_rest_does_not():
 def test_a_check_that_requires_the_build_waits_for_it_wherever_it_runs():
     rows = [row("infer_shape", "build"), row("build")]
     assert after(rows)["infer_shape"] == {"build"}
-    assert [r.check for r in run(rows, lambda row, lanes: result(row))] == ["build", "infer_shape"]
+    assert [r.check for r in run(rows, lambda row, schedule: result(row))] == [
+        "build",
+        "infer_shape",
+    ]
 
 
 @pytest.mark.parametrize("backend", ["cuda", "emulated"])
@@ -80,17 +83,17 @@ def test_every_rubric_can_be_carried_out():
     for profile in ("default", "classic", "speed"):
         rows = load_rubric(profile).rows
         for backend in ("cuda", "emulated"):
-            found = run(rows, lambda row, lanes: result(row), backend=backend)
+            found = run(rows, lambda row, schedule: result(row), backend=backend)
             assert sorted(r.check for r in found) == sorted(row.name for row in rows)
 
 
-# The lanes.
+# The schedule.
 
 
 def test_two_lanes_run_beside_each_other():
     both = threading.Barrier(2)
 
-    def decide(row, lanes):
+    def decide(row, schedule):
         both.wait(WAIT)
         return result(row)
 
@@ -100,33 +103,33 @@ def test_two_lanes_run_beside_each_other():
 def test_two_workers_share_a_lane_unless_one_is_not_wanted():
     threads = set()
 
-    def decide(row, lanes):
+    def decide(row, schedule):
         threads.add(threading.get_ident())
         return result(row)
 
     rows = [row("build"), *(row(f"kernel_{n}") for n in range(20))]
-    run(rows, decide, (Worker(DEVICE), Worker(DEVICE, lambda: False)))
+    run(rows, decide, (JobThread(DEVICE), JobThread(DEVICE, lambda: False)))
     assert len(threads) == 1
     both = threading.Barrier(2)
 
-    def meet(row, lanes):
+    def meet(row, schedule):
         if row.name != "build":
             both.wait(WAIT)
         return result(row)
 
-    assert len(run(rows, meet, (Worker(DEVICE), Worker(DEVICE)))) == 21
+    assert len(run(rows, meet, (JobThread(DEVICE), JobThread(DEVICE)))) == 21
 
 
 def test_results_come_as_soon_as_they_are_there():
     built = threading.Event()
 
-    def decide(row, lanes):
+    def decide(row, schedule):
         if row.name == "build":
             assert built.wait(WAIT)
         return result(row)
 
-    with Lanes(plan([row("build"), row("infer_shape")], "emulated"), decide).running(
-        (Worker(BESIDE), Worker(DEVICE))
+    with Schedule(plan([row("build"), row("infer_shape")], "emulated"), decide).running(
+        (JobThread(BESIDE), JobThread(DEVICE))
     ) as results:
         assert next(results).check == "infer_shape"
         built.set()
@@ -136,12 +139,12 @@ def test_results_come_as_soon_as_they_are_there():
 def test_a_row_knows_which_of_those_it_requires_have_passed():
     asked = []
 
-    def decide(row, lanes):
-        asked.append(lanes.passed(row.requires))
+    def decide(row, schedule):
+        asked.append(schedule.passed(row.requires))
         return result(row, FAIL if row.name == "second" else PASS)
 
     rows = [row("first"), row("second"), row("third", "first", "second")]
-    run(rows, decide, (Worker(DEVICE),))
+    run(rows, decide, (JobThread(DEVICE),))
     assert asked[-1] == {"first"}
 
 
@@ -149,7 +152,7 @@ def test_what_goes_wrong_in_a_lane_ends_the_others_and_is_raised(tmp_path):
     (tmp_path / "work.py").write_text("import time\ndef hang(): time.sleep(1000)\n")
     started = threading.Event()
 
-    def decide(row, lanes):
+    def decide(row, schedule):
         if row.name == "build":
             assert started.wait(WAIT)
             raise RuntimeError("no disk")
@@ -166,10 +169,10 @@ def test_what_goes_wrong_in_a_lane_ends_the_others_and_is_raised(tmp_path):
 
 
 def test_rows_that_wait_are_given_up_with_the_rest():
-    def decide(row, lanes):
+    def decide(row, schedule):
         if row.name == "build":
             raise KeyboardInterrupt
-        lanes.passed(["build"])
+        schedule.passed(["build"])
 
     with pytest.raises(KeyboardInterrupt):
         run([row("build"), row("infer_shape")], decide)

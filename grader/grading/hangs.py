@@ -1,0 +1,59 @@
+"""What did not end in one check of a submission, so that no later check waits for it as long.
+
+The threads that decide rows share this. Its fields only grow: a thread that reads an old value
+waits longer, and its result is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from grader.course.rubric import Row
+from grader.student import endless, kills
+from grader.student.pipe import ChildExcess
+from grader.student.remote import ChildTimeout
+
+#: What ends a check that would not have ended: a program that grows
+#: meets a limit of memory first.
+ENDLESS = (ChildTimeout, ChildExcess)
+_HASTE = 4  # times less for a check after one that did not end
+
+
+def _grows_or_hangs(error: Exception) -> bool:
+    """Whether Python did not end, as far as limits tell. Too much output is no such sign."""
+    is_full = isinstance(error, ChildExcess) and error.kind == "memory"
+    return is_full or isinstance(error, ChildTimeout)
+
+
+@dataclass
+class Hangs:
+    """The hangs of one submission so far.
+
+    Attributes:
+        kernels: kernels that the emulated GPU's watchdog stopped.
+        python: whether Python that needs no device did not end.
+        unimportable: module -> why no check imports it again.
+        unimportable_unbuilt: those of them whose import needs no built library.
+    """
+
+    kernels: set[str] = field(default_factory=set)
+    python: bool = False
+    unimportable: dict[str, str] = field(default_factory=dict)
+    unimportable_unbuilt: dict[str, str] = field(default_factory=dict)
+
+    def seconds(self, row: Row, needs_build: bool) -> float:
+        """The seconds that a check may take."""
+        return row.seconds / (_HASTE if self.python and not needs_build else 1)
+
+    def note(self, row: Row, error: Exception, needs_build: bool, is_unbuilt: bool) -> None:
+        """Notes what the error of a check tells. `is_unbuilt`: the check ran without the built
+        library, where only an error in ENDLESS is final: others are tried again with it."""
+        is_final = not is_unbuilt or isinstance(error, ENDLESS)
+        if is_final and kills.ends_imports(error):
+            why = f"needs {error.importing}, whose import failed in {row.name}: {error}"
+            self.unimportable.setdefault(error.importing, why)
+            if is_unbuilt:
+                self.unimportable_unbuilt.setdefault(error.importing, why)
+        self.python |= not needs_build and _grows_or_hangs(error)
+        if kernel := endless.endless_kernel(error):
+            self.kernels.add(kernel)
