@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from grader.base.errors import UsageError
 from grader.base.files import write_whole
@@ -21,7 +20,7 @@ from grader.base.printable import csv_cell
 from grader.base.sheets import SheetError, read_sheet
 from grader.classroom.roster import IDS
 from grader.classroom.store import Classbook, called, nobody
-from grader.report.model import Report
+from grader.report.model import ByHand, Report
 from grader.report.stored import StoredError
 
 _PART = "part "
@@ -214,7 +213,7 @@ def by_hand(report: Report, given: Iterable[Adjustment]) -> Report:
     A check or a part has at most the points that it is worth, and at least 0. The whole has at
     least 0, and may have more than it is worth, as a bonus.
     """
-    changes: list[dict[str, Any]] = []
+    changes: list[ByHand] = []
     # checks, parts, the whole: what was given on the one counts in the next
     for each in sorted(given, key=lambda each: (not each.on, each.on.startswith(_PART))):
         rows = [result for result in report.results if _is_on(each.on, result.check, result.task)]
@@ -229,9 +228,14 @@ def by_hand(report: Report, given: Iterable[Adjustment]) -> Report:
     return replace(report, by_hand=changes)
 
 
-def _change(each: Adjustment, points: float) -> dict[str, Any]:
-    about = {"on": each.on, "comment": each.comment, "by": each.by}
-    return {**about, "points": points, "asked": each.points}
+def _change(each: Adjustment, points: float) -> ByHand:
+    return {
+        "on": each.on,
+        "comment": each.comment,
+        "by": each.by,
+        "points": points,
+        "asked": each.points,
+    }
 
 
 def _is_on(on: str, check: str, task: str) -> bool:

@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+
+from msgspec import structs
 
 from grader.base.errors import UsageError
 from grader.base.printable import csv_cell
@@ -22,7 +23,7 @@ from grader.classroom.adjustments import Adjustment, by_hand, of_students
 from grader.classroom.lateness import Late, LatenessError, LatePolicy, apply, apply_mark
 from grader.classroom.store import ERROR, GRADED, UNREADABLE, Classbook, Entry, Standing, called
 from grader.report.model import ERROR as CHECK_ERROR
-from grader.report.model import Report, Result
+from grader.report.model import ByHand, Report, Result
 from grader.report.stored import StoredError
 from grader.report.terminal import by_hand_text
 
@@ -65,7 +66,7 @@ class Lateness:
                         f"student {student} has two extensions, to {found[student].isoformat()} "
                         f"and, as {name!r}, to {moment.isoformat()}"
                     )
-        return replace(self, policy=replace(self.policy, extensions=found))
+        return replace(self, policy=structs.replace(self.policy, extensions=found))
 
     def of(self, entry: Entry, score: float, points: float) -> Late | None:
         """What lateness leaves of a score. None if the time of the work is unknown, unless it is
@@ -122,7 +123,7 @@ class StudentScore:
     marks: list[Mark] = field(default_factory=list)
     parts: dict[str, str] = field(default_factory=dict)
     grader_version: str = ""
-    by_hand: list[dict[str, Any]] = field(default_factory=list)
+    by_hand: list[ByHand] = field(default_factory=list)
     in_vain: list[str] = field(default_factory=list)
 
     @property

@@ -8,25 +8,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct
 
 from grader.base.errors import UsageError
+from grader.base.typed import Amount, typed
 
 DAY = 86_400  # seconds
 MINUTE = 60  # seconds
 
 #: What a percentage is taken of: the points that were reached, or those that could be.
-BASES = REACHED, POSSIBLE = ("reached", "possible")
+REACHED: Final = "reached"
+POSSIBLE: Final = "possible"
+BASES = (REACHED, POSSIBLE)
+
+Percent = Annotated[float, Meta(ge=0, le=100)]
+Moment = Annotated[
+    datetime,
+    Meta(
+        tz=True,
+        extra={"expected": "a moment with its offset", "hint": "2026-10-09T23:59:00+02:00"},
+    ),
+]
+Extensions = Annotated[dict[str, Moment], Meta(extra={"expected": "a table of due dates"})]
 
 
 class LatenessError(UsageError):
     """A policy or a moment is wrong; the message is one sentence."""
 
 
-@dataclass(frozen=True)
-class LatePolicy:
+class LatePolicy(Struct, frozen=True, forbid_unknown_fields=True):
     """What a course takes off for lateness. As it stands, nothing.
 
     Attributes:
@@ -41,13 +55,13 @@ class LatePolicy:
             late.
     """
 
-    grace_minutes: float = 0.0
-    percent_a_day: float = 0.0
-    percent_of: str = REACHED
-    late_days: int = 0
-    cutoff_days: float | None = None
-    extensions: Mapping[str, datetime] = field(default_factory=dict)
-    percent_marked: float = 0.0
+    grace_minutes: Amount = 0.0
+    percent_a_day: Percent = 0.0
+    percent_of: Literal["reached", "possible"] = REACHED
+    late_days: Annotated[int, Meta(ge=0)] = 0
+    cutoff_days: Amount | None = None
+    extensions: Extensions = {}
+    percent_marked: Percent = 0.0
 
     def due_for(self, student: str, due: datetime) -> datetime:
         """When a student's work is due.
@@ -98,29 +112,13 @@ def late_policy(table: Mapping[str, Any], where: str = "late") -> LatePolicy:
     Raises:
         LatenessError: a key is unknown, or a value is of another type or out of range.
     """
-    known = ("grace_minutes", "percent_a_day", "percent_of", "late_days", "cutoff_days",
-             "percent_marked")  # fmt: skip
-    if unknown := sorted(set(table) - {*known, "extensions"}):
+    try:
+        policy = typed(table, LatePolicy, where)
+    except ValueError as error:
+        raise LatenessError(str(error)) from error
+    if policy.cutoff_days is not None and policy.cutoff_days * DAY < policy.grace_minutes * MINUTE:
         raise LatenessError(
-            f"[{where}] has unknown keys {', '.join(map(repr, unknown))}; "
-            f"hint: {', '.join(known)}, extensions"
-        )
-    percent_of = table.get("percent_of", REACHED)
-    if percent_of not in BASES:
-        raise LatenessError(f"[{where}] percent_of is {percent_of!r}; it is {' or '.join(BASES)}")
-    cutoff = _number(table, where, "cutoff_days") if "cutoff_days" in table else None
-    policy = LatePolicy(
-        grace_minutes=_number(table, where, "grace_minutes"),
-        percent_a_day=_number(table, where, "percent_a_day", 100),
-        percent_of=percent_of,
-        late_days=_whole(table, where, "late_days"),
-        cutoff_days=cutoff,
-        percent_marked=_number(table, where, "percent_marked", 100),
-        extensions=_extensions(table.get("extensions", {}), where),
-    )
-    if cutoff is not None and cutoff * DAY < policy.grace_minutes * MINUTE:
-        raise LatenessError(
-            f"[{where}] cutoff_days is {cutoff:g}, which ends before the grace of "
+            f"[{where}] cutoff_days is {policy.cutoff_days:g}, which ends before the grace of "
             f"{policy.grace_minutes:g} minutes does"
         )
     return policy
@@ -212,36 +210,3 @@ def _utc(moment: datetime, what: str) -> datetime:
             "hint: write it like 2026-10-09T23:59:00+02:00"
         )
     return moment.astimezone(timezone.utc)
-
-
-# --- the table ----------------------------------------------------------------------------------
-
-
-def _number(table: Mapping[str, Any], where: str, key: str, most: float = math.inf) -> float:
-    number = table.get(key, 0.0)
-    if isinstance(number, bool) or not isinstance(number, (int, float)):
-        raise LatenessError(f"[{where}] {key} is {number!r}; it is a number")
-    if not (math.isfinite(number) and 0 <= number <= most):
-        most_text = "on" if most == math.inf else f"to {most:g}"
-        raise LatenessError(f"[{where}] {key} is {number!r}; it is a number from 0 {most_text}")
-    return float(number)
-
-
-def _whole(table: Mapping[str, Any], where: str, key: str) -> int:
-    number = _number(table, where, key)
-    if number != int(number):
-        raise LatenessError(f"[{where}] {key} is {number!r}; it is a whole number")
-    return int(number)
-
-
-def _extensions(table: Any, where: str) -> dict[str, datetime]:
-    if not isinstance(table, Mapping):
-        raise LatenessError(f"[{where}] extensions is {table!r}; it is a table of due dates")
-    for student, moment in table.items():
-        if not isinstance(moment, datetime):
-            raise LatenessError(
-                f"[{where}.extensions] {student} is {moment!s}; "
-                "hint: write a moment, without quotes, like 2026-10-09T23:59:00+02:00"
-            )
-        _utc(moment, f"[{where}.extensions] {student}")
-    return dict(table)

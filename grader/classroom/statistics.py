@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from grader.classroom.store import ERROR as CLASS_ERROR
 from grader.classroom.store import GRADED, STATES, UNREADABLE, CheckOutcome, Entry, Standing
 from grader.report.model import ERROR, FAIL, PASS, SKIPPED
@@ -157,19 +159,10 @@ def spread(values: Sequence[float]) -> Spread | None:
     """Values in short; None of no values. The deviation is the sample's, 0 of one value."""
     if not values:
         return None
-    ordered, count = sorted(values), len(values)
-    mean = math.fsum(ordered) / count
-    squares = math.fsum((value - mean) ** 2 for value in ordered)
-    quantiles = [quantile(ordered, share) for share in (0, 0.25, 0.5, 0.75, 0.9, 1)]
-    return Spread(count, mean, math.sqrt(squares / max(count - 1, 1)), *quantiles)
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """The value below which a share of sorted values lies, between its neighbours linearly."""
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    ordered = np.sort(values)  # so that no order of the class changes a last digit
+    quantiles = map(float, np.quantile(ordered, (0, 0.25, 0.5, 0.75, 0.9, 1)))
+    deviation = float(ordered.std(ddof=1)) if len(ordered) > 1 else 0.0
+    return Spread(len(ordered), float(ordered.mean()), deviation, *quantiles)
 
 
 def distribution(scores: Iterable[float], points: float) -> list[Bin]:
@@ -209,18 +202,13 @@ def cronbach_alpha(students: Sequence[dict[str, CheckOutcome]]) -> float | None:
     if len(students) < FEWEST:
         return None
     common = set(students[0]).intersection(*students)
-    columns = [[each[check].score for each in students] for check in students[0] if check in common]
-    columns = [column for column in columns if min(column) < max(column)]
-    total = _variance([math.fsum(row) for row in zip(*columns, strict=True)])
-    number = len(columns)
-    if number < 2 or total <= 0:
+    checks = [check for check in students[0] if check in common]
+    scores = np.array([[each[check].score for check in checks] for each in students])
+    scores = scores[:, np.ptp(scores, axis=0) > 0]
+    number, total = scores.shape[1], float(scores.sum(axis=1).var())
+    if number < 2 or total <= 1e-18:
         return None
-    return number / (number - 1) * (1 - math.fsum(map(_variance, columns)) / total)
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values) if values else 0.0
-    return math.fsum((value - mean) ** 2 for value in values) / max(len(values), 1)
+    return float(number / (number - 1) * (1 - scores.var(axis=0).sum() / total))
 
 
 # --- items --------------------------------------------------------------------------------------
@@ -263,12 +251,9 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
     """Pearson's, which of 0 and 1 with a number is the point-biserial; None if one is constant."""
     if len(pairs) < FEWEST:
         return None
-    mean_x, mean_y = (math.fsum(column) / len(pairs) for column in zip(*pairs, strict=True))
-    both = math.fsum((x - mean_x) * (y - mean_y) for x, y in pairs)
-    squares_x = math.fsum((x - mean_x) ** 2 for x, _ in pairs)
-    squares_y = math.fsum((y - mean_y) ** 2 for _, y in pairs)
-    product = math.sqrt(squares_x) * math.sqrt(squares_y)
-    return max(-1.0, min(1.0, both / product)) if product > 1e-9 else None
+    if min(np.ptp(pairs, axis=0)) < 1e-9:
+        return None
+    return float(np.asarray(np.corrcoef(pairs, rowvar=False))[0, 1])
 
 
 def upper_lower(rows: Sequence[tuple[float, bool]]) -> float | None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import re
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
 
 from grader.base.errors import UsageError
+from grader.base.typed import Text, typed
 from grader.course.rubric import RUBRICS, Rubric, RubricError, load_rubric
 
 if sys.version_info >= (3, 11):
@@ -28,13 +30,6 @@ else:
 KIT = Path(__file__).resolve().parents[2]
 #: In `due`: the date for all parts that have none of their own.
 ALL = 0
-
-_KEYS = {
-    "course": {"name", "term", "contact"},
-    "assignment": set(
-        ["title", "rubric", "solution", "skeleton", "parts", "checks", "share_checks", "handout"]
-    ),
-}
 
 
 class CourseError(UsageError):
@@ -169,93 +164,63 @@ def _digest(files: Collection[Path]) -> str:
 # --- the file -----------------------------------------------------------------------------------
 
 
+_Part = Annotated[int, Meta(ge=1, extra={"expected": "the number of a part"})]
+_Checks = Annotated[str, Meta(pattern=r"\.py$", extra={"expected": "the name of a Python file"})]
+_DueKey = Annotated[
+    str, Meta(pattern=r"^(all|[1-9]\d*)$", extra={"expected": "the number of a part, or all,"})
+]
+_Due = Annotated[
+    dict[_DueKey, Any],
+    Meta(extra={"expected": "a table", "hint": "[due] and all = 2026-10-26T23:59:00+01:00"}),
+]
+
+
+class _CourseTable(Struct, forbid_unknown_fields=True):
+    name: Text
+    term: str = ""
+    contact: str = ""
+
+
+class _AssignmentTable(Struct, forbid_unknown_fields=True, kw_only=True):
+    title: Text
+    rubric: Text
+    solution: Text
+    skeleton: Text
+    parts: tuple[_Part, ...] = ()
+    checks: tuple[_Checks, ...] = ()
+    share_checks: bool = False
+    handout: Text = ""
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    """The file as it is written; for its meaning see Course."""
+
+    course: _CourseTable
+    assignment: _AssignmentTable
+    due: _Due = {}
+    late: dict[str, Any] = {}
+
+
 def _parse(path: Path, raw: dict[str, Any]) -> Course:
     """Raises ValueError for what is wrong."""
-    _refuse_unknown(raw, {*_KEYS, "due", "late"}, "the file")
-    course, assignment = _table(raw, "course"), _table(raw, "assignment")
+    file = typed(raw, _File)
+    course, assignment, folder = file.course, file.assignment, path.parent
     return Course(
         path=path,
-        name=_text(course, "name"),
-        term=_text(course, "term", ""),
-        contact=_text(course, "contact", ""),
-        title=_text(assignment, "title"),
-        rubric=path.parent / _text(assignment, "rubric"),
-        solution=path.parent / _text(assignment, "solution"),
-        skeleton=path.parent / _text(assignment, "skeleton"),
-        parts=tuple(_part(number) for number in _list(assignment, "parts")),
-        checks=tuple(path.parent / _name(name) for name in _list(assignment, "checks")),
-        share_checks=_flag(assignment, "share_checks"),
-        handout=path.parent / _text(assignment, "handout") if "handout" in assignment else None,
-        due=_due(raw.get("due", {})),
-        late=_table({"late": {}, **raw}, "late"),
+        name=course.name.strip(),
+        term=course.term.strip(),
+        contact=course.contact.strip(),
+        title=assignment.title.strip(),
+        rubric=folder / assignment.rubric.strip(),
+        solution=folder / assignment.solution.strip(),
+        skeleton=folder / assignment.skeleton.strip(),
+        parts=assignment.parts,
+        checks=tuple(folder / name for name in assignment.checks),
+        share_checks=assignment.share_checks,
+        handout=folder / assignment.handout.strip() if assignment.handout else None,
+        due={ALL if key == "all" else int(key): _moment(key, due) for key, due in file.due.items()},
+        late=file.late,
     )
-
-
-def _table(raw: dict[str, Any], name: str) -> dict[str, Any]:
-    table = raw.get(name)
-    if not isinstance(table, dict):
-        raise ValueError(f"[{name}] is missing" if table is None else f"{name} is not a table")
-    _refuse_unknown(table, _KEYS.get(name, set(table)), f"[{name}]")
-    return table
-
-
-def _refuse_unknown(table: Mapping[str, Any], known: set[str], where: str) -> None:
-    unknown = sorted(set(table) - known)
-    if unknown:
-        raise ValueError(
-            f"{where} has the unknown key {unknown[0]!r}; hint: one of {', '.join(sorted(known))}"
-        )
-
-
-def _text(table: dict[str, Any], name: str, default: str | None = None) -> str:
-    value = table.get(name, default)
-    if value is None:
-        raise ValueError(f"{name} is missing")
-    if not isinstance(value, str):
-        raise ValueError(f"{name} is {value!r}; a text was expected")
-    if not value.strip() and default is None:
-        raise ValueError(f"{name} is empty")
-    return value.strip()
-
-
-def _list(table: dict[str, Any], name: str) -> list[Any]:
-    value = table.get(name, [])
-    if not isinstance(value, list):
-        raise ValueError(f"{name} is {value!r}; a list was expected")
-    return value
-
-
-def _flag(table: dict[str, Any], name: str) -> bool:
-    value = table.get(name, False)
-    if not isinstance(value, bool):
-        raise ValueError(f"{name} is {value!r}; true or false was expected")
-    return value
-
-
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not value.endswith(".py"):
-        raise ValueError(f"checks holds {value!r}; the name of a Python file was expected")
-    return value
-
-
-def _part(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"parts holds {value!r}; the number of a part was expected")
-    return value
-
-
-def _due(table: Any) -> dict[int, datetime]:
-    if not isinstance(table, dict):
-        raise ValueError("due is not a table; hint: [due] and all = 2026-10-26T23:59:00+01:00")
-    return {_due_key(key): _moment(key, value) for key, value in table.items()}
-
-
-def _due_key(key: str) -> int:
-    if key == "all":
-        return ALL
-    if not re.fullmatch(r"[1-9]\d*", key):
-        raise ValueError(f"[due] has {key!r}; hint: the number of a part, or all")
-    return int(key)
 
 
 def _moment(key: str, value: Any) -> datetime:

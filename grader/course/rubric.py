@@ -8,10 +8,14 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from grader import __version__
 from grader.base.errors import UsageError
+from grader.base.typed import Amount, Positive, Text, typed
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,8 +27,14 @@ RUBRICS = Path(__file__).parent / "rubrics"
 #: Seconds of wall time that a check may take where its row says nothing.
 DEFAULT_SECONDS = 60.0
 
+_Number = Annotated[str, Meta(pattern=r"^[0-9]+$", extra={"expected": "the number of a part"})]
+
 #: When a student may see a check, from the most to the least open.
-ALWAYS, AFTER_DUE_DATE, NEVER = VISIBILITIES = ("always", "after_due_date", "never")
+Visible = Literal["always", "after_due_date", "never"]
+ALWAYS: Final = "always"
+AFTER_DUE_DATE: Final = "after_due_date"
+NEVER: Final = "never"
+VISIBILITIES: tuple[Visible, ...] = (ALWAYS, AFTER_DUE_DATE, NEVER)
 
 
 class RubricError(UsageError):
@@ -52,7 +62,7 @@ class Row:
     points: float
     requires: tuple[str, ...]
     seconds: float
-    visible: str = ALWAYS
+    visible: Visible = ALWAYS
     zero_ratio: float = 0.0
     full_ratio: float = 0.0
     sentence: str = ""
@@ -68,8 +78,7 @@ class Row:
         return min(1.0, math.log(ratio / self.zero_ratio) / whole)
 
 
-@dataclass(frozen=True)
-class FindingsBudget:
+class FindingsBudget(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds that may be spent on explaining failures of kernels.
 
     Attributes:
@@ -78,13 +87,12 @@ class FindingsBudget:
         total: for running all failed checks of a submission again.
     """
 
-    build: float = 120.0
-    seconds: float = 30.0
-    total: float = 120.0
+    build: Amount = 120.0
+    seconds: Amount = 30.0
+    total: Amount = 120.0
 
 
-@dataclass(frozen=True)
-class AuditBudget:
+class AuditBudget(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds that may be spent on looking at every access of kernels whose values are right.
 
     Attributes:
@@ -92,12 +100,11 @@ class AuditBudget:
         total: for all checks of a submission; 0: nothing is looked at.
     """
 
-    seconds: float = 30.0
-    total: float = 120.0
+    seconds: Amount = 30.0
+    total: Amount = 120.0
 
 
-@dataclass(frozen=True)
-class OpinionBudget:
+class OpinionBudget(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds that may be spent on second opinions, on the emulated GPU.
 
     Attributes:
@@ -107,10 +114,10 @@ class OpinionBudget:
         total: for all runs of a submission.
     """
 
-    build: float = 120.0
-    seconds: float = 120.0
-    hung: float = 20.0
-    total: float = 240.0
+    build: Amount = 120.0
+    seconds: Amount = 120.0
+    hung: Amount = 20.0
+    total: Amount = 240.0
 
 
 @dataclass(frozen=True)
@@ -196,8 +203,8 @@ def load_rubric(profile: str) -> Rubric:
         raise RubricError(f"no rubric {profile!r}; hint: one of {_beside(path)}")
     try:
         return _parse(path, _merged(path, _chain(path)))
-    except (KeyError, TypeError, ValueError) as error:
-        raise RubricError(f"{path}: {type(error).__name__}: {error}") from error
+    except ValueError as error:
+        raise RubricError(f"{path}: {error}") from error
 
 
 def _beside(path: Path) -> str:
@@ -225,6 +232,10 @@ def _chain(path: Path) -> list[tuple[Path, dict[str, Any]]]:
         try:
             raw = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
+            raise RubricError(f"{path}: {error}") from error
+        try:
+            typed(raw, _Layer)
+        except ValueError as error:
             raise RubricError(f"{path}: {error}") from error
         found.append((path, raw))
         if "base" not in raw:
@@ -254,54 +265,60 @@ def _with_added(checks: list[Any], added: list[Any]) -> list[Any]:
     return [instead.get(entry["name"], entry) for entry in checks] + new
 
 
+class _Check(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A [[check]] as it is written; for its meaning see Row."""
+
+    name: Text
+    task: str = ""
+    points: Amount
+    requires: tuple[str, ...] = ()
+    seconds: Positive = DEFAULT_SECONDS
+    visible: Visible = ALWAYS
+    zero_ratio: Positive = 0.0
+    full_ratio: Positive = 0.0
+
+
+class _Layer(Struct):
+    """What a file that builds on another must hold by itself."""
+
+    base: Text = ""
+    check: list[_Check] = []
+    added_check: list[_Check] = []
+
+
+class _File(_Layer, forbid_unknown_fields=True, kw_only=True):
+    """A file with all that it takes from its bases; for its meaning see Rubric."""
+
+    title: Text
+    description: str
+    files: tuple[Text, ...]
+    sizes: Literal["thorough", "published"]
+    parts: dict[_Number, str]
+    tasks: dict[str, str]
+    mnist: dict[str, Any] = {}
+    findings: FindingsBudget = FindingsBudget()
+    audit: AuditBudget = AuditBudget()
+    second_opinion: OpinionBudget = OpinionBudget()
+
+
 def _parse(path: Path, raw: dict[str, Any]) -> Rubric:
-    tasks = dict(raw["tasks"])
-    rows = tuple(_row(entry) for entry in raw["check"])
-    _check_rows(path, rows, tasks)
-    if raw["sizes"] not in ("thorough", "published"):
-        raise RubricError(f"{path}: sizes is {raw['sizes']!r}; it is thorough or published")
+    file = typed(raw, _File)
+    rows = tuple(Row(**asdict(check)) for check in file.check)
+    _check_rows(path, rows, file.tasks)
     return Rubric(
         profile=path.stem,
-        title=raw["title"],
-        description=raw["description"],
-        files=tuple(raw["files"]),
-        sizes=raw["sizes"],
-        parts={int(number): name for number, name in raw["parts"].items()},
-        tasks=tasks,
+        title=file.title,
+        description=file.description,
+        files=file.files,
+        sizes=file.sizes,
+        parts={int(number): name for number, name in file.parts.items()},
+        tasks=file.tasks,
         rows=rows,
-        mnist=raw.get("mnist", {}),
-        findings=FindingsBudget(**_seconds(raw, "findings")),
-        audit=AuditBudget(**_seconds(raw, "audit")),
-        second_opinion=OpinionBudget(**_seconds(raw, "second_opinion")),
+        mnist=file.mnist,
+        findings=file.findings,
+        audit=file.audit,
+        second_opinion=file.second_opinion,
     )
-
-
-def _seconds(raw: dict[str, Any], table: str) -> dict[str, float]:
-    return {name: float(value) for name, value in raw.get(table, {}).items()}
-
-
-def _row(entry: dict[str, Any]) -> Row:
-    known = {"name", "task", "points", "requires", "seconds", "visible"}
-    unknown = set(entry) - known - {"zero_ratio", "full_ratio"}
-    if unknown:
-        raise ValueError(f"check {entry.get('name')!r} has unknown keys {sorted(unknown)}")
-    return Row(
-        name=entry["name"],
-        task=entry.get("task", ""),
-        points=float(entry["points"]),
-        requires=tuple(entry.get("requires", ())),
-        seconds=float(entry.get("seconds", DEFAULT_SECONDS)),
-        visible=entry.get("visible", ALWAYS),
-        zero_ratio=_ratio(entry, "zero_ratio"),
-        full_ratio=_ratio(entry, "full_ratio"),
-    )
-
-
-def _ratio(entry: dict[str, Any], name: str) -> float:
-    ratio = float(entry.get(name, 0.0))
-    if name in entry and not 0 < ratio < math.inf:
-        raise ValueError(f"check {entry.get('name')!r}: {name} is {ratio:g}; it is positive")
-    return ratio
 
 
 def _check_ratios(path: Path, row: Row) -> None:
@@ -330,8 +347,6 @@ def _check_rows(path: Path, rows: tuple[Row, ...], tasks: dict[str, str]) -> Non
                 f"{path}: check {row.name!r} requires {sorted(missing)}, "
                 "which do not come before it"
             )
-        if row.points < 0 or row.seconds <= 0:
-            raise RubricError(f"{path}: check {row.name!r} has negative points or no time")
         _check_ratios(path, row)
         earlier.add(row.name)
     _check_visible(path, rows)
@@ -339,12 +354,6 @@ def _check_rows(path: Path, rows: tuple[Row, ...], tasks: dict[str, str]) -> Non
 
 def _check_visible(path: Path, rows: tuple[Row, ...]) -> None:
     """A check that is skipped says why, which must not tell of one that is hidden longer."""
-    for row in rows:
-        if row.visible not in VISIBILITIES:
-            raise RubricError(
-                f"{path}: check {row.name!r} is visible {row.visible!r}; "
-                f"hint: one of {', '.join(VISIBILITIES)}"
-            )
     visible = {row.name: row.visible for row in rows}
     for row, name in ((each, name) for each in rows for name in each.requires):
         if VISIBILITIES.index(visible[name]) > VISIBILITIES.index(row.visible):

@@ -16,7 +16,7 @@ from grader.explain.diagnosis import Explanation
 from grader.explain.findings import place_of, quote
 from grader.explain.opinion import Opinion, explains
 from grader.grading.prebuilt import GraderError
-from grader.report.model import BROKE_OFF, ERROR, FAIL, PASS, SKIPPED, Result
+from grader.report.model import BROKE_OFF, ERROR, FAIL, PASS, SKIPPED, Result, Status
 from grader.report.wording import tail
 from grader.sandbox import process
 from grader.student.kills import OutOfMemory
@@ -73,7 +73,7 @@ def with_sentence(row: Row, checks: Mapping[str, Check]) -> Row:
     return replace(row, sentence=sentence(row.name, checks))
 
 
-def result_of(row: Row, status: str, **more: Any) -> Result:
+def result_of(row: Row, status: Status, **more: Any) -> Result:
     """A result with all points for a pass, else none. `more` are further fields of `Result`."""
     score = row.points if status == PASS else 0.0
     line = row.sentence or sentence(row.name)

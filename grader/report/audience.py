@@ -6,17 +6,17 @@ import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Final
 
 from grader.building.tree import KIT, cache_folder
-from grader.course.rubric import AFTER_DUE_DATE, ALWAYS, NEVER
+from grader.course.rubric import AFTER_DUE_DATE, ALWAYS, NEVER, Visible
 from grader.report.model import BROKE_OFF, ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.sandbox.isolation import UNCONTAINED
 
-STUDENT = "student"
+STUDENT: Final = "student"
 
 #: Folders of a submission's tree, which its paths are told from.
 _TREE = ("python", "src", "emulator", "tests", "build")
@@ -130,7 +130,7 @@ def _passed(report: Report) -> str:
     return f"{passed} of {len(report.results) - away} {kind} passed"
 
 
-def _withheld(counts: dict[str, int]) -> list[str]:
+def _withheld(counts: Mapping[Visible, int]) -> list[str]:
     after, never = counts.get(AFTER_DUE_DATE, 0), counts.get(NEVER, 0)
     said = []
     if after:

@@ -12,7 +12,7 @@ from rich.table import Table
 from grader.base.printable import printable
 from grader.course.rubric import ALWAYS
 from grader.report.audience import standing
-from grader.report.model import ERROR, FAIL, NOT_BEGUN, PASS, SKIPPED, Report, Result
+from grader.report.model import ERROR, FAIL, NOT_BEGUN, PASS, SKIPPED, ByHand, Report, Result
 
 _STYLES = {
     PASS: "green", FAIL: "red", SKIPPED: "yellow", ERROR: "bold magenta", NOT_BEGUN: "yellow",
@@ -192,13 +192,13 @@ def _show_points(console: Console, report: Report) -> None:
         console.print("[bold magenta]the grader failed in some checks; these points are open[/]")
 
 
-def by_hand_text(each: dict[str, Any]) -> str:
+def by_hand_text(each: ByHand) -> str:
     """What was given by hand, on what, why and by whom: "relu +1: the check was wrong (Ada)"."""
     what = " ".join(filter(None, (each["on"], signed(each))))
     return f"{what}{': ' if what else ''}{each['comment']} ({each['by']})"
 
 
-def signed(each: dict[str, Any]) -> str:
+def signed(each: ByHand) -> str:
     """The points of what was given by hand, with their sign; "" for none."""
     return f"{each['points']:+g}" if each["points"] else ""
 

@@ -66,9 +66,21 @@ points = 1
         ("speed_x", "full_ratio = 0.5", "give both"),
         ("speed_x", "zero_ratio = 1\nfull_ratio = 0.5", "the first smaller"),
         ("speed_x", "zero_ratio = 1\nfull_ratio = 1", "the first smaller"),
-        ("speed_x", "zero_ratio = 0\nfull_ratio = 1", "zero_ratio is 0; it is positive"),
-        ("speed_x", "zero_ratio = 1\nfull_ratio = inf", "full_ratio is inf; it is positive"),
-        ("speed_x", "zero_ratio = 1\nfull_ratio = nan", "full_ratio is nan; it is positive"),
+        (
+            "speed_x",
+            "zero_ratio = 0\nfull_ratio = 1",
+            "zero_ratio is 0; a number above 0 was expected",
+        ),
+        (
+            "speed_x",
+            "zero_ratio = 1\nfull_ratio = inf",
+            "full_ratio is inf; a number above 0 was expected",
+        ),
+        (
+            "speed_x",
+            "zero_ratio = 1\nfull_ratio = nan",
+            "full_ratio is nan; a number above 0 was expected",
+        ),
         ("relu", "zero_ratio = 0.5\nfull_ratio = 1", "only those of speed"),
     ],
 )

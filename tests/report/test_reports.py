@@ -21,12 +21,13 @@ from grader.grading.runner import Options, grade
 from grader.report.audience import standing, student_view
 from grader.report.junit import to_junit
 from grader.report.model import ERROR, FAIL, PASS, Report, Result
+from grader.report.schema import FILE, report_schema
 from grader.report.stored import StoredError, read_report
 from grader.report.terminal import show_report
 from sample_report import result
 
 KIT = Path(__file__).resolve().parents[2]
-SCHEMA = json.loads((KIT / "grader" / "report" / "report.schema.json").read_text())
+SCHEMA = json.loads(FILE.read_text())
 SHOWN = ("build", "topological_order", "relu", "softmax")
 
 
@@ -78,7 +79,9 @@ def test_a_check_is_always_visible_unless_the_rubric_says_otherwise(tmp_path):
 
 def test_an_unknown_visibility_is_refused_with_those_that_there_are(tmp_path):
     checks = [{"name": "build", "points": 0, "visible": "sometimes"}]
-    with pytest.raises(RubricError, match=r"'build' .*'sometimes'.*always, after_due_date, never"):
+    with pytest.raises(
+        RubricError, match=r"'build': .*'sometimes'; after_due_date, always or never"
+    ):
         load_rubric(write_rubric(tmp_path, checks))
 
 
@@ -206,14 +209,19 @@ def test_the_schema_rejects_a_result_that_is_wrong(place, value):
 
 
 def test_the_schema_describes_every_field_of_the_model():
-    for kind, schema in ((Report, SCHEMA), (Result, SCHEMA["$defs"]["result"])):
+    for kind, schema in ((Report, SCHEMA), (Result, SCHEMA["$defs"]["Result"])):
         names = {field.name for field in dataclasses.fields(kind)}
         if kind is Report:
             names |= {"schema", "grader_version", "score", "points"}
         assert set(schema["properties"]) == set(schema["required"]) == names
         for name, entry in schema["properties"].items():
             assert entry.get("description") or "$ref" in entry, name
-    assert set(SCHEMA["$defs"]["finding"]["properties"]) == set(sample_report.finding())
+    assert set(SCHEMA["$defs"]["Finding"]["properties"]) == set(sample_report.finding())
+
+
+def test_the_schema_is_made_from_the_types():
+    hint = "hint: python -m grader.report.schema"
+    assert FILE.read_text() == json.dumps(report_schema(), indent=1) + "\n", hint
 
 
 def test_a_stored_report_is_the_same_when_it_is_read(tmp_path, graded):
@@ -223,6 +231,16 @@ def test_a_stored_report_is_the_same_when_it_is_read(tmp_path, graded):
     assert read_report(graded).to_dict() == json.loads(graded.read_text())
 
 
+def test_a_stored_finding_that_calls_its_hint_a_cure_is_read(tmp_path):
+    raw = sample_report.report().to_dict()
+    [findings] = [result["findings"] for result in raw["results"] if result["findings"]]
+    hint = findings[0]["hint"]
+    findings[0]["cure"] = findings[0].pop("hint")
+    (tmp_path / "r.json").write_text(json.dumps(raw))
+    found = [finding for result in read_report(tmp_path / "r.json").results for finding in result.findings]
+    assert found[0]["hint"] == hint and "cure" not in found[0]
+
+
 @pytest.mark.parametrize(
     "change, said",
     [
@@ -230,13 +248,22 @@ def test_a_stored_report_is_the_same_when_it_is_read(tmp_path, graded):
         (lambda d: d.pop("title"), "title is missing"),
         (lambda d: d["results"][0].pop("check"), "check is missing"),
         (lambda d: d["results"][0].update(status="won"), "status is 'won'"),
-        (lambda d: d["results"][0].update(score=True), "score is 'True', expected float"),
-        (lambda d: d["results"][0].update(seconds=float("nan")), "seconds is 'nan'"),
+        (
+            lambda d: d["results"][0].update(score=True),
+            "check 'build': score is True; a number from 0 on was expected",
+        ),
+        (lambda d: d["results"][0].update(seconds=float("nan")), "seconds is nan"),
         (lambda d: d["results"][0].update(visibility="x"), "visibility is 'x'"),
-        (lambda d: d["results"][0].update(details=[1]), "details are not strings"),
-        (lambda d: d["results"][0].update(findings=["x"]), "findings are not objects"),
-        (lambda d: d.update(results={}), "results is '{}', expected list"),
-        (lambda d: d.update(results=[1]), "not an object"),
+        (
+            lambda d: d["results"][0].update(details=[1]),
+            "check 'build': details holds 1; a text was expected",
+        ),
+        (
+            lambda d: d["results"][0].update(findings=["x"]),
+            "check 'build': findings holds 'x'; a table was expected",
+        ),
+        (lambda d: d.update(results={}), "results is {}; a list was expected"),
+        (lambda d: d.update(results=[1]), "results holds 1; a table was expected"),
     ],
 )
 def test_a_stored_report_that_is_wrong_is_refused_in_words(tmp_path, change, said):
