@@ -237,7 +237,11 @@ def test_a_stored_finding_that_calls_its_hint_a_cure_is_read(tmp_path):
     hint = findings[0]["hint"]
     findings[0]["cure"] = findings[0].pop("hint")
     (tmp_path / "r.json").write_text(json.dumps(raw))
-    found = [finding for result in read_report(tmp_path / "r.json").results for finding in result.findings]
+    found = [
+        finding
+        for result in read_report(tmp_path / "r.json").results
+        for finding in result.findings
+    ]
     assert found[0]["hint"] == hint and "cure" not in found[0]
 
 
