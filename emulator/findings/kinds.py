@@ -1,263 +1,34 @@
-"""What each kind of finding is called, where it often comes from, and what helps."""
+"""What each kind of finding is called, where it often comes from, and what helps.
 
+The table itself is src/checked/kinds.h, which the runtime includes too.
+"""
+
+import ast
 import collections
+import os
+import re
 
-# title: a few words. cause: one sentence. hint: one sentence, printed behind "hint:".
-Words = collections.namedtuple("Words", "title cause hint")
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src", "checked", "kinds.h")
 
-_PAST = (
-    "There are often more threads than elements, because the number of blocks is rounded up, "
-    "or an index is computed with the stride of another buffer."
-)
-_GUARD = (
-    "compare the index with the number of elements of this buffer (`if (i < n)`), and work out by "
-    "hand what the index is in the thread named above."
-)
-_SHARED = (
-    "An index into shared memory often grows with the block or with the input, while the array's "
-    "size stands in its declaration or in the third argument of the launch."
-)
-_SHARED_HINT = (
-    "compare the array's size with the largest index that a thread of this block computes; a "
-    "dynamic array (`extern __shared__`) has as many bytes as the launch asks for."
-)
-_RACE = (
-    "The order of the two accesses is not fixed, so the result may change from run to run and "
-    "from GPU to GPU."
-)
-_MISALIGNED = (
-    "A GPU accesses N bytes at once only at addresses that N divides; a float4 needs a multiple "
-    "of 16, a float2 of 8."
-)
+# sentence: who did what, for kinds that are not the access of one thread; else "".
+Words = collections.namedtuple("Words", "title cause hint sentence")
+
+
+def rows(text):
+    """The rows of the table, each as its macro and its arguments; names stand for their texts."""
+    python = re.sub(r"(?ms)^/\*.*?\*/|^//.*?$", lambda part: "\n" * part[0].count("\n"), text)
+    calls = [statement.value for statement in ast.parse(python).body]
+    names = {"kNone": None}
+    for call in calls:  # first, so that a row may name a later one
+        names[call.args[0].id] = call.args[1].value
+    for call in calls:
+        args = [names[a.id] if isinstance(a, ast.Name) else a.value for a in call.args[1:]]
+        yield call.func.id, args
+
+
+with open(TABLE, encoding="utf-8") as table:
+    _ROWS = list(rows(table.read()))
 
 # What turns out to be one of the kinds below, or nothing, once its lines are known.
-CANDIDATES = {
-    "barrier passed by": "barrier not reached",
-    "plain read global": "race global",
-    "plain read shared": "race shared",
-    "atomic behind a read": None,
-}
-
-WORDS = {
-    "out-of-bounds read global": Words("Read outside of a buffer in global memory", _PAST, _GUARD),
-    "out-of-bounds write global": Words(
-        "Write outside of a buffer in global memory", _PAST, _GUARD
-    ),
-    "out-of-bounds read shared": Words("Read outside of shared memory", _SHARED, _SHARED_HINT),
-    "out-of-bounds write shared": Words("Write outside of shared memory", _SHARED, _SHARED_HINT),
-    "out-of-bounds read constant": Words(
-        "Read outside of constant memory",
-        "An index into a `__constant__` array is larger than the array that was declared.",
-        "compare the index in the thread named above with the size in the `__constant__` line.",
-    ),
-    "row overrun": Words(
-        "Index past the end of a row",
-        "An index of an array with several dimensions is larger than its dimension, so the access "
-        "lands in the next row: inside of the array, but at another element.",
-        "check each index against its own dimension, and whether row and column are the right way "
-        "round.",
-    ),
-    "misaligned access global": Words(
-        "Misaligned access to global memory",
-        _MISALIGNED,
-        "look at the pointer that was cast to a wider type, and at what was added to it before; "
-        "rows whose length is no multiple of the vector need plain accesses.",
-    ),
-    "misaligned access shared": Words(
-        "Misaligned access to shared memory",
-        _MISALIGNED,
-        "give the array an alignment (`__shared__ __align__(16) float tile[...]`), and keep the "
-        "offsets of its parts multiples of the access's size.",
-    ),
-    "race global": Words(
-        "Race in global memory",
-        _RACE + " `__syncthreads()` orders the threads of one block alone, never two blocks.",
-        "give each thread elements of its own, combine with `atomicAdd` and its like, or put "
-        "the second step into a second kernel; within a block, `__syncthreads()` between the two "
-        "lines may be enough.",
-    ),
-    "race shared": Words(
-        "Race in shared memory",
-        _RACE + " Often a barrier is missing after the tile was filled, or before it is "
-        "filled again in the next turn of a loop.",
-        "put `__syncthreads()` between the two lines where every thread of the block reaches it "
-        "(`__syncwarp()` if both threads are of one warp); if both add to one element, use an "
-        "atomic function.",
-    ),
-    "barrier not reached": Words(
-        "Barrier that not all threads reach",
-        "Some threads of the block wait at the barrier while others go round it, by a branch, a "
-        "`return`, or a loop that ends earlier for them.",
-        "move the `__syncthreads()` out of the branch, and let the condition cover only the work "
-        "before and after it.",
-    ),
-    "different barriers": Words(
-        "Threads of one block wait at different barriers",
-        "The threads took different ways and met two `__syncthreads()` that are not one and "
-        "the same; what a GPU does then is undefined.",
-        "let all threads of the block pass one and the same barrier, outside of the branches.",
-    ),
-    "lanes missing": Words(
-        "Warp function whose mask does not fit the lanes that call it",
-        "The mask of a `..._sync` function names lanes that were elsewhere, in another branch or "
-        "already at their end, or leaves out a lane that calls it.",
-        "call the function before the branch, or compute the mask with `__ballot_sync` where all "
-        "lanes still are; also look at the last warp of the block.",
-    ),
-    "shuffle from an absent lane": Words(
-        "Value shuffled from a lane that is not there",
-        "The lane has returned, has left the loop, the block is too small for it, or the mask of "
-        "the shuffle does not name it; its value is then undefined, and a sum of it wrong.",
-        "let all 32 lanes come to the shuffle, with 0 (or what changes nothing) where there is no "
-        "element: put the shuffle behind the `if` and the loop, not into them, and round the "
-        "block up to a multiple of 32.",
-    ),
-    "uninitialised read global": Words(
-        "Read of global memory that nobody wrote",
-        "`cudaMalloc` leaves memory as it was; either the copy or kernel that should fill this "
-        "part did not reach it, or an accumulator was never set to zero.",
-        "look at who should write this element: the size of the copy is in bytes, the last block "
-        "may be missing, and `+=` needs a first value (`cudaMemset`).",
-    ),
-    "unwritten result": Words(
-        "Result that no kernel wrote",
-        "The copy brings elements to the host that no kernel, copy or `cudaMemset` ever wrote, and "
-        "the host goes on with them; often the grid is too small, or a guard leaves out the end.",
-        "count threads and elements: (n + block - 1) / block blocks are needed, not n / block; or "
-        "copy only what was written.",
-    ),
-    "uninitialised read shared": Words(
-        "Read of shared memory that nobody wrote",
-        "Shared memory has no first value in any block; often only some threads load, or the "
-        "tile is larger at the edge than what was loaded.",
-        "let every element that is read be written first, with zero where the input ends, and put "
-        "`__syncthreads()` behind it.",
-    ),
-    "host pointer in kernel": Words(
-        "Kernel uses memory of the host",
-        "A pointer from `malloc`, `new`, a vector or a variable of the host was passed to the "
-        "kernel, or stands in a table or struct that was; a null pointer was never allocated.",
-        "allocate with `cudaMalloc`, copy with `cudaMemcpy`, and pass the pointer to that; look "
-        "at pointers inside of structs too.",
-    ),
-    "device pointer on host": Words(
-        "Host uses memory of the device",
-        "Memory from `cudaMalloc` was read or written outside of a kernel, which ends a "
-        "program on a real GPU.",
-        "copy it to the host with `cudaMemcpy(..., cudaMemcpyDeviceToHost)` first, or do this work "
-        "in a kernel.",
-    ),
-    "copy past the end": Words(
-        "Copy past the end of a buffer",
-        "The size of a copy is in bytes, and has to fit into the source and into the target; "
-        "here it is larger than one of them.",
-        "compare the size given here with both allocations: is `* sizeof(float)` in one place "
-        "and not in the other, or there twice?",
-    ),
-    "copy in the wrong direction": Words(
-        "Copy in the wrong direction",
-        "The last argument of `cudaMemcpy` does not match where the two pointers lead; the target "
-        "comes first, then the source.",
-        "check the order of the pointers and the direction, or say `cudaMemcpyDefault`.",
-    ),
-    "use after free": Words(
-        "Use of freed memory",
-        "A pointer was still used after `cudaFree` gave its memory back, in a kernel, a copy or a "
-        "copy of the pointer.",
-        "free the buffer behind its last use; the lines above say where it was freed.",
-    ),
-    "double free": Words(
-        "Memory freed twice",
-        "Two owners free the same pointer, or a clean-up runs twice.",
-        "let one place own the buffer, and set the pointer to `nullptr` once it is freed.",
-    ),
-    "leak": Words(
-        "Memory never freed",
-        "The program ended, and this buffer had not been given back; an early `return` or a "
-        "buffer allocated in every turn of a loop are common ways to it.",
-        "call `cudaFree` on every way out of the function, or allocate once and keep the buffer.",
-    ),
-    "cublas handle leaked": Words(
-        "cuBLAS handle never destroyed",
-        "`cublasCreate` was called without a `cublasDestroy` for its handle; each handle holds "
-        "memory of the GPU, and making one takes long.",
-        "make one handle, keep it for all calls, and destroy it at the end.",
-    ),
-    "launch error unread": Words(
-        "Error of a launch that nobody read",
-        "A launch returns nothing: when the GPU refuses it, the kernel never runs, and only "
-        "`cudaGetLastError()` says so.",
-        "call `cudaGetLastError()` behind the launch and pass on what it returns; then look "
-        "at the grid, the block (at most 1,024 threads) and the shared memory of this launch.",
-    ),
-    "call error unread": Words(
-        "Error of a call that nobody read",
-        "The call failed, so what it was to do was not done, and the program went on: neither was "
-        "the value that it returns looked at, nor did `cudaGetLastError()` ask for it.",
-        "look at the value of every call, by a macro that stops the program with the line and "
-        "`cudaGetErrorString(error)`.",
-    ),
-    "assertion failed": Words(
-        "Assertion failed",
-        "The program itself says that this must not happen; in a kernel it ends the launch, and "
-        "every call after it fails.",
-        "look at the values that the condition compares, in the thread named above.",
-    ),
-    "launch timeout": Words(
-        "Kernel that does not end",
-        "A loop whose condition never changes, or that waits for what another thread is to write: "
-        "threads run one after another here, and on a GPU nothing makes the other come first.",
-        "look at what ends the loop, and whether each turn changes it, also for the last elements; "
-        "threads wait for each other at a barrier. Work that is only slow gets more time by "
-        "EMULATOR_LAUNCH_SECONDS.",
-    ),
-    "stack overflow": Words(
-        "Stack of a thread overflowed",
-        "A thread of a kernel has a small stack, for its local arrays and for functions that call "
-        "each other.",
-        "look for a recursion without an end, and for large local arrays: those belong into "
-        "shared or global memory.",
-    ),
-    "unsynchronised access": Words(
-        "Access while work on it is still under way",
-        "Kernels and asynchronous copies return before they are done, and two streams wait for "
-        "each other only when told to.",
-        "wait before the access (`cudaStreamSynchronize`, `cudaDeviceSynchronize`), or make one "
-        "stream wait for the other with `cudaStreamWaitEvent`.",
-    ),
-    "shared memory over 48 KB": Words(
-        "More than 48 KB of shared memory",
-        "A block gets 48 KB unless the kernel was allowed more beforehand, so a real GPU refuses "
-        "this launch.",
-        "use smaller tiles, or allow more with `cudaFuncSetAttribute(kernel, "
-        "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)` before the launch.",
-    ),
-    "advice: uncoalesced access": Words(
-        "Uncoalesced access",
-        "The lanes of a warp access addresses far apart, so that the GPU moves many pieces of 32 "
-        "bytes and uses little of each.",
-        "let neighbouring threads (`threadIdx.x`) access neighbouring elements: swap which index "
-        "runs along the row, or pass through a tile in shared memory, of an odd number of columns "
-        "(`tile[32][33]`), so that no two lanes meet in one bank.",
-    ),
-    "advice: bank conflict": Words(
-        "Bank conflict",
-        "Shared memory has 32 banks of 4 bytes side by side; lanes that want different words of "
-        "one bank wait for each other.",
-        "pad the rows of the tile by one element (`tile[32][33]`), or change which index "
-        "`threadIdx.x` runs along.",
-    ),
-    "advice: divergent warp": Words(
-        "Divergent warp",
-        "Lanes of one warp take both ways of this branch, so the warp runs one after the other.",
-        "let the condition change from warp to warp (`threadIdx.x / 32`) rather than from lane to "
-        "lane, where the work allows it.",
-    ),
-    "advice: low occupancy": Words(
-        "Low occupancy",
-        "Few warps fit on each multiprocessor, or the grid has too few blocks, so there is "
-        "little else to do while memory answers.",
-        "try blocks of 128 to 256 threads, a multiple of 32, less shared memory per block, or "
-        "more blocks; measure, since some kernels are fast all the same.",
-    ),
-}
+CANDIDATES = dict(args for macro, args in _ROWS if macro == "CANDIDATE")
+WORDS = {kind: Words(*words) for macro, (kind, *words) in _ROWS if macro == "KIND"}

@@ -7,30 +7,6 @@ from findings.kinds import WORDS
 
 NEIGHBOURS = 2  # lines quoted on each side
 
-# For kinds that are not the access of one thread; {memory} is the buffer in words.
-SENTENCES = {
-    "copy past the end": "a copy or fill of {size} goes past the end of {sized}{start}",
-    "copy in the wrong direction": "a copy says another direction than its pointers have",
-    "unwritten result": "the host reads {element}, which came with a copy and was never written",
-    "double free": "{sized} is freed again",
-    "leak": "{sized} was never freed",
-    "cublas handle leaked": "a cuBLAS handle was never destroyed",
-    "launch error unread": "{launch} failed, and nobody read its error",
-    "call error unread": "a call failed, and nobody read its error",
-    "assertion failed": "{who} does not meet a condition of the program",
-    "launch timeout": "{who} was still in this loop when the launch was stopped",
-    "stack overflow": "{who} needs more stack than there is",
-    "shared memory over 48 KB": "{a_block} uses more than 48 KB of shared memory",
-    "barrier not reached": "{who} waits at a barrier that {others}",
-    "different barriers": "{who} waits at one barrier, and another thread of its block at another",
-    "shuffle from an absent lane": "{who} takes a value from a lane that is not there",
-    "lanes missing": "{who} calls a function of the warp whose mask does not fit the lanes there",
-    "advice: uncoalesced access": "{lanes} access addresses far apart",
-    "advice: bank conflict": "{lanes} access different words of one bank",
-    "advice: divergent warp": "{lanes} take different ways",
-    "advice: low occupancy": "{kernel} leaves much of the GPU idle",
-}
-
 
 def many(number, what="byte"):
     """`4,000 bytes`, `1 byte`."""
@@ -170,7 +146,7 @@ def template_text(finding):
     """The sentence of a kind that is not the access of one thread."""
     kernel, memory = kernel_text(finding), finding.memory
     passed = "another thread of its block went past"
-    return SENTENCES[finding.kind].format(
+    return WORDS[finding.kind].sentence.format(
         who=who_text(finding),
         kernel=kernel,
         lanes="%s: lanes of one warp" % kernel,
@@ -186,7 +162,7 @@ def template_text(finding):
 
 def sentence(finding):
     """What happened, with the values at hand."""
-    if finding.kind in SENTENCES:
+    if WORDS[finding.kind].sentence:
         text = template_text(finding)
     elif finding.kind == "row overrun" and not finding.size:
         text = "%s uses an index that its dimension does not have" % who_text(finding)

@@ -45,7 +45,7 @@ def test_the_key_pages_are_there(site):
 
 
 def test_every_kind_of_finding_has_a_page_with_its_words(site):
-    """Of the table in emulator/findings/kinds.py."""
+    """Of the table in emulator/src/checked/kinds.h."""
     assert len(make_site.WORDS) >= 35
     for kind, said in make_site.WORDS.items():
         page = words(site / f"findings/{make_site.slug(kind)}.html")

@@ -21,12 +21,8 @@ namespace emulator {
 namespace checked {
 namespace {
 
-const char* space_of(const Region& region, const State* s) {
-  return region.begin == s->shared.begin ? "shared" : "global";
-}
-
-std::string kind_of(const char* what, const Region& region, const State* s) {
-  return std::string(what) + " " + space_of(region, s);
+Kind kind_in(const Region& region, const State* s, Kind global, Kind shared) {
+  return region.begin == s->shared.begin ? shared : global;
 }
 
 void add(Finding finding, uintptr_t address) {
@@ -36,8 +32,8 @@ void add(Finding finding, uintptr_t address) {
 
 Finding race(State* s, const Region& region, uintptr_t address, size_t size, Access access,
              const void* place, const Record& other, bool other_write) {
-  Finding finding =
-      finding_here(kind_of("race", region, s).c_str(), place, size, access != Access::kRead);
+  Finding finding = finding_here(kind_in(region, s, Kind::kRaceGlobal, Kind::kRaceShared), place,
+                                 size, access != Access::kRead);
   finding.has_other = true;
   finding.other_write = other_write;
   finding.other_at.address = address_of_place(other.place());
@@ -101,7 +97,7 @@ void check_last_write(State* s, const Part& part, const Record& last, unsigned b
   if (part.access == Access::kRead && atomic) {
     // A loop around atomicCAS begins with such a read. Where it turns out that there is nothing to
     // do, no atomic follows; other threads show what the line is for.
-    finding.kind = kind_of("plain read", part.region, s);
+    finding.kind = kind_in(part.region, s, Kind::kPlainReadGlobal, Kind::kPlainReadShared);
     if (!is_other_block(s, last)) s->plain_reads.push_back({part.address, s->thread(), finding});
     return;
   }
@@ -170,12 +166,13 @@ bool check_allocated(State* s, const Part& part) {
   if (inside) return true;
   Memory memory = memory_at(part.address);
   bool write = part.access != Access::kRead;
-  std::string kind = write ? "out-of-bounds write" : "out-of-bounds read";
-  kind = kind_of(kind.c_str(), part.region, s);
+  Kind kind =
+      write ? kind_in(part.region, s, Kind::kOutOfBoundsWriteGlobal, Kind::kOutOfBoundsWriteShared)
+            : kind_in(part.region, s, Kind::kOutOfBoundsReadGlobal, Kind::kOutOfBoundsReadShared);
   bool was_freed = memory.freed.address != nullptr || memory.freed.file != nullptr;
   if (was_freed && memory.offset >= 0 && memory.offset < static_cast<int64_t>(memory.size))
-    kind = "use after free";
-  Finding finding = finding_here(kind.c_str(), part.place, part.size, write);
+    kind = Kind::kUseAfterFree;
+  Finding finding = finding_here(kind, part.place, part.size, write);
   finding.memory = memory;
   s->overrun.pending = false;  // this is what became of it
   add_finding(finding);
@@ -187,8 +184,9 @@ void check_value(State* s, const Part& part) {
   if (part.access == Access::kWrite) return;
   for (size_t i = 0; i < part.size; ++i)
     if (part.region.word(part.address + i)->write >> ((part.address + i) & 3) & 1) return;
-  add(finding_here(kind_of("uninitialised read", part.region, s).c_str(), part.place, part.size,
-                   false),
+  add(finding_here(
+          kind_in(part.region, s, Kind::kUninitialisedReadGlobal, Kind::kUninitialisedReadShared),
+          part.place, part.size, false),
       part.address);
 }
 
@@ -198,7 +196,7 @@ void note_read_before(State* s, const Part& part) {
   if (reader.who() != s->who || reader.place() == s->told_read) return;
   s->told_read = reader.place();
   const void* place = address_of_place(reader.place());
-  add_finding(finding_here("atomic behind a read", place, part.size, false));
+  add_finding(finding_here(Kind::kAtomicBehindARead, place, part.size, false));
 }
 
 // An atomic follows the thread's plain reads of the address.
@@ -210,7 +208,7 @@ void settle_plain_reads(State* s, const Part& part) {
   };
   for (PlainRead& read : s->plain_reads) {
     if (!is_settled(read)) continue;
-    read.finding.kind = "atomic behind a read";
+    read.finding.kind = Kind::kAtomicBehindARead;
     read.finding.has_other = false;
     read.finding.other_at = Site();
     add_finding(read.finding);
@@ -285,7 +283,7 @@ void access_of_host(uintptr_t address, size_t size, bool write, const void* plac
   if (!device_region.has(address)) return;
   told_of_host = address;
   Finding finding;
-  finding.kind = "device pointer on host";
+  finding.kind = Kind::kDevicePointerOnHost;
   finding.at.address = place;
   finding.size = size;
   finding.write = write;
@@ -316,7 +314,7 @@ static void settle_overrun(State* s, uintptr_t address, bool write) {
   if (address != 0) finding.memory = memory_at(address);
   finding.write = write;
   if (is_program_memory(address))
-    finding.kind = write ? "out-of-bounds write global" : "out-of-bounds read constant";
+    finding.kind = write ? Kind::kOutOfBoundsWriteGlobal : Kind::kOutOfBoundsReadConstant;
   add_finding(finding);
 }
 
@@ -342,7 +340,7 @@ void settle_interval(State* s, int thread) {
                        s->plain_reads.end());
 }
 
-Finding finding_here(const char* kind, const void* place, size_t size, bool write) {
+Finding finding_here(Kind kind, const void* place, size_t size, bool write) {
   Finding finding;
   finding.kind = kind;
   finding.at.address = place;

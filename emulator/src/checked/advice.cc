@@ -143,7 +143,7 @@ std::map<std::string, OfKernel>& advice() {
 
 thread_local std::vector<Finding> said;  // of the launch under way
 
-void say(const char* kind, const void* place, const std::string& detail) {
+void say(Kind kind, const void* place, const std::string& detail) {
   Finding finding = finding_here(kind, place, 0, false);
   finding.who.known = false;
   finding.detail = detail;
@@ -202,13 +202,13 @@ bool is_divergent(const Sums& sums, const std::map<Where, Sums>& places) {
 void say_of(const void* place, const Sums& sums, bool divergent) {
   double mean = sums.value / sums.times;
   if (sums.shared && mean >= kManyWays)
-    say("advice: bank conflict", place,
+    say(Kind::kBankConflict, place,
         "the lanes of a warp need " + number(mean) + " turns at the banks of shared memory, not 1");
   if (!sums.shared && mean >= kManySectors)
-    say("advice: uncoalesced access", place,
+    say(Kind::kUncoalescedAccess, place,
         "a warp moves " + number(mean) + " times the sectors of 32 bytes that it needs");
   if (divergent)
-    say("advice: divergent warp", place,
+    say(Kind::kDivergentWarp, place,
         number(sums.lanes / sums.times) +
             " of 32 lanes are active here, on average, while the others wait");
 }
@@ -224,7 +224,7 @@ void say_occupancy(const Grid& grid, size_t shared) {
   // A grid that fits on a few multiprocessors tells nothing.
   if (share >= 0.5 || static_cast<uint64_t>(blocks.x) * blocks.y * blocks.z < 256) return;
   Finding finding;
-  finding.kind = "advice: low occupancy";
+  finding.kind = Kind::kLowOccupancy;
   finding.kernel = grid.site.name;
   finding.launch.file = finding.at.file = grid.site.file;
   finding.launch.line = finding.at.line = grid.site.line;

@@ -67,7 +67,7 @@ bool is_same(const uint3& a, const uint3& b) { return a.x == b.x && a.y == b.y &
 
 bool is_followed(const uint3& block) { return followed().any && is_same(block, followed().block); }
 
-Finding barrier_finding(const char* kind, const void* place) {
+Finding barrier_finding(Kind kind, const void* place) {
   return finding_here(kind, place, 0, false);
 }
 
@@ -77,7 +77,7 @@ uint3 index_of(int thread, const dim3& size) {
 }
 
 // A thread waits, and another of its block is or was last somewhere else.
-Finding waiting_finding(const char* kind, int waiting, const void* place, int other,
+Finding waiting_finding(Kind kind, int waiting, const void* place, int other,
                         const void* other_place) {
   Finding finding = finding_here(kind, place, 0, false);
   finding.calls = state->calls[waiting];
@@ -91,7 +91,7 @@ Finding waiting_finding(const char* kind, int waiting, const void* place, int ot
   return finding;
 }
 
-Finding barrier_finding(const char* kind, int waiting, int other, const void* other_place) {
+Finding barrier_finding(Kind kind, int waiting, int other, const void* other_place) {
   return waiting_finding(kind, waiting, state->barriers[waiting], other, other_place);
 }
 
@@ -119,8 +119,8 @@ void check_ended(State* s, int waiting, const Block& block) {
       continue;
     }
     if (last != nullptr) add_finding(finding);
-    finding = barrier_finding(end.at_end ? "barrier passed by" : "barrier not reached", waiting, i,
-                              end.place);
+    finding = barrier_finding(end.at_end ? Kind::kBarrierPassedBy : Kind::kBarrierNotReached,
+                              waiting, i, end.place);
     last = &end;
   }
   if (last != nullptr) add_finding(finding);
@@ -223,7 +223,7 @@ void barrier_released(const Block& block) {
     if (s->barriers[i] == nullptr) continue;
     if (first < 0) first = i;
     if (s->barriers[i] == s->barriers[first]) continue;
-    add_finding(barrier_finding("different barriers", first, i, s->barriers[i]));
+    add_finding(barrier_finding(Kind::kDifferentBarriers, first, i, s->barriers[i]));
     break;
   }
   if (first >= 0) check_ended(s, first, block);
@@ -242,7 +242,7 @@ void deadlocked(const Block& block) {
   }
   if (lane < 0 && waiting < 0) return;
   const int who = lane >= 0 ? lane : waiting;
-  Finding finding = barrier_finding(lane >= 0 ? "lanes missing" : "barrier not reached",
+  Finding finding = barrier_finding(lane >= 0 ? Kind::kLanesMissing : Kind::kBarrierNotReached,
                                     lane >= 0 ? block.warp_place(lane) : s->barriers[waiting]);
   finding.calls = s->calls[who];
   finding.who.thread = index_of(who, blockDim);
@@ -251,7 +251,7 @@ void deadlocked(const Block& block) {
 }
 
 void unnamed(unsigned mask, const void* place) {
-  Finding finding = barrier_finding("lanes missing", place);
+  Finding finding = barrier_finding(Kind::kLanesMissing, place);
   char text[16];
   std::snprintf(text, sizeof text, "0x%08x", mask);
   finding.detail = std::string("the mask ") + text + " does not name it";
@@ -269,7 +269,7 @@ void check_together(const Thread* first, int number, unsigned lanes) {
     const bool together =
         first[lane].place == first[one].place && state->calls[number + lane].are(calls);
     if (!(lanes >> lane & 1) || together) continue;
-    return add_finding(waiting_finding("lanes missing", number + one, first[one].place,
+    return add_finding(waiting_finding(Kind::kLanesMissing, number + one, first[one].place,
                                        number + lane, first[lane].place));
   }
 }
@@ -282,7 +282,7 @@ std::string why_absent(int thread, int lane, bool named, int threads) {
 }
 
 void shuffled_from_absent(int thread, const std::string& why, const void* place) {
-  Finding finding = barrier_finding("shuffle from an absent lane", place);
+  Finding finding = barrier_finding(Kind::kShuffleFromAnAbsentLane, place);
   finding.calls = state->calls[thread];
   finding.who.thread = index_of(thread, blockDim);
   finding.detail = why;

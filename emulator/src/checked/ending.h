@@ -23,7 +23,7 @@ struct HostNote {
 /*! \brief That of the call under way on this thread, or null. */
 HostNote* note_of_host();
 /*! \brief A finding about what the host does. */
-Finding finding_of_host(const char* kind);
+Finding finding_of_host(Kind kind);
 /*! \brief What was never freed. */
 void report_leaks();
 /*! \brief Handles of cuBLAS that are lost, see handles.cc. */

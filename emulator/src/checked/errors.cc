@@ -26,7 +26,7 @@ Finding& unread() {
 // One that was not read before stays so for ever.
 void leave(const Finding& finding) {
   unread() = finding;
-  if (!finding.kind.empty()) add_doubtful_finding(finding);
+  if (finding.kind != Kind::kNone) add_doubtful_finding(finding);
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ void call_failed(const char* text) {
   const HostNote* note = note_of_host();
   if (note == nullptr) return;  // a launch, see launch_refused
   Finding finding;
-  if (!note->told) finding = finding_of_host("call error unread");
+  if (!note->told) finding = finding_of_host(Kind::kCallErrorUnread);
   finding.detail = std::string(note->function) + ": " + text + note->detail;
   leave(finding);
 }
@@ -44,7 +44,7 @@ void launch_refused(const Grid& grid, const char* why) {
   if (note_of_host() != nullptr) return;  // by a call that returns it, see call_failed
   bool too_much = grid.config.shared > 48 * 1024;
   Finding finding;
-  finding.kind = too_much ? "shared memory over 48 KB" : "launch error unread";
+  finding.kind = too_much ? Kind::kSharedMemoryOver48KB : Kind::kLaunchErrorUnread;
   finding.kernel = grid.site.name;
   finding.launch.file = finding.at.file = grid.site.file;
   finding.launch.line = finding.at.line = grid.site.line;
@@ -57,12 +57,12 @@ void launch_refused(const Grid& grid, const char* why) {
 }
 
 void error_read() {
-  if (!unread().kind.empty()) take_back_finding(unread());
+  if (unread().kind != Kind::kNone) take_back_finding(unread());
   unread() = Finding();
 }
 
 void assertion_failed(const char* text, const char* file, int line) {
-  Finding finding = finding_here("assertion failed", nullptr, 0, false);
+  Finding finding = finding_here(Kind::kAssertionFailed, nullptr, 0, false);
   finding.at.file = file;
   finding.at.line = line;
   finding.detail = text;
@@ -75,7 +75,8 @@ void stop_soon() {
 
 void timed_out(uintptr_t at, const SourceLine& loop, const char* when) {
   if (state == nullptr) return;
-  Finding finding = finding_here("launch timeout", reinterpret_cast<const void*>(at + 1), 0, false);
+  Finding finding =
+      finding_here(Kind::kLaunchTimeout, reinterpret_cast<const void*>(at + 1), 0, false);
   finding.detail = when;
   if (!loop.file.empty()) finding.at.file = (new std::string(loop.file))->c_str();
   finding.at.line = loop.line;
@@ -83,7 +84,7 @@ void timed_out(uintptr_t at, const SourceLine& loop, const char* when) {
 }
 
 void trapped(const void* place) {
-  Finding finding = finding_here("assertion failed", place, 0, false);
+  Finding finding = finding_here(Kind::kAssertionFailed, place, 0, false);
   finding.detail = "__trap()";
   add_finding(finding);
 }

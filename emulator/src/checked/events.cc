@@ -85,7 +85,7 @@ Site site_of_host() { return here; }
 
 HostNote* note_of_host() { return depth > 0 ? &note : nullptr; }
 
-Finding finding_of_host(const char* kind) {
+Finding finding_of_host(Kind kind) {
   Finding finding;
   finding.kind = kind;
   finding.at = here;
@@ -130,7 +130,7 @@ void report_leaks() {
   for (const auto& entry : allocations) {
     if (!entry.second.live) continue;
     Finding finding;
-    finding.kind = "leak";
+    finding.kind = Kind::kLeak;
     finding.at = entry.second.made;
     finding.memory.known = true;
     finding.memory.size = entry.second.size;
@@ -156,7 +156,7 @@ void freed(uintptr_t start) {
 }
 
 void freed_wrongly(const void* ptr) {
-  Finding finding = finding_of_host("double free");
+  Finding finding = finding_of_host(Kind::kDoubleFree);
   finding.memory = memory_at(reinterpret_cast<uintptr_t>(ptr));
   tell_of_host(finding);
 }
@@ -168,7 +168,7 @@ void copied(void* to, const void* from, size_t size) {
   if (device_region.has(target)) return set_value(device_region, target, size);
   if (!device_region.has(source)) return;
   if (find_value(device_region, source, size) < size) return note_unwritten(target, source, size);
-  Finding finding = finding_of_host("uninitialised read global");
+  Finding finding = finding_of_host(Kind::kUninitialisedReadGlobal);
   finding.size = size;
   finding.memory = memory_at(source);
   finding.detail = "nothing of what is copied was ever written";
@@ -185,12 +185,12 @@ namespace {
 bool check_span(const void* ptr, size_t span, bool write) {
   uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
   if (!device_region.has(address) || is_device_range(ptr, span)) return true;
-  Finding finding = finding_of_host("copy past the end");
+  Finding finding = finding_of_host(Kind::kCopyPastTheEnd);
   finding.size = span;
   finding.write = write;
   finding.memory = memory_at(address);
   if (finding.memory.freed.address != nullptr && finding.memory.offset >= 0)
-    finding.kind = "use after free";
+    finding.kind = Kind::kUseAfterFree;
   tell_of_host(finding);
   return false;
 }
@@ -208,7 +208,7 @@ void refused_copy(const void* to, size_t to_span, const void* from, size_t from_
   if (!check_span(to, to_span, true) || (!fill && !check_span(from, from_span, false))) return;
   static const char* const names[] = {"cudaMemcpyHostToHost", "cudaMemcpyHostToDevice",
                                       "cudaMemcpyDeviceToHost", "cudaMemcpyDeviceToDevice"};
-  Finding finding = finding_of_host("copy in the wrong direction");
+  Finding finding = finding_of_host(Kind::kCopyInTheWrongDirection);
   finding.size = to_span;
   auto side = [](const void* ptr) { return in_arena(ptr) ? "device" : "host"; };
   if (fill) {
@@ -226,7 +226,7 @@ void used_by_cublas(const char* function, const char* operand, const void* ptr, 
   if (valid) return set_value(device_region, address, span);
   bool on_device = device_region.has(address);
   Finding finding =
-      finding_of_host(on_device ? "out-of-bounds read global" : "host pointer in kernel");
+      finding_of_host(on_device ? Kind::kOutOfBoundsReadGlobal : Kind::kHostPointerInKernel);
   finding.kernel = function;
   finding.size = span;
   finding.memory = memory_at(address);

@@ -23,7 +23,7 @@ namespace emulator {
 namespace checked {
 namespace {
 
-typedef std::tuple<std::string, std::string, const void*, const void*, std::string,
+typedef std::tuple<Kind, std::string, const void*, const void*, std::string,
                    std::vector<const void*>>
     Key;
 
@@ -58,6 +58,20 @@ std::string quoted(const std::string& text) {
     }
   }
   return out + "\"";
+}
+
+const char* text_of(Kind kind) {
+#define TEXT(name, text)
+#define CANDIDATE(name, text, becomes) text,
+#define KIND(name, text, title, cause, hint, sentence) text,
+  static const char* const texts[] = {
+      "",
+#include "kinds.h"
+  };
+#undef TEXT
+#undef CANDIDATE
+#undef KIND
+  return texts[static_cast<int>(kind)];
 }
 
 std::string text_or_null(const std::string& text) { return text.empty() ? "null" : quoted(text); }
@@ -110,7 +124,7 @@ std::string json(const Finding& f) {
   if (f.has_other)
     other = "{\"at\": " + json(f.other_at) + ", \"calls\": " + json(f.other_calls) +
             ", \"write\": " + json(f.other_write) + ", " + indices(f.other) + "}";
-  return "{\"kind\": " + quoted(f.kind) + ", \"count\": " + std::to_string(f.count) +
+  return "{\"kind\": " + quoted(text_of(f.kind)) + ", \"count\": " + std::to_string(f.count) +
          ", \"kernel\": " + text_or_null(f.kernel) + ", \"launch\": " + json(f.launch) +
          ", \"grid\": " + json(uint3(f.grid)) + ", \"block\": " + json(uint3(f.block)) +
          ", \"at\": " + json(f.at) + ", \"calls\": " + json(f.calls) + ", " + indices(f.who) +
@@ -127,7 +141,7 @@ std::string shown(const uint3& index) {
 
 // What a program says by itself, whose findings go to no file: places need a debugger's tables.
 std::string sentence(const Finding& f) {
-  std::string text = f.kind;
+  std::string text = text_of(f.kind);
   if (!f.kernel.empty()) text += " in kernel " + f.kernel;
   if (f.who.known) text += ", block " + shown(f.who.block) + ", thread " + shown(f.who.thread);
   if (f.memory.known && !f.memory.name.empty())
@@ -176,7 +190,7 @@ bool is_before(const Who& a, const Who& b) {
 
 Key key_of(const Finding& finding) {
   const void* at = finding.at.address ? finding.at.address : finding.at.file + finding.at.line;
-  const bool of_call = finding.kind == "call error unread";  // the detail names it
+  const bool of_call = finding.kind == Kind::kCallErrorUnread;  // the detail names it
   const Calls& calls = finding.calls;
   // In parentheses: braces would make a vector of the two addresses.
   std::vector<const void*> chain(calls.from, calls.from + calls.known());

@@ -14,6 +14,18 @@
 namespace emulator {
 namespace checked {
 
+/*! \brief What is wrong: the rows of kinds.h, in their order. */
+enum class Kind {
+  kNone,
+#define TEXT(name, text)
+#define CANDIDATE(name, text, becomes) name,
+#define KIND(name, text, title, cause, hint, sentence) name,
+#include "kinds.h"
+#undef TEXT
+#undef CANDIDATE
+#undef KIND
+};
+
 /*! \brief A place in the program: an address in its code, or a line. */
 struct Site {
   const void* address = nullptr;
@@ -56,7 +68,7 @@ struct Memory {
 
 /*! \brief One thing that is wrong. */
 struct Finding {
-  std::string kind;
+  Kind kind = Kind::kNone;
   std::string kernel;
   Site launch;
   dim3 grid, block;

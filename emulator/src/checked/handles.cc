@@ -96,7 +96,7 @@ void report_handles() {
     bool lost = handle.on_stack && !is_in_variable(entry.first);
     if (!lost && left[origin_of(handle)] == 1) continue;
     Finding finding;
-    finding.kind = "cublas handle leaked";
+    finding.kind = Kind::kCublasHandleLeaked;
     finding.at = handle.made;
     add_finding(finding);
   }

@@ -112,8 +112,8 @@ bool use_heap(uintptr_t address, size_t size, Access access, const void* place) 
   const bool inside = offset < piece.size && size <= piece.size - offset;
   if (inside && piece.live) return true;
   const bool write = access != Access::kRead;
-  const char* outside = write ? "out-of-bounds write global" : "out-of-bounds read global";
-  Finding finding = finding_here(inside ? "use after free" : outside, place, size, write);
+  Kind outside = write ? Kind::kOutOfBoundsWriteGlobal : Kind::kOutOfBoundsReadGlobal;
+  Finding finding = finding_here(inside ? Kind::kUseAfterFree : outside, place, size, write);
   finding.memory.known = true;
   finding.memory.size = piece.size;
   finding.memory.offset = static_cast<int64_t>(offset);

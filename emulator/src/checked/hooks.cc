@@ -206,7 +206,7 @@ void __ubsan_handle_out_of_bounds(BoundsData* data, uintptr_t index) {
   using namespace emulator::checked;
   State* s = state;
   if (s == nullptr) return;
-  Finding finding = finding_here("row overrun", PLACE, 0, false);
+  Finding finding = finding_here(Kind::kRowOverrun, PLACE, 0, false);
   name_line(&finding.at, data->file, data->line);
   finding.detail = "index " + std::to_string(static_cast<int64_t>(index));
   s->overrun.finding = finding;
@@ -225,8 +225,8 @@ void __ubsan_handle_type_mismatch_v1(AlignmentData* data, uintptr_t address) {
   if (state == nullptr || address < 4096) return;
   state->misaligned = address;
   bool shared = state->shared.has(address);
-  Finding finding = finding_here(shared ? "misaligned access shared" : "misaligned access global",
-                                 PLACE, 0, false);
+  Finding finding = finding_here(
+      shared ? Kind::kMisalignedAccessShared : Kind::kMisalignedAccessGlobal, PLACE, 0, false);
   name_line(&finding.at, data->file, data->line);
   finding.memory = memory_at(address);
   finding.detail = "it must be a multiple of " + std::to_string(1 << data->log_alignment);

@@ -151,7 +151,7 @@ inline uint32_t place_of(const void* address) {
 }
 
 /*! \brief A finding about what the running thread does. */
-Finding finding_here(const char* kind, const void* place, size_t size, bool write);
+Finding finding_here(Kind kind, const void* place, size_t size, bool write);
 /*! \brief Where the program called the runtime. */
 Site site_of_host();
 /*! \brief What an address belongs to. */

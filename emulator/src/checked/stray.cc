@@ -66,8 +66,8 @@ void report_stray(State* s, uintptr_t address, size_t size, bool write, const vo
   s->stray = address;
   const bool shadow = address >= kNullPage && is_shadow(s, address);
   const bool mapped = !shadow && is_mapped(address);
-  const char* outside = write ? "out-of-bounds write global" : "out-of-bounds read global";
-  Finding finding = finding_here("host pointer in kernel", place, size, write);
+  Kind outside = write ? Kind::kOutOfBoundsWriteGlobal : Kind::kOutOfBoundsReadGlobal;
+  Finding finding = finding_here(Kind::kHostPointerInKernel, place, size, write);
   if (address < kNullPage) {
     finding.detail = "the address is null";
   } else if (!mapped && address < kNearNull && has_null_parameter()) {
@@ -92,7 +92,7 @@ void faulted(uintptr_t address) {
   State* s = state;
   if (s == nullptr || device_region.has(address) || address - s->stray < 64) return;
   if (Block::running()->is_stack_guard(address))
-    return add_finding(finding_here("stack overflow", s->last_place, 0, false));
+    return add_finding(finding_here(Kind::kStackOverflow, s->last_place, 0, false));
   report_stray(s, address, 0, false, s->last_place);
 }
 
@@ -100,8 +100,9 @@ void misaligned(uintptr_t address, unsigned alignment) {
   State* s = state;
   if (s == nullptr || s->misaligned == address) return;
   bool shared = s->shared.has(address);
-  Finding finding = finding_here(shared ? "misaligned access shared" : "misaligned access global",
-                                 s->last_place, 0, false);
+  Finding finding =
+      finding_here(shared ? Kind::kMisalignedAccessShared : Kind::kMisalignedAccessGlobal,
+                   s->last_place, 0, false);
   finding.memory = memory_at(address);
   finding.detail = "it must be a multiple of " + std::to_string(alignment);
   add_finding(finding);
@@ -110,7 +111,7 @@ void misaligned(uintptr_t address, unsigned alignment) {
 void host_faulted(uintptr_t address) {
   if (is_told_of_host(address)) return;
   Finding finding;
-  finding.kind = "device pointer on host";
+  finding.kind = Kind::kDevicePointerOnHost;
   finding.memory = memory_at(address);
   finding.detail = "in code that is not checked";
   add_finding(finding);

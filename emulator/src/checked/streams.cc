@@ -245,7 +245,7 @@ struct Side {
               ? in_the_way(*word, bytes, access, in_host_memory(unordered, access), &other_write)
               : in_the_way(*word, bytes, access, in_device_memory(unordered, access), &other_write);
       if (other != nullptr && !reported) {
-        Finding finding = finding_here("unsynchronised access", nullptr, size, write);
+        Finding finding = finding_here(Kind::kUnsynchronisedAccess, nullptr, size, write);
         finding.at = site_of_host();
         report(finding, *other, other_write, at);
         reported = true;
@@ -405,7 +405,7 @@ void check_early_access(uintptr_t address, size_t size, bool write, const void* 
     const Operation* other = in_the_way(*region.word(at), bytes,
                                         write ? Access::kWrite : Access::kRead, find, &other_write);
     if (other == nullptr) return false;
-    report(finding_here("unsynchronised access", place, size, write), *other, other_write, at);
+    report(finding_here(Kind::kUnsynchronisedAccess, place, size, write), *other, other_write, at);
     return true;
   });
 }
@@ -424,8 +424,8 @@ bool use_host_memory(State* s, uintptr_t address, size_t size, Access access, co
             ? nullptr
             : in_the_way(*word, bytes, access, in_host_memory(unordered, access), &other_write);
     if (other != nullptr)
-      report(finding_here("unsynchronised access", place, size, access != Access::kRead), *other,
-             other_write, at);
+      report(finding_here(Kind::kUnsynchronisedAccess, place, size, access != Access::kRead),
+             *other, other_write, at);
     note_number(word, current, bytes, access);
     return false;
   });
@@ -439,7 +439,7 @@ void check_other_streams(State*, uintptr_t address, size_t size, Access access, 
   const Operation* other =
       in_the_way(word, bytes, access, in_device_memory(unordered, access), &other_write);
   if (other != nullptr)
-    report(finding_here("unsynchronised access", place, size, access != Access::kRead), *other,
+    report(finding_here(Kind::kUnsynchronisedAccess, place, size, access != Access::kRead), *other,
            other_write, address);
 }
 

@@ -118,7 +118,7 @@ void check_unwritten(uintptr_t address, size_t size, bool write, const void* pla
   forget(found->first, run.size);
   if (!is_unchanged(run, offset, reinterpret_cast<const char*>(address), size)) return;
   Finding finding;
-  finding.kind = "unwritten result";
+  finding.kind = Kind::kUnwrittenResult;
   finding.at = run.copy;
   finding.size = size;
   finding.has_other = true;
