@@ -185,7 +185,7 @@ def test_own_checks_change_the_digest_of_the_rubric(path):
     course = load_course(path)
     before = rubric_of(course).digest
     assert rubric_of(course).digest == before
-    edit(course.checks[0], ("42", "43"))
+    edit(course.checks[0], ("got != 42", "got != 43"))
     assert rubric_of(course).digest != before
 
 
