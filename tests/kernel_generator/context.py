@@ -206,6 +206,14 @@ class Context:
         yield
         self.scopes.pop()
 
+    @contextlib.contextmanager
+    def part_of_a_block(self):
+        """Names that end with lines of the preprocessor, which begin no block: they hide none of
+        the block's own names."""
+        self.scopes.append(list(self.scopes[-1]))
+        yield
+        self.scopes.pop()
+
     def names(self):
         """All names in sight."""
         found = {}

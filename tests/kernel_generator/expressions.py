@@ -213,7 +213,7 @@ def measured(g):
     """sizeof of something."""
     g.note("sizeof")
     word = g.pick(["int", "float", "char", "double"])
-    return made("unsigned long long", 1, 8, f"sizeof({word})")
+    return made("unsigned long long", 1, 8, f"(unsigned long long)sizeof({word})")
 
 
 def value(g, depth=2):

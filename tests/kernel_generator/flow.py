@@ -331,9 +331,9 @@ def preprocessed(g):
         g.macros.append(name)
         text = f"({found[0]})" if found[0].startswith("*") else found[0]
         return Node(f"\n#define {name} {text}\n{name} += 1;\n", drop=True)
-    with g.scope():
+    with g.part_of_a_block():
         one = changed(g)
-    with g.scope():
+    with g.part_of_a_block():
         two = changed(g)
     head = {
         "if": "#if 1",
