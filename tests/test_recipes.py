@@ -84,7 +84,7 @@ int DLGpuSoftsign(const DLArrayHandle input, DLArrayHandle output) {
 """
 
 
-def tests_of_ops(tree):
+def passes_tests_of_ops(tree):
     """tests/dlsys/test_ops.py on the package of a tree: whether all pass, and what is printed."""
     (tree / "test_ops.py").write_bytes((KIT / "tests/dlsys/test_ops.py").read_bytes())
     done = subprocess.run(
@@ -119,7 +119,7 @@ def with_softsign(tmp_path):
 
 def test_an_operation_takes_three_files(with_softsign):
     """It is tested without a line more: its shape, its gradient, its kernel."""
-    passed, said = tests_of_ops(with_softsign)
+    passed, said = passes_tests_of_ops(with_softsign)
     assert passed, said
     for claim in (
         "the_result_has_the_inferred_shape",
@@ -129,7 +129,7 @@ def test_an_operation_takes_three_files(with_softsign):
         assert f"PASSED test_ops.py::test_{claim}[softsign_op((300,),)]" in said
     module = with_softsign / "python/dlsys/ops/activation.py"
     replaced(module, "output_grad * rest * rest", "output_grad * rest")
-    passed, said = tests_of_ops(with_softsign)
+    passed, said = passes_tests_of_ops(with_softsign)
     assert not passed
     assert "FAILED test_ops.py::test_the_gradient_is_that_of_finite_differences[softsign_op" in said
 

@@ -1,1 +1,4 @@
-"""Reads CUDA, and makes plain C++ of its launches, kernels and shared variables."""
+"""Reads CUDA, and makes plain C++ of its launches, kernels and shared variables.
+
+It imports none of the other rooms. Start reading in tokens.py.
+"""

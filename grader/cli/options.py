@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 
 from grader.base.errors import UsageError
@@ -51,7 +52,7 @@ def add_exports(command: argparse.ArgumentParser) -> None:
 
 def exports_of(options: argparse.Namespace) -> Exports:
     """The forms of a report that these options ask for."""
-    names = ("html", "junit", "gradescope", "student", "after_due_date")
+    names = [field.name for field in fields(Exports) if field.name != "json"]
     return Exports(**{name: getattr(options, name) for name in names})
 
 
@@ -61,13 +62,14 @@ def check_files(options: argparse.Namespace) -> None:
     Raises:
         UsageError: one of them can't be written.
     """
-    for name in ("json", "html", "junit", "gradescope"):
+    for name in (field.name for field in fields(Exports)):
         path = getattr(options, name)
-        if path and path.is_dir():
+        if not isinstance(path, Path):
+            continue
+        if path.is_dir():
             raise UsageError(f"--{name} {path} is a folder")
         try:
-            if path:
-                path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--{name} {path}: {error}") from error
     if options.after_due_date and not options.student:

@@ -25,7 +25,7 @@ _STRIP = {"p": (12,), "f": (8,), "u": (15,), "s": (8,), "e": (2, 14)}
 
 
 @dataclass(frozen=True)
-class Mismatch:
+class MismatchGrid:
     """Where an output is wrong, read with suspicion from facts["mismatch"] of a result."""
 
     shape: tuple[int, ...]
@@ -54,7 +54,7 @@ class Mismatch:
         return f"A cell is about {size} elements; the darker, the more of them are wrong."
 
 
-def read_mismatch(facts: dict[str, Any]) -> Mismatch | None:
+def read_mismatch(facts: dict[str, Any]) -> MismatchGrid | None:
     """The mismatch in a result's facts, or None if there is none that can be drawn."""
     raw = facts.get("mismatch")
     try:
@@ -69,10 +69,10 @@ def read_mismatch(facts: dict[str, Any]) -> Mismatch | None:
         return None
     if not all(f is None or 0 <= f <= 1 for line in cells for f in line):
         return None
-    return Mismatch(tuple(sizes[2:]), sizes[0], sizes[1], cells)
+    return MismatchGrid(tuple(sizes[2:]), sizes[0], sizes[1], cells)
 
 
-def mismatch_svg(mismatch: Mismatch) -> Markup:
+def mismatch_svg(mismatch: MismatchGrid) -> Markup:
     """The picture: a matrix of few cells, wrong ones darker, with the first and last indices."""
     down, across = len(mismatch.cells), len(mismatch.cells[0])
     height, width = min(_CELL, _SIDE / down), min(_CELL, _SIDE / across)
@@ -81,7 +81,7 @@ def mismatch_svg(mismatch: Mismatch) -> Markup:
     return _svg(_LEFT + across * width + 14, _TOP + down * height + 4, "".join(inner))
 
 
-def _cells(mismatch: Mismatch, width: float, height: float) -> Iterator[str]:
+def _cells(mismatch: MismatchGrid, width: float, height: float) -> Iterator[str]:
     """Rectangles for the cells; neighbours in a row with the same fraction share one."""
     for row, line in enumerate(mismatch.cells):
         column = 0
@@ -106,7 +106,7 @@ def _grid(down: int, across: int, width: float, height: float) -> str:
     return f'<path class="grid" d="{"".join(lines)}"/>'
 
 
-def _labels(mismatch: Mismatch, width: float, height: float) -> Iterator[str]:
+def _labels(mismatch: MismatchGrid, width: float, height: float) -> Iterator[str]:
     """Indices of the first and the last row and column; of a vector where its lines begin."""
     folded = len(mismatch.shape) == 1
     last_row = (mismatch.rows - 1) * (mismatch.columns if folded else 1)
