@@ -161,10 +161,10 @@ class Op:
     elementwise = False
     #: Whether feed_dict gives the value.
     is_fed = False
-    #: What tests call it with: shapes of inputs, and further arguments as they are.
+    #: The arguments with which tests call it, as tuples. A tuple in them is an input's shape.
     samples = ()
-    #: Numbers of the inputs that are labels: data, whose gradient is taken as zero. Their rows
-    #: are probabilities.
+    #: Which inputs are labels, by number. Labels are data, whose gradient is taken as zero, and
+    #: their rows are probabilities.
     labels = ()
 
     def __call__(self, *inputs, attributes=()):
