@@ -27,7 +27,7 @@ def _c_value(arg):
 
 
 def __getattr__(name):
-    """A launcher of src/ that has no function here: gpu_op.layer_norm is DLGpuLayerNorm.
+    """A launcher of src/ that has no function here: gpu_op.scale is DLGpuScale.
 
     It takes NDArrays, floats and bools, and what else C asks for as a value of ctypes.
     """
