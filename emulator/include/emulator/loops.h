@@ -176,12 +176,17 @@ __forceinline__ uint3 thread_of(const uint3&, unsigned x, unsigned y, unsigned z
   return {x, y, z};
 }
 __forceinline__ FlatThread thread_of(FlatBlock, unsigned x, unsigned, unsigned) { return {{x}}; }
-/*! \brief What device functions get. */
-__forceinline__ Index index_handed(const uint3& thread, const uint3& block, const dim3& size,
-                                   const dim3& grid) {
-  return {thread, block, size, grid};
-}
-__forceinline__ FlatGrid index_handed(FlatThread, FlatBlock, FlatSize, FlatGrid) { return {}; }
+/*! \brief What device functions get: nothing, where blocks run side by side. Not made by a
+ * function, whose references would keep the indices in memory. */
+struct FlatIndex {
+  FlatThread thread;
+  FlatBlock block;
+  FlatSize size;
+  FlatGrid grid;
+};
+template <typename Thread>
+using IndexOf =
+    const std::conditional_t<std::is_same<Thread, const FlatThread>::value, FlatIndex, Index>;
 
 /*! \brief A variable of which each thread of the block has its own. */
 template <typename T>
@@ -281,10 +286,11 @@ __forceinline__ void run_row(unsigned width, const Active& active, bool ordered,
       (static_cast<size_t>(emulator_z) * emulator_block.size.y + emulator_y) * \
       emulator_block.size.x
 
-#define EMULATOR_THREAD(X)                                                                      \
-  EMULATOR_UNREACHABLE_IF((X) >= emulator_most);                                                \
-  const auto threadIdx = ::emulator::thread_of(blockIdx, X, emulator_y, emulator_z);            \
-  const auto emulator_index = ::emulator::index_handed(threadIdx, blockIdx, blockDim, gridDim); \
+#define EMULATOR_THREAD(X)                                                                  \
+  EMULATOR_UNREACHABLE_IF((X) >= emulator_most);                                            \
+  const auto threadIdx = ::emulator::thread_of(blockIdx, X, emulator_y, emulator_z);        \
+  ::emulator::IndexOf<decltype(threadIdx)> emulator_index = {threadIdx, blockIdx, blockDim, \
+                                                             gridDim};                      \
   (void)threadIdx, (void)emulator_index
 
 // In a device function.
