@@ -104,8 +104,7 @@ def replaced(path, before, after):
 def with_softsign(tmp_path):
     """The solution, built for the emulated GPU, with one op more, in three files."""
     copy_built(tmp_path, prebuilt("emulated", source=REFERENCE))
-    (tmp_path / "python/dlsys/ops").mkdir()
-    (tmp_path / "python/dlsys/ops/activation.py").write_text(OP)
+    (tmp_path / "python/dlsys/ops/softsign.py").write_text(OP)
     end = "\n} /* DLSYS_EXTERN_C */"
     replaced(tmp_path / "src/c_runtime_api.h", end, DECLARATION + end)
     kernels = tmp_path / "src/gpu_op.cu"
@@ -127,7 +126,7 @@ def test_an_operation_takes_three_files(with_softsign):
         "the_gpu_computes_what_numpy_does",
     ):
         assert f"PASSED test_ops.py::test_{claim}[softsign_op((300,),)]" in said
-    module = with_softsign / "python/dlsys/ops/activation.py"
+    module = with_softsign / "python/dlsys/ops/softsign.py"
     replaced(module, "output_grad * rest * rest", "output_grad * rest")
     passed, said = passes_tests_of_ops(with_softsign)
     assert not passed

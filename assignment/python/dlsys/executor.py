@@ -95,11 +95,19 @@ class GraphExecutor:
         for node in self.topo_order:
             if node in values:
                 continue
-            output = np.empty(self.node_to_shape_map[node])
-            node.op.compute(node, [values[i] for i in node.inputs], output, use_numpy=True)
+            inputs = [values[i] for i in node.inputs]
+            output = np.empty(self.node_to_shape_map[node], _dtype(node, inputs))
+            node.op.compute(node, inputs, output, use_numpy=True)
             values[node] = output
             for input_node in node.inputs:
                 readers[input_node] -= 1
                 if readers[input_node] == 0 and input_node not in evaluated:
                     del values[input_node]
         return [values[node] for node in self.eval_node_list]
+
+
+def _dtype(node, inputs):
+    """The dtype of a node's value on numpy. The classic ops know float64 alone."""
+    if not hasattr(node.op, "infer_dtype"):
+        return np.float64
+    return node.op.infer_dtype(node, [value.dtype for value in inputs])

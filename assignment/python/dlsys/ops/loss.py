@@ -1,0 +1,113 @@
+"""Losses: one number for each row of logits, and the mean or the sum of them."""
+
+import numpy as np
+
+from dlsys.autodiff import zeroslike_op
+
+from .activation import softmax_along_op
+from .base import TensorOp
+from .elementwise import negate_op, square_op, subtract_op
+from .indexing import as_indices, gather_op
+from .movement import expand_dims_op, squeeze_op
+from .reduction import mean_op, spread_op, sum_op
+
+_REDUCTIONS = {"mean": mean_op, "sum": sum_op, "none": lambda losses: losses}
+
+
+class TargetsOp(TensorOp):
+    """Labels as probabilities in the shape of the logits, smoothed.
+
+    Labels of that shape are probabilities; of the shape without its last axis, class indices.
+    """
+
+    label = "Targets({},{}.shape,{})"
+    samples = (((5,), (5, 3)), ((2, 3), (2, 3)), ((5,), (5, 3), {"smoothing": 0.1}))
+    labels = (0,)
+    dtype = np.float64
+
+    def __call__(self, labels, logits, smoothing=0.0):
+        return TensorOp.__call__(self, labels, logits, smoothing=smoothing)
+
+    def forward(self, node, labels, logits):
+        classes, smoothing = logits.shape[-1], node.attributes["smoothing"]
+        if labels.ndim < logits.ndim:
+            labels = (as_indices(labels)[..., np.newaxis] == np.arange(classes)) * 1.0
+        return labels * (1 - smoothing) + smoothing / classes
+
+    def shape(self, node, labels, logits):
+        if not logits or labels not in (logits, logits[:-1]):
+            raise ValueError(
+                "labels of shape %s are neither probabilities nor class indices for logits of %s; "
+                "hint: %s or %s" % (labels, logits, logits, logits[:-1])
+            )
+        return logits
+
+    def gradient(self, node, grad):
+        return self.no_gradient(node)
+
+
+class CrossEntropyOp(TensorOp):
+    """-sum(targets * log_softmax(logits)) along the last axis. The targets are data."""
+
+    label = "CrossEntropy({},{})"
+    samples = (((3, 4), (3, 4)), ((2, 3, 5), (2, 3, 5)))
+    labels = (1,)
+    dtype = np.float64
+
+    def __call__(self, logits, targets):
+        return TensorOp.__call__(self, logits, targets)
+
+    def forward(self, node, logits, targets):
+        shifted = logits - np.max(logits, axis=-1, keepdims=True)
+        log_sum = np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
+        return -np.sum(targets * (shifted - log_sum), axis=-1)
+
+    def shape(self, node, logits, targets):
+        if not logits or logits != targets:
+            raise ValueError("logits are %s, targets are %s" % (logits, targets))
+        return logits[:-1]
+
+    def gradient(self, node, grad):
+        logits, targets = node.inputs
+        total = sum_op(targets, -1, True)
+        difference = subtract_op(softmax_along_op(logits) * total, targets)
+        return [spread_op(grad, logits, -1) * difference, zeroslike_op(targets)]
+
+
+def cross_entropy_op(logits, labels, smoothing=0.0, reduction="mean"):
+    """The cross entropy of softmax(logits) along the last axis.
+
+    Args:
+        logits: node of shape (..., C).
+        labels: class indices of shape (...), or probabilities of shape (..., C); they are data.
+        smoothing: what part of each label is spread evenly over the C classes, 0 to 1.
+        reduction: "mean", "sum", or "none" for one number a row.
+    """
+    return _reduce(cross_entropy_rows_op(logits, targets_op(labels, logits, smoothing)), reduction)
+
+
+def nll_op(log_probabilities, labels, reduction="mean"):
+    """The negative logarithm of the probability of each row's class.
+
+    Args:
+        log_probabilities: node of shape (..., C), as log_softmax gives it.
+        labels: class indices of shape (...).
+        reduction: "mean", "sum", or "none" for one number a row.
+    """
+    of_class = gather_op(log_probabilities, expand_dims_op(labels, -1), -1)
+    return _reduce(negate_op(squeeze_op(of_class, -1)), reduction)
+
+
+def mse_op(prediction, target, reduction="mean"):
+    """The square of the difference; `reduction` is "mean", "sum" or "none"."""
+    return _reduce(square_op(subtract_op(prediction, target)), reduction)
+
+
+def _reduce(losses, reduction):
+    if reduction not in _REDUCTIONS:
+        raise ValueError("reduction is %r, not one of %s" % (reduction, ", ".join(_REDUCTIONS)))
+    return _REDUCTIONS[reduction](losses)
+
+
+targets_op = TargetsOp()
+cross_entropy_rows_op = CrossEntropyOp()
