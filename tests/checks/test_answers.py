@@ -72,6 +72,7 @@ def broken(check, tree, seed, lots, monkeypatch, count):
         try:
             CHECKS[check](context)
         except (Failure, ChildError) as error:
+            assert asked > chosen, f"the reference fails: {error}"
             assert len(str(error)) < 3000
     return asked
 
