@@ -344,6 +344,7 @@ def test_junit_has_each_hint_and_the_points_of_the_report():
     assert said == ["wrong\nhint: look at the guard", "wrong too"]
     kinds = [(p.get("name"), p.get("value")) for p in root.findall("testsuite/properties/property")]
     assert [value for name, value in kinds if name == "points"] == ["0", "2"]
+    assert [value for name, value in kinds if name == "score"] == ["0", "0"]
 
 
 def test_junit_of_a_real_report_counts_its_failure(graded):
