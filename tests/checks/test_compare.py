@@ -88,6 +88,29 @@ def test_known_patterns_get_a_hint(change, words):
     assert words in pattern(got, expected, got != expected)
 
 
+@pytest.mark.parametrize(("first", "words"), [
+    (768, "elements from 768 (3 times 256) on were never written"),
+    (256, "elements from 256 on were never written"),
+    (1000, "elements from 1000 on were never written"),
+])  # fmt: skip
+def test_the_blocks_before_what_was_never_written_are_counted(first, words):
+    expected = values(12, 1025)
+    got = np.where(np.arange(1025) < first, expected, np.float32(np.nan))
+    assert pattern(got, expected, np.isnan(got)).startswith(words)
+
+
+def test_only_what_is_off_by_one_number_everywhere_is_too_large_by_it():
+    expected = np.linspace(0, 1, 40).reshape(8, 5)
+    assert "too large by 0.01" in pattern(expected + 0.01, expected, expected < 2)
+    noise = np.random.default_rng(13).uniform(0.005, 0.015, (8, 5))
+    assert pattern(expected + noise, expected, expected < 2) == ""
+
+
+def test_a_result_where_zeros_are_expected_is_no_factor_of_them():
+    zeros = np.zeros((8, 5))
+    assert pattern(zeros + 2, zeros, zeros == 0) == "every element is too large by 2"
+
+
 def test_a_transposed_square_is_recognised():
     expected = values(6, 5, 5).astype(np.float64)
     assert "transposed" in pattern(expected.T.copy(), expected, expected != expected.T)

@@ -114,6 +114,12 @@ def test_sizes_of_a_run_are_of_that_run_alone(check):
     assert second - first
 
 
+@pytest.mark.parametrize("profile", ["classic", "default"])
+def test_products_are_asked_for_with_all_four_pairs_of_flags(profile):
+    flags = [(args[1], args[3]) for args, *_ in cases("matrix_multiply", profile)]
+    assert set(flags) == {(a, b) for a in (False, True) for b in (False, True)}
+
+
 @pytest.mark.parametrize(("flips", "names"), [((0, 1), "B"), ((1, 0), "A"), ((1, 1), "A and of B")])
 def test_a_product_for_other_flags_is_recognised(flips, names):
     random = np.random.default_rng(6)

@@ -12,6 +12,7 @@ from grader.classroom.adjustments import (
     Adjustment,
     adjustments_path,
     by_hand,
+    known_places,
     parse_adjustments,
     read_adjustments,
 )
@@ -230,3 +231,11 @@ def test_they_stay_when_a_class_is_graded_again(book, entry, tmp_path, capsys):
     # the check has all of its points now, and not one more
     row = read_gradebook(book).rows[book.entries.index(entry)]
     assert (row.score, row.given, len(row.by_hand)) == (score, 0, 1)
+
+
+def test_what_may_be_adjusted_stands_in_the_first_report_that_is_whole(book):
+    places = known_places(book)
+    assert places[:2] == ["part 1", "part 2"] and "relu" in places
+    first = next(each for each in book.entries if book.report_path(each).exists())
+    book.report_path(first).write_text("{")
+    assert known_places(book) == places

@@ -122,6 +122,14 @@ def test_a_course_is_read_with_paths_from_its_folder_and_dates_with_offsets(path
     assert course.due_of(1) == datetime(2026, 10, 5, 23, 59, tzinfo=summer)
     assert course.due_of(2) == course.due[ALL] == datetime(2026, 12, 1, 12, tzinfo=timezone.utc)
     assert course.late == {"percent": 10}
+    assert course.share_checks is False
+
+
+def test_without_a_list_of_parts_all_of_the_rubric_are_released():
+    rubric = load_rubric("default")
+    course = dataclasses.replace(kit_course(), parts=())
+    assert course.released(rubric) == (1, 2)
+    assert dataclasses.replace(course, parts=(2,)).released(rubric) == (2,)
 
 
 def test_the_kit_is_a_course_and_its_paths_are_those_of_the_builds():

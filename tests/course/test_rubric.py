@@ -72,6 +72,12 @@ def test_a_base_may_have_a_base(tmp_path):
         ("", "has no checks; hint:"),
         (added("base", "third", 1) * 2, "own.toml: "),
         (added("base", "x", 1) + '[[added_check]]\nname = "x"\npoints = 1\n', "stands there twice"),
+        *(
+            (f'base = "base"\n[{table}]\nsecond = 1\n', "has the unknown key 'second'")
+            for table in ("findings", "audit", "second_opinion")
+        ),
+        ('base = "base"\nfinding = 1\n', "has the unknown key 'finding'"),
+        (added("base", "x", 1) + "point = 1\n", "has the unknown key 'point'"),
     ],
 )
 def test_a_rubric_that_makes_no_sense_is_refused(tmp_path, text, words):

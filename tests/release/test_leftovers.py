@@ -144,11 +144,14 @@ def test_in_archives_names_count_and_what_cannot_be_read_is_said(source, target)
 
 def test_an_archive_in_an_archive_too_deep_or_too_large_is_said(source, target, monkeypatch):
     content = SECRET.encode()
-    for _ in range(6):
+    for _ in range(4):
         content = zipped(inner=content)
-    (target / "deep.zip").write_bytes(content)
-    (found,) = leftovers(target, source)
-    assert found.endswith("can't be looked into: it is packed more than 4 times")
+    for path in (target, target / "deep.zip", content):
+        (target / "deep.zip").write_bytes(content)
+        assert "looked into" not in leftovers(path, source)[0]
+        (target / "deep.zip").write_bytes(zipped(inner=content))
+        (found,) = leftovers(zipped(inner=content) if path is content else path, source)
+        assert found.endswith("can't be looked into: it is packed more than 4 times")
     (target / "deep.zip").write_bytes(gzip.compress(bytes(1 << 20), mtime=0))
     monkeypatch.setattr("grader.release.leftovers._LARGEST", 1 << 19)
     assert "unpacks to more than 0 MB" in leftovers(target, source)[0]

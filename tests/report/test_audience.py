@@ -1,5 +1,6 @@
 """What a student sees of a report: nothing of the machine that graded."""
 
+import sample_report
 from grader.building.tree import KIT, cache_folder
 from grader.report.audience import student_view
 from grader.report.model import FAIL, PASS, Report, Result
@@ -35,3 +36,19 @@ def test_an_instructors_report_keeps_them(tmp_path):
     report = report_with(tmp_path, f"{KIT}/grader", source="digits")
     student_view(report)
     assert report.results[0].details == [f"{KIT}/grader"]
+
+
+def test_of_folders_in_one_another_the_innermost_is_left_out(tmp_path):
+    report = report_with(tmp_path, f"{tmp_path}/my class/smith.tar.gz: no", source="digits")
+    report.submission = f"{tmp_path}/my class/smith.tar.gz"
+    assert student_view(report).results[0].details == ["smith.tar.gz: no"]
+
+
+def test_times_of_one_name_add_up(monkeypatch):
+    report = sample_report.report([])
+    clock = iter([1.0, 3.0, 10.0, 14.5])
+    monkeypatch.setattr("grader.report.model.time.monotonic", lambda: next(clock))
+    for _ in range(2):
+        with report.timed("build"):
+            pass
+    assert report.timing == {"build": 6.5}

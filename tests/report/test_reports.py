@@ -336,6 +336,17 @@ def test_junit_of_everything_is_what_a_strict_reader_takes():
     assert points == ["2"]
 
 
+def test_junit_has_each_hint_and_the_points_of_the_report():
+    hinted = result("relu", "fail", message="wrong", hint="look at the guard")
+    told = sample_report.report([hinted, result("softmax", "fail", message="wrong too")])
+    root = read_junit(to_junit(told))
+    said = [failure.text for failure in root.iter("failure")]
+    assert said == ["wrong\nhint: look at the guard", "wrong too"]
+    kinds = [(p.get("name"), p.get("value")) for p in root.findall("testsuite/properties/property")]
+    assert [value for name, value in kinds if name == "points"] == ["0", "2"]
+    assert [value for name, value in kinds if name == "score"] == ["0", "0"]
+
+
 def test_junit_of_a_real_report_counts_its_failure(graded):
     root = read_junit(to_junit(read_report(graded)))
     assert root.get("failures") == "1"

@@ -331,6 +331,12 @@ def test_the_keys_of_a_login_are_not_there(tree, level):
 # --- what is counted ----------------------------------------------------------------------------
 
 
+def test_a_folder_that_is_the_same_for_all_is_no_memory_of_a_child(tmp_path):
+    (tmp_path / "file").write_bytes(bytes(1 << 20))
+    assert usage.scratch([os.getpid()], tmp_path) == (0, None)
+    assert usage.scratch([], tmp_path) == (0, None)
+
+
 def test_tables_of_pages_count_as_memory():
     before = usage.memory([os.getpid()])
     libc = ctypes.CDLL(None)

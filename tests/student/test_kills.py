@@ -64,8 +64,10 @@ def test_where_memory_ran_out_around_a_small_child_it_is_the_machines(machine, w
 def test_a_child_that_took_most_of_what_it_may_filled_the_machine_itself(machine):
     evidence = Evidence(machine)
     (machine / "proc/vmstat").write_text("oom_kill 4\n")
-    found = evidence.judged(killed(memory=60 * MIB))
+    assert isinstance(evidence.judged(killed(memory=50 * MIB)), OutOfMemory)
+    found = evidence.judged(killed(memory=50 * MIB + 1))
     assert isinstance(found, ChildExcess) and found.kind == "memory"
+    assert found.limit == 100 * MIB
 
 
 def test_the_death_of_a_process_beside_the_child_counts_too(machine):

@@ -67,12 +67,23 @@ def test_an_odd_value_is_refused(value):
         parse(header(values=[value]))
 
 
-def test_a_value_nested_too_deeply_is_refused():
+@pytest.mark.parametrize("around", [
+    lambda value: {"l": [value]}, lambda value: {"t": [value]},
+    lambda value: {"d": [["key", value]]}, lambda value: {"d": [[value, "value"]]},
+], ids=["list", "tuple", "value", "key"])  # fmt: skip
+def test_a_value_nested_too_deeply_is_refused(around):
     value = 1
-    for _ in range(100):
-        value = {"l": [value]}
+    for _ in range(reply._MAX_DEPTH):
+        value = around(value)
     with pytest.raises(ProtocolError, match="nested too deeply"):
-        parse(header(values=[value]))
+        parse(header(values=[around(value)]))
+
+
+def test_a_value_nested_as_deeply_as_may_be_is_taken():
+    value = 1
+    for _ in range(reply._MAX_DEPTH):
+        value = {"l": [value]}
+    parse(header(values=[value]))
 
 
 @pytest.mark.parametrize(

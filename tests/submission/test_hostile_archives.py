@@ -57,11 +57,13 @@ def gz(content):
 # --- made by hand -------------------------------------------------------------------------------
 
 
-def header(name, size, kind=tarfile.REGTYPE):
-    """A header of tar with any size, in base 256 where it is needed."""
+def header(name, size, kind=tarfile.REGTYPE, more=0):
+    """A header of tar with any size, in base 256 where it is needed. `more` says, of a sparse file,
+    that another block of its map follows."""
     info = special(name, kind)
     block = bytearray(info.tobuf(tarfile.GNU_FORMAT))
     block[124:136] = bytes([0x80 if size >= 0 else 0xFF]) + size.to_bytes(11, "big", signed=True)
+    block[482] = more
     block[148:156] = b" " * 8
     block[148:156] = b"%06o\0 " % sum(block)
     return bytes(block)
@@ -109,7 +111,7 @@ TARS = {
     "long names without end": (
         (header("x", 5, tarfile.GNUTYPE_LONGNAME) + b"long\0".ljust(512)) * 9000
     ),
-    "a sparse file whose map has no end": header("s", 0, tarfile.GNUTYPE_SPARSE)[:482] + b"\1"
+    "a sparse file whose map has no end": header("s", 0, tarfile.GNUTYPE_SPARSE, 1)
     + b"7" * (30 << 20),
     "a sparse map of 10^60 parts": (
         pax(tarfile.XHDTYPE, **SPARSE) + header("s", 1024) + b"9" * 60 + b"\n" + b"1\n" * 482
@@ -129,6 +131,22 @@ def test_a_hostile_tar_is_refused_or_read_in_seconds(tmp_path, load, name, pack)
     (tmp_path / "work").write_bytes(pack(TARS[name]))
     found = ended(load, tmp_path / "work")
     assert isinstance(found, str) or found.taken == WORK
+
+
+def test_a_map_of_a_sparse_file_is_passed_over_and_one_that_is_cut_short_refused(tmp_path, load):
+    sparse = header("s", 0, tarfile.GNUTYPE_SPARSE, 1)
+    last = bytes(512)
+    (tmp_path / "work").write_bytes(sparse + b"7" * 512 + last + WORK_TAR + bytes(1024))
+    assert load(tmp_path / "work").taken == WORK
+    for end in (b"", b"7" * 512, last[:-1]):
+        (tmp_path / "work").write_bytes(sparse + end)
+        assert "a sparse file that is cut short" in refused(load, tmp_path / "work")
+
+
+def test_an_extended_header_holds_so_many_records_and_no_more():
+    assert tars.check_records(b"6 a=b\n" * tars.MAX_RECORDS) == tars.MAX_RECORDS
+    with pytest.raises(tars.HeaderError, match="more than 256 records"):
+        tars.check_records(b"6 a=b\n" * (tars.MAX_RECORDS + 1))
 
 
 @pytest.mark.parametrize("name", [n for n in TARS if n[:4] == "2^62" and "global" not in n])
@@ -155,7 +173,7 @@ def test_a_download_that_ends_before_what_it_claims_is_damaged(tmp_path):
 def test_empty_streams_without_end_are_refused(tmp_path, load, monkeypatch, stream, count):
     monkeypatch.setattr(tars, "MAX_STREAMS", 5000)
     (tmp_path / "work").write_bytes(stream * count)
-    refused(load, tmp_path / "work")
+    assert "more than 5,000 compressed streams" in refused(load, tmp_path / "work")
 
 
 @pytest.mark.parametrize("compress", [gz, bz2.compress, lzma.compress])

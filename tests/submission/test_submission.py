@@ -178,3 +178,16 @@ def test_damage_stays_the_student_s_though_it_is_an_os_error(tmp_path, load):
     whole = tar(tmp_path / "work", WORK).read_bytes()
     (tmp_path / "work").write_bytes(whole[:-8] + b"\0" * 8)  # the checksum: BadGzipFile, an OSError
     assert "is damaged or cut short" in refused(load, tmp_path / "work")
+
+
+def test_a_file_that_is_changed_for_a_link_or_a_pipe_after_it_was_listed_is_not_followed(tmp_path):
+    (tmp_path / "secret").write_text("of another")
+    path = folder(tmp_path / "work", {"work.py": b"mine"}) / "work.py"
+    (member,) = archive.list_members(tmp_path / "work")
+    path.unlink()
+    path.symlink_to(tmp_path / "secret")
+    with pytest.raises(OSError, match="symbolic links"):
+        member.read()
+    path.unlink()
+    os.mkfifo(path)
+    assert member.read() == b""  # whoever waits for a writer waits for ever
