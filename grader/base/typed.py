@@ -22,7 +22,7 @@ FINITE = sys.float_info.max  # neither infinity nor NaN lies between it and 0
 Amount = Annotated[float, Meta(ge=0, le=FINITE)]
 Positive = Annotated[float, Meta(gt=0, le=FINITE)]
 #: A text that is not empty.
-Text = Annotated[str, Meta(pattern=r"\S", extra={"expected": "a text that is not empty"})]
+Text = Annotated[str, Meta(pattern=r"\S", extra={"expected": "a non-empty string"})]
 
 _MESSAGE = re.compile(r"(.*?)(?: - at (`key` in )?`\$(.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(?:(\d+)|\.\.\.)\]")
@@ -62,7 +62,7 @@ def _said(message: str, raw: Any, kind: Any, where: str) -> str:
     expected = extra.get("expected") or _noun(node)
     hint = f"; hint: {extra['hint']}" if "hint" in extra else ""
     subject = f"{_place(above, raw, where)}{last}".strip()
-    return f"{subject} {verb} {_shown(value)}; {expected} was expected{hint}"
+    return f"{subject} {verb} {_shown(value)}, expected {expected}{hint}"
 
 
 def _of_field(named: re.Match[str], node: Any, place: str) -> str:
@@ -122,11 +122,12 @@ def _values(path: _Path, raw: Any) -> Iterator[Any]:
 
 
 def _place(path: Sequence[Any], raw: Any, where: str) -> str:
-    """`[table] `, or `check 'relu': ` for an entry of a list that has a name; "" for the file."""
+    """`[table] `, or `check 'relu': ` or `entries[3]: ` in a list; "" for the file."""
     for depth, value in enumerate(_values(tuple(path), raw)):
         if depth and isinstance(path[depth - 1], int) and isinstance(value, Mapping):
-            name = value.get("name", value.get("check"))
-            return f"check {name!r}: " if name else f"{path[depth - 2]}[{path[depth - 1]}]: "
+            kind = str(path[depth - 2])
+            name = value.get("check", value.get("name") if kind.endswith("check") else None)
+            return f"check {name!r}: " if name else f"{kind}[{path[depth - 1]}]: "
     tables = ".".join(str(step) for step in (where, *path) if step)
     return f"[{tables}] " if tables else ""
 
@@ -154,8 +155,8 @@ def _expected(node: Any, path: _Path, is_key: bool) -> tuple[Any, Mapping[str, s
 
 _TABLE = "a table"
 _NOUNS: dict[type, str] = {
-    inspect.StrType: "a text",
-    inspect.IntType: "a whole number",
+    inspect.StrType: "a string",
+    inspect.IntType: "an integer",
     inspect.FloatType: "a number",
     inspect.BoolType: "true or false",
     inspect.ListType: "a list",
