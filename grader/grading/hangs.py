@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from grader.course.rubric import Row
-from grader.student import endless, kills
+from grader.student import blame, endless
 from grader.student.pipe import ChildExcess
 from grader.student.remote import ChildTimeout
 
@@ -49,8 +49,8 @@ class Hangs:
         """Notes what the error of a check tells. `is_unbuilt`: the check ran without the built
         library, where only an error in ENDLESS is final: others are tried again with it."""
         is_final = not is_unbuilt or isinstance(error, ENDLESS)
-        if is_final and kills.ends_imports(error):
-            why = f"needs {error.importing}, whose import failed in {row.name}: {error}"
+        if is_final and blame.ends_imports(error):
+            why = f"needs {error.importing}, whose import failed in the check {row.name}: {error}"
             self.unimportable.setdefault(error.importing, why)
             if is_unbuilt:
                 self.unimportable_unbuilt.setdefault(error.importing, why)
