@@ -17,7 +17,7 @@ from grader.student.proxy import Opaque, StudentError
 
 _MOST_NODES = 1000
 _HINT = (
-    "write into it, output_val[...] = values: output_val = values binds the name to another array"
+    "write into the array by output_val[...] = values; output_val = values only rebinds the name"
 )
 
 

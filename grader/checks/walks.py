@@ -184,9 +184,7 @@ def _check_infinite(ctx: Context, session: Session) -> None:
     try:
         verify(got, b, sum_bound(8, 2.0**8, ROUND64), what)
     except Failure as failure:
-        failure.hint = (
-            "build gradients of the ops' own, node.op.gradient, from the output to its inputs"
-        )
+        failure.hint = "call each op's own node.op.gradient, from the output back to the inputs"
         raise
 
 

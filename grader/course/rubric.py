@@ -326,7 +326,7 @@ def _check_ratios(path: Path, row: Row) -> None:
     if not row.zero_ratio and not row.full_ratio:
         return
     if not row.name.startswith("speed_"):
-        raise RubricError(f"{path}: check {row.name!r} has ratios; only those of speed take them")
+        raise RubricError(f"{path}: check {row.name!r} has ratios, which only checks of speed take")
     if not 0 < row.zero_ratio < row.full_ratio:
         raise RubricError(
             f"{path}: check {row.name!r}: zero_ratio is {row.zero_ratio:g}, full_ratio "
@@ -338,14 +338,13 @@ def _check_rows(path: Path, rows: tuple[Row, ...], tasks: dict[str, str]) -> Non
     earlier: set[str] = set()
     for row in rows:
         if row.name in earlier:
-            raise RubricError(f"{path}: check {row.name!r} stands there twice")
+            raise RubricError(f"{path}: check {row.name!r} occurs twice")
         if row.task and row.task not in tasks:
             raise RubricError(f"{path}: check {row.name!r} names unknown task {row.task!r}")
         missing = set(row.requires) - earlier
         if missing:
             raise RubricError(
-                f"{path}: check {row.name!r} requires {sorted(missing)}, "
-                "which do not come before it"
+                f"{path}: check {row.name!r} requires {sorted(missing)}, which must come before it"
             )
         _check_ratios(path, row)
         earlier.add(row.name)

@@ -21,7 +21,7 @@ STUDENT: Final = "student"
 #: Folders of a submission's tree, which its paths are told from.
 _TREE = ("python", "src", "emulator", "tests", "build")
 
-_OURS = "this is not your fault, and it costs you nothing"
+_OURS = "this is not your mistake, and costs you nothing"
 
 
 def shown_to_students(after_due_date: bool) -> set[str]:
@@ -108,10 +108,10 @@ def standing(report: Report) -> str:
     parts = [_passed(report)]
     errors = sum(result.status == ERROR for result in report.results)
     if errors:
-        parts.append(f"the grader itself failed in {errors}, whose points are open")
+        parts.append(f"the grader itself failed in {errors}; their points are open")
     parts += _withheld(report.withheld)
     if not report.complete:
-        parts.append("the grading did not come to its end")
+        parts.append("the grading did not finish")
     return "; ".join(parts)
 
 

@@ -181,7 +181,7 @@ class Unpacked(io.RawIOBase):
         content = self._unpack(size) if self.packed else self._file.read(size)
         self._empty = 0 if content or not size else self._empty + 1
         if self._empty > _MOST_EMPTY:
-            raise EOFError("it ends before what it says it holds")
+            raise EOFError("it ends before its last member does")
         return content
 
     def _unpack(self, size: int) -> bytes:

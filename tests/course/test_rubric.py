@@ -71,7 +71,7 @@ def test_a_base_may_have_a_base(tmp_path):
         ('base = "base', "own.toml: "),
         ("", "has no checks; hint:"),
         (added("base", "third", 1) * 2, "own.toml: "),
-        (added("base", "x", 1) + '[[added_check]]\nname = "x"\npoints = 1\n', "stands there twice"),
+        (added("base", "x", 1) + '[[added_check]]\nname = "x"\npoints = 1\n', "occurs twice"),
     ],
 )
 def test_a_rubric_that_makes_no_sense_is_refused(tmp_path, text, words):
