@@ -1,4 +1,4 @@
-"""Values of a file in types, by msgspec; what is wrong is said in words of the file.
+"""Decodes what a file holds into types, by msgspec. Errors name the table, the key and the value.
 
 A `Meta` may say more: `extra={"expected": ...}` names what a value is where its type alone does
 not, `extra={"hint": ...}` what to write.
@@ -66,7 +66,7 @@ def _said(message: str, raw: Any, kind: Any, where: str) -> str:
 
 
 def _of_field(named: re.Match[str], node: Any, place: str) -> str:
-    """Of a key that is missing, or that is none of the table's."""
+    """The message for a missing key, or for one that the table does not have."""
     kinds = {field.encode_name: field.type for field in node.fields}
     name = named[2]
     if named[1] == "missing required":
@@ -86,7 +86,7 @@ def _steps(path: str) -> Iterator[Any]:
 
 
 def _full(path: _Path, raw: Any, kind: Any, message: str) -> _Path:
-    """The path with the keys that msgspec leaves out: with its value alone, each is asked for."""
+    """The path with the keys that msgspec omits, found by decoding each key by itself."""
     for depth in range(len(path)):
         if path[depth] is Ellipsis:
             *_, table = _values(path[:depth], raw)
@@ -105,7 +105,7 @@ def _fault(raw: Any, kind: Any) -> str:
 
 
 def _with(raw: Any, path: _Path, value: Any) -> Any:
-    """A copy in which another value stands in a place."""
+    """A copy of `raw` with another value at a path."""
     if not path:
         return value
     copy = raw.copy()
@@ -114,7 +114,7 @@ def _with(raw: Any, path: _Path, value: Any) -> Any:
 
 
 def _values(path: _Path, raw: Any) -> Iterator[Any]:
-    """The file, and what lies along a path in it."""
+    """The file, and each value along a path in it."""
     yield raw
     for step in path:
         raw = raw[step]
@@ -133,7 +133,7 @@ def _place(path: Sequence[Any], raw: Any, where: str) -> str:
 
 
 def _expected(node: Any, path: _Path, is_key: bool) -> tuple[Any, Mapping[str, str]]:
-    """The type that belongs into a place, and what is said of it besides."""
+    """The type expected at a path, and the `extra` of its Meta."""
     extra: Mapping[str, str] = {}
     steps = list(path)
     while True:

@@ -203,7 +203,8 @@ def _long(seconds: int) -> str:
 
 
 def _utc(moment: datetime, what: str) -> datetime:
-    """Two moments of one zone would be subtracted as its clock shows them; in UTC they aren't."""
+    """The moment in UTC. Python subtracts two moments of one zone by its wall clock, which summer
+    time shifts."""
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise LatenessError(
             f"{what}, {moment.isoformat()}, has no time zone; "

@@ -99,7 +99,7 @@ class CheckOutcome:
 
     @property
     def is_unbegun(self) -> bool:
-        """Whether it failed since a task is not written yet, and for nothing else."""
+        """Whether it failed only because a task is not written yet."""
         return self.status == FAIL and bool(missing_task(self.message))
 
 
@@ -172,7 +172,7 @@ class Classbook:
         return self.folder(entry) / "report.json"
 
     def error_path(self, entry: Entry) -> Path:
-        """Where it lies why the grader failed on a student's present submission."""
+        """The file that says why the grader failed on a student's present submission."""
         return self.folder(entry) / "error.txt"
 
     def store(self, entry: Entry, report: Report) -> None:
@@ -237,8 +237,8 @@ def read_classbook(path: Path) -> Classbook:
 
 
 def called(entries: Collection[Entry]) -> dict[str, tuple[str, ...]]:
-    """What a table may call students, in small letters -> their ids: an id; a login or an e-mail
-    address that one student has; the name of a group, for its members."""
+    """Name, in lower case -> ids of the students that a table may mean by it: an id; a login or an
+    e-mail address that one student has; a group, for its members."""
     found: dict[str, tuple[str, ...]] = {}
     for kind in ("group", "email", "login", "student"):
         same: dict[str, tuple[str, ...]] = {}
@@ -251,7 +251,7 @@ def called(entries: Collection[Entry]) -> dict[str, tuple[str, ...]]:
 
 
 def nobody(name: str, names: Iterable[str]) -> str:
-    """A sentence for a name that is not among `names`, which are those of called."""
+    """A sentence for a name that is not among `names`, as `called` gives them."""
     near = difflib.get_close_matches(name.casefold(), list(names), 1)
     hint = f"the nearest name is {near[0]!r}" if near else "an id, a login or an e-mail address"
     return f"nobody in the class is {name!r}; hint: {hint}"

@@ -1,7 +1,7 @@
 """Collects a class's submissions from a folder or a download, and finds the student of each.
 
 Runs nothing of a submission, follows no link, and leaves the source as it is. The notes name what
-was skipped, and what could not be told for certain.
+was skipped, and what is ambiguous.
 """
 
 from __future__ import annotations

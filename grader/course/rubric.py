@@ -246,7 +246,7 @@ def _chain(path: Path) -> list[tuple[Path, dict[str, Any]]]:
 
 
 def _merged(path: Path, chain: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
-    """What files say together: each fills what it leaves out from its base, the next."""
+    """The contents of files together: each takes what it leaves out from its base, the next."""
     merged: dict[str, Any] = {"check": []}
     for _, raw in reversed(chain):
         mnist = {**merged.get("mnist", {}), **raw.get("mnist", {})}
@@ -279,7 +279,7 @@ class _Check(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class _Layer(Struct):
-    """What a file that builds on another must hold by itself."""
+    """The fields that are validated in each file before it is merged with its base."""
 
     base: Text = ""
     check: list[_Check] = []
@@ -352,7 +352,8 @@ def _check_rows(path: Path, rows: tuple[Row, ...], tasks: dict[str, str]) -> Non
 
 
 def _check_visible(path: Path, rows: tuple[Row, ...]) -> None:
-    """A check that is skipped says why, which must not tell of one that is hidden longer."""
+    """Refuses a check that requires one that is hidden longer: its reason for being skipped would
+    reveal that one."""
     visible = {row.name: row.visible for row in rows}
     for row, name in ((each, name) for each in rows for name in each.requires):
         if VISIBILITIES.index(visible[name]) > VISIBILITIES.index(row.visible):

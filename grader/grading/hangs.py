@@ -1,4 +1,4 @@
-"""What did not end in one check of a submission, so that no later check waits for it as long.
+"""Remembers what hung in one check of a submission, so that later checks wait less for it.
 
 The threads that decide rows share this. Its fields only grow: a thread that reads an old value
 waits longer, and its result is the same.
@@ -20,7 +20,7 @@ _HASTE = 4  # times less for a check after one that did not end
 
 
 def _grows_or_hangs(error: Exception) -> bool:
-    """Whether Python did not end, as far as limits tell. Too much output is no such sign."""
+    """Whether the limits suggest that Python did not end. Too much output does not."""
     is_full = isinstance(error, ChildExcess) and error.kind == "memory"
     return is_full or isinstance(error, ChildTimeout)
 

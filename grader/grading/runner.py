@@ -333,7 +333,7 @@ class _Grading:
         return traits_of(self._checks.get(row.name)).device
 
     def _begin_audits(self) -> None:
-        """Of all checks of kernels that are to be decided; once."""
+        """Starts the audits of all checks of kernels in this run; once."""
         with self._auditing:
             if self._audits_begun or self._built is None:
                 return
@@ -365,9 +365,9 @@ class _Grading:
         )
 
     def _unexpected(self, row: Row, context: FarContext, error: Exception) -> Result:
-        """The result where a check broke off: the submission's fail if the same check, with the
-        same inputs, passes for the reference. What the check computes with comes from the child
-        alone, and no answer of an honest one breaks it."""
+        """The result of a check that raised an unexpected exception: the submission's fail if the
+        reference passes the check with the same inputs, since only the child's answers differ then;
+        else the grader's error."""
         fault = own_fault(row, error)
         if isinstance(error, OF_THE_MACHINE) or context.reference is None:
             return fault

@@ -1,4 +1,4 @@
-"""Puts into words what came of a row of the rubric: the result that the report holds."""
+"""Makes the result that the report holds for a row of the rubric, in words."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def build_failure(row: Row, done: process.Completed, taken: Mapping[str, bytes])
 
 
 def with_changed_headers(result: Result, changed: Sequence[str]) -> Result:
-    """A failed build of a submission that counts on files of its own which are not taken."""
+    """A failed build of a submission that needs changed headers, which are not taken."""
     own = [name for name in changed if not name.endswith(".md")]
     if result.status != FAIL or not own:
         return result
@@ -152,7 +152,7 @@ def own_fault(row: Row, error: Exception) -> Result:
 
 
 def not_understood(row: Row, error: Exception) -> Result:
-    """The result where a check broke off on what the submission answered. How it broke off is for
+    """The result of a check that failed to read what the submission returned. The traceback is for
     the instructor."""
     said = f"{type(error).__name__}: {error}"
     message = f"the check could not read what the submission returned: {said}"
@@ -178,7 +178,7 @@ def with_opinion(result: Result, opinion: Opinion) -> Result:
 
 
 def with_audit(result: Result, audit: Audit) -> Result:
-    """A passed result after a look at every access: a fail if they are not what they should be."""
+    """A passed result after the audit of every access: a fail if the audit found anything."""
     if audit.facts:
         result.facts["audit"] = audit.facts
     if not (audit.findings or audit.failure or audit.disputed):

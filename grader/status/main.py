@@ -179,7 +179,8 @@ def outcomes_of(
 
 
 def _can_not_be_imported(outcome: Outcome) -> bool:
-    """Whether a check failed before the student's package could be imported: then all fail so."""
+    """Whether a check failed because the student's package can't be imported: then all checks
+    fail."""
     return outcome.message.startswith("import dlsys.") or outcome.raised in _NOT_PYTHON
 
 

@@ -56,7 +56,7 @@ class BoundedTarInfo(tarfile.TarInfo):
     global_records = 0  # so far
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        """Overrides tarfile's, which is made for that. Raises HeaderError."""
+        """Overrides tarfile's hook. Raises HeaderError."""
         if self.size < 0:
             raise HeaderError(f"a member of {self.size:,} bytes")
         if self.size > self.limit:

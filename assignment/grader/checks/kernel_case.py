@@ -162,9 +162,8 @@ class _Trial:
         self.expected, self.bound = np.asarray(expected), bound
 
     def _change_one(self) -> bool:
-        """Changes one element of one input: an output that was kept for a similar input, or for the
-        same first elements, is then wrong. False if no change of several tried would change the
-        output, as where relu is 0 before and after."""
+        """Changes one element of one input, so that an output cached for a similar input is wrong.
+        Returns False if none of several changes would change the output, as where relu stays 0."""
         args, expected, bound = self.args, self.expected, self.bound
         for _ in range(_TRIES):
             self._take(self._with_another(args))

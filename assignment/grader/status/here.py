@@ -76,7 +76,7 @@ class CheckPlan:
 
 @dataclass
 class Outcome:
-    """The end of a check.
+    """The result of a check.
 
     Attributes:
         raised: the type of the exception in the student's code; "" for none.
