@@ -227,8 +227,8 @@ def _shared_ids(strangers: dict[tuple[str, str, str], _Student]) -> list[str]:
                 "tell them apart."
             )
     return [
-        f"{system}: the id {shown(own_id)} is of {len(students)} accounts, told apart by e-mail "
-        f"address: {some([student.person.email or 'no address' for student in students])}."
+        f"{system}: {len(students)} accounts have the id {shown(own_id)}; addresses tell them "
+        f"apart: {some([student.person.email or 'no address' for student in students])}."
         for (system, own_id), students in shared.items()
     ]
 

@@ -272,8 +272,8 @@ def test_two_accounts_with_one_id_and_other_addresses_are_two_students(of, roste
     assert set(handed) == {"eve@x.edu", "mal@x.edu"}
     assert of.load(handed["eve@x.edu"].student).taken == WORK
     assert of.load(handed["mal@x.edu"].student).taken == OTHER
-    assert all("told apart by e-mail" in " ".join(e.notes) for e in handed.values())
-    assert of.noted("the id s1 is of 2 accounts", "eve@x.edu, mal@x.edu")
+    assert all("tell them apart" in " ".join(e.notes) for e in handed.values())
+    assert of.noted("2 accounts have the id s1", "eve@x.edu, mal@x.edu")
 
 
 def test_of_two_accounts_with_one_id_the_roster_s_address_tells_whose_it_is(of):

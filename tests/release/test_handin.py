@@ -83,7 +83,7 @@ def test_a_hole_that_is_commented_out_is_not_open(folder):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "wrong: python/dlsys/autodiff.py is not there"),
+        (None, "wrong: python/dlsys/autodiff.py does not exist"),
         ("  \n", "wrong: python/dlsys/autodiff.py is empty"),
         ("x = 1\ndef f(:\n", "wrong: python/dlsys/autodiff.py, line 2 does not parse: "),
         ("\0", "wrong: python/dlsys/autodiff.py does not parse: "),
@@ -114,7 +114,7 @@ def test_a_folder_that_is_no_skeleton_or_has_no_work_is_refused(folder, tmp_path
         submit(tmp_path)
     for name in (PY, CU):
         (folder / name).unlink()
-    with pytest.raises(HandinError, match="none of the files is there"):
+    with pytest.raises(HandinError, match="none of the files to hand in exists"):
         submit(folder, "--anyway")
     (folder / MANIFEST).write_text("[]")
     assert main.main(["submit", str(folder), "--no-build"]) == main.USAGE

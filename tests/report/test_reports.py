@@ -80,7 +80,7 @@ def test_a_check_is_always_visible_unless_the_rubric_says_otherwise(tmp_path):
 def test_an_unknown_visibility_is_refused_with_those_that_there_are(tmp_path):
     checks = [{"name": "build", "points": 0, "visible": "sometimes"}]
     with pytest.raises(
-        RubricError, match=r"'build': .*'sometimes'; after_due_date, always or never"
+        RubricError, match=r"'build': .*'sometimes', expected after_due_date, always or never"
     ):
         load_rubric(write_rubric(tmp_path, checks))
 
@@ -395,7 +395,7 @@ def test_results_json_is_not_made_of_a_students_report(tmp_path, graded, capsys)
         (["report", "{}/good.json", "--html", "{}"], "is a folder"),
         (["report", "{}/good.json", "--after-due-date"], "needs --student"),
         (["report", "{}/good.json", "--junit", "{}/good.json/x"], "--junit"),
-        (["gradescope", "{}/a.zip", "--minutes", "0.5"], "too short"),
+        (["gradescope", "{}/a.zip", "--minutes", "0.5"], "too few"),
         (["gradescope", "{}/a.zip", "--profile", "none"], "no rubric 'none'"),
         (["gradescope", "{}/a.zip", "--data", "{}"], "four files of MNIST"),
         (["gradescope", "{}/a.zip", "--data", "{}/none"], "is not a folder"),

@@ -41,7 +41,7 @@ def test_one_loose_and_one_in_its_folder_are_taken_together(tmp_path, load):
 
 def test_files_scattered_over_folders_are_taken_while_each_occurs_once(tmp_path, load):
     found = load(pack(tmp_path, {"a/autodiff.py": WORK[PY], "b/gpu_op.cu": WORK[CU]}))
-    assert found.taken == WORK and "scattered" in found.notes[0]
+    assert found.taken == WORK and "in different folders" in found.notes[0]
 
 
 @pytest.mark.parametrize("name", ["work.tar.gz", "work", "work.docx"])
