@@ -195,9 +195,7 @@ class _Grading:
             self._kit = prebuilt(self._options.device, source=self._pristine)
             self._far = far_library(self._kit)
         if self._far is None:
-            self._report.notes.append(
-                "it is not proved that executors compute on the GPU: the far device does not build"
-            )
+            self._report.notes.append("no far device builds to prove that executors use the GPU")
         self._backend = self._report.device = build.backend_of(self._kit)
         device, view = self._options.device, self._seen
         self._build = SubmissionBuild(
@@ -372,10 +370,7 @@ class _Grading:
         if isinstance(error, OF_THE_MACHINE) or context.reference is None:
             return fault
         try:
-            with (
-                self._report.timed("running the check on the reference"),
-                context.reference() as tree,
-            ):
+            with self._report.timed("running the reference"), context.reference() as tree:
                 own = {"tree": tree, "reaches": (), "call": None, "awaited": "", "far": context.far}
                 self._checks[row.name](FarContext(**{**settings_of(context), **own}))
         except Exception:  # then it is not known whose fault it is
