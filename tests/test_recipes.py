@@ -141,12 +141,18 @@ def grader_in(folder, *words):
     return done.stdout
 
 
+def copied(folder, *names):
+    """Copies these folders of the kit, without what was built in them."""
+    for name in names:
+        files = {path: KIT / name / path for path in tree_files(KIT / name)}
+        copy_files(files, folder / name)
+
+
 @pytest.fixture
 def stored(tmp_path):
-    """A folder with the grader alone, and a report in which relu passes and softmax fails."""
-    copy_files(
-        {path: KIT / "grader" / path for path in tree_files(KIT / "grader")}, tmp_path / "grader"
-    )
+    """A copy of the grader, with the skeleton whose loader it uses, and a report in which relu
+    passes and softmax fails."""
+    copied(tmp_path, "grader", "assignment")
     results = [sample_report.result("relu", "pass"), sample_report.result("softmax", "fail")]
     sample_report.report(results).write(tmp_path / "report.json")
     return tmp_path
@@ -187,8 +193,7 @@ def test_an_operation_takes_three_files(with_softsign):
 
 
 def test_a_check_takes_two_files(tmp_path):
-    for name in ("grader", "emulator", "assignment", "solution"):
-        copy_files({path: KIT / name / path for path in tree_files(KIT / name)}, tmp_path / name)
+    copied(tmp_path, "grader", "emulator", "assignment", "solution")
     (tmp_path / "course.toml").write_bytes((KIT / "course.toml").read_bytes())
     module, rubric = (
         tmp_path / "grader" / name
@@ -233,9 +238,8 @@ def test_a_form_of_a_report_takes_three_files(stored):
 
 
 def test_a_chapter_takes_one_file(tmp_path):
-    chapters = tmp_path / "chapters"
-    copy_files({p: KIT / "handout/chapters" / p for p in tree_files(KIT / "handout/chapters")},
-               chapters)  # fmt: skip
+    copied(tmp_path, "handout/chapters")
+    chapters = tmp_path / "handout/chapters"
     (chapters / "25-how-to-debug.md.j2").write_text("# How to debug\n\nRead the first error.\n")
     words = ("handout", "--html", "--chapters", str(chapters), "--output", str(tmp_path))
     grader_in(KIT, *words)
