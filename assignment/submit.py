@@ -54,7 +54,7 @@ def read_release(folder):
             release = json.load(file)
     except (OSError, ValueError) as error:
         raise SubmitError(
-            "%s can't be read: %s; hint: run this in the folder that you were given" % (path, error)
+            "%s can't be read: %s; hint: run this in the assignment's folder" % (path, error)
         ) from error
     if not isinstance(release, dict) or not isinstance(release.get("files"), list):
         raise SubmitError("%s does not say which files to hand in" % path)
@@ -67,7 +67,7 @@ def read_files(folder, names):
     for name in names:
         path = os.path.join(folder, *name.split("/"))
         if not os.path.isfile(path):
-            wrong.append("%s is not there" % name)
+            wrong.append("%s does not exist" % name)
             continue
         with open(path, "rb") as file:
             found[name] = file.read()
@@ -104,7 +104,7 @@ def build(folder, device):
     """(whether it builds, the device that it was built for, the last lines that were printed)."""
     make = shutil.which("make")
     if make is None:
-        return None, "", ["make is not on this machine"]
+        return None, "", ["make is not installed"]
     command = [make, "DEVICE=" + device, "PYTHON=" + sys.executable]
     # What an outer make tells inner ones is not meant for this one.
     env = {name: value for name, value in os.environ.items() if "MAKE" not in name}
@@ -240,8 +240,8 @@ def report(release, checked, say):
         for name in checked.tests["failing"]:
             say("  " + name)
         if checked.tests["not_yours"]:
-            say("  %(not_yours)d of those that failed: an error of the emulated GPU, and not your "
-                "mistake; `make test` says what to do" % checked.tests)  # fmt: skip
+            say("  %(not_yours)d of these failed by an error of the emulated GPU, which is not "
+                "your mistake; `make test` says what to do" % checked.tests)  # fmt: skip
     elif checked.tests:
         say(checked.tests)
     for sentence in checked.wrong:
@@ -253,10 +253,10 @@ def parse_arguments(words):
         prog="submit.py", description="Checks your work, and packs it into one archive."
     )
     parser.add_argument("--check", action="store_true", help="pack nothing")
-    parser.add_argument("--anyway", action="store_true", help="pack although something is wrong")
+    parser.add_argument("--anyway", action="store_true", help="pack even if something is wrong")
     parser.add_argument("--output", metavar="FILE", help="default: %s in the folder" % ARCHIVE)
     parser.add_argument("--device", default="auto", choices=["auto", "cuda", "emulated"])
-    parser.add_argument("--no-build", action="store_true", help="neither build nor run the tests")
+    parser.add_argument("--no-build", action="store_true", help="do not build, and run no tests")
     parser.add_argument("--no-tests", action="store_true", help="build, but run no tests")
     return parser.parse_args(words)
 
@@ -271,11 +271,11 @@ def submit(folder, arguments, say=print):
     checked = Checked(folder, release, arguments, say)
     report(release, checked, say)
     if not checked.files:
-        raise SubmitError("none of the files is there, so there is nothing to pack")
+        raise SubmitError("none of the files to hand in exists, so there is nothing to pack")
     if arguments.check:
         return SOMETHING_WRONG if checked.wrong else PACKED
     if checked.wrong and not arguments.anyway:
-        say("nothing was packed; hint: mend what is wrong, or `python3 submit.py --anyway`")
+        say("nothing was packed; hint: fix what is wrong, or `python3 submit.py --anyway`")
         return SOMETHING_WRONG
     path = os.path.abspath(arguments.output or os.path.join(folder, ARCHIVE))
     manifest = manifest_of(release, checked.files, checked.tests, checked.built, checked.device)

@@ -25,12 +25,14 @@ from grader.handout.pictures import PICTURES
 from grader.handout.svg import PAPER, rules
 
 KIT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(KIT / "tests/suite"), str(KIT / "emulator")]
+sys.path[:0] = [str(KIT / "tests/suite"), str(KIT / "emulator"), str(KIT / "tools")]
 
+import import_graph  # noqa: E402
 import manifest  # noqa: E402
 from findings.kinds import WORDS  # noqa: E402
 
 HAND_WRITTEN = ("conf.py", "index.md", "api.md", "findings/index.md")
+ROOMS = "rooms.md"  # hand-written, but for `ROOMS_PICTURE` and `ROOMS_FIGURES`
 GENERATED_ELSEWHERE = ("suite", "catalogue", "mistakes", "reports", "results")
 _PICTURE = re.compile(r'!\[(?P<words>[^\]]+)\]\(picture:(?P<name>\w+) "(?P<caption>[^"]*)"\)')
 
@@ -66,6 +68,16 @@ def write_chapters(folder, document, rubric):
     for path, _ in chapter_files(document.folder, document.parts):
         text = render_markdown(path, rubric, document.parts, document.checks)
         write(folder / path.name.removesuffix(".j2"), to_myst(text))
+
+
+# --- the house ----------------------------------------------------------------------------------
+
+
+def rooms_page():
+    """The page about the grader's rooms, with the picture of their imports today."""
+    graph = import_graph.import_graph("grader")
+    text = (KIT / "docs" / ROOMS).read_text().replace("ROOMS_FIGURES", graph.summary())
+    return text.replace("ROOMS_PICTURE", f'<figure class="picture">\n{graph.svg()}\n</figure>')
 
 
 # --- findings -----------------------------------------------------------------------------------
@@ -106,14 +118,14 @@ def verdicts(name):
 
 
 def example(program):
-    """A program with the bug, and the mend; the report names a line with `// <- bug`."""
+    """A program with the bug, and the fix; the report names a line with `// <- bug`."""
     source = program.path.read_text()
     wrong, right = twin(source, False), twin(source, True)
-    mend = [line for line in difflib.unified_diff(wrong, right, lineterm="", n=2)][2:]
+    fix = [line for line in difflib.unified_diff(wrong, right, lineterm="", n=2)][2:]
     heads, values = verdicts(program.name)
     told = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", f"| {' | '.join(values)} |"]
     parts = [f"### {program.path.stem}", f"The bug: {program.says}.", fenced("cuda", wrong)]
-    parts += ["The mend:", fenced("diff", mend)]
+    parts += ["The fix:", fenced("diff", fix)]
     if heads:
         parts += ["Who finds it ({doc}`/suite` explains the words):", "\n".join(told)]
     return parts
@@ -125,7 +137,7 @@ def fenced(language, lines):
 
 
 def finding_page(kind, programs):
-    """The page of a kind of finding: the words, and a program with the bug and with the mend."""
+    """The page of a kind of finding: the words, and a program with the bug and with the fix."""
     words = WORDS[kind]
     parts = [f"# {words.title}", f"Kind: `{kind}`.", "## What the report says"]
     parts += [words.cause, f"> hint: {words.hint}"]
@@ -216,6 +228,7 @@ def write_sources(folder):
     write_chapters(folder / "handout", student_document(course, rubric), rubric)
     write_chapters(folder / "guide", guide_document(course), rubric)
     write_findings(folder / "findings")
+    write(folder / ROOMS, rooms_page())
     for name in GENERATED_ELSEWHERE:
         write(folder / f"{name}.md", (KIT / f"handout/{name}.md").read_text())
     write(folder / "_static/kit.css", style())

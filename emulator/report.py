@@ -63,7 +63,7 @@ def summary(findings, ended=None, failed=None):
     if not wrong and ended:
         return "No finding, but %s: what would have come after that is unknown.\n" % ended
     if not wrong and failed:
-        return "No access was wrong, but %s: what it says above is still to be mended.\n" % failed
+        return "No access was wrong, but %s: fix first what it says above.\n" % failed
     if not wrong:
         return "Nothing wrong was found%s.\n" % (", but there is advice" if findings else "")
     counts = collections.Counter(finding.kind for finding in wrong)

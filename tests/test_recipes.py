@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import sample_report
 from grader.building.tree import (
     KIT,
     REFERENCE,
@@ -83,6 +84,36 @@ int DLGpuSoftsign(const DLArrayHandle input, DLArrayHandle output) {
 }
 """
 
+SUBCOMMAND = '''"""`grader score`: the points of a stored report."""
+
+from pathlib import Path
+
+from grader.report.stored import read_report
+
+
+def add(commands):
+    """Adds the command."""
+    command = commands.add_parser("score", help="show the points of a stored report")
+    command.add_argument("report", type=Path, metavar="FILE")
+    command.set_defaults(run=_run)
+
+
+def _run(options, console):
+    report = read_report(options.report)
+    console.print(f"{report.score:g} of {report.points:g}")
+    return 0
+'''
+FORM = '''"""Writes a report as a table in Markdown."""
+
+from grader.report.model import Report
+
+
+def to_markdown(report: Report) -> str:
+    """A row a check."""
+    rows = [f"| {each.check} | {each.score:g} | {each.points:g} |" for each in report.results]
+    return "\\n".join(["| check | score | points |", "|---|---|---|", *rows]) + "\\n"
+'''
+
 
 def passes_tests_of_ops(tree):
     """tests/dlsys/test_ops.py on the package of a tree: whether all pass, and what is printed."""
@@ -98,6 +129,33 @@ def passes_tests_of_ops(tree):
 def replaced(path, before, after):
     assert path.read_text().count(before) == 1
     path.write_text(path.read_text().replace(before, after))
+
+
+def grader_in(folder, *words):
+    """What a copy's own command `grader` prints; its exit code must be 0."""
+    done = subprocess.run(
+        [sys.executable, "-m", "grader", *words], cwd=folder, text=True, capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(folder)}, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def copied(folder, *names):
+    """Copies these folders of the kit, without what was built in them."""
+    for name in names:
+        files = {path: KIT / name / path for path in tree_files(KIT / name)}
+        copy_files(files, folder / name)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A copy of the grader, with the skeleton whose loader it uses, and a report in which relu
+    passes and softmax fails."""
+    copied(tmp_path, "grader", "assignment")
+    results = [sample_report.result("relu", "pass"), sample_report.result("softmax", "fail")]
+    sample_report.report(results).write(tmp_path / "report.json")
+    return tmp_path
 
 
 @pytest.fixture
@@ -134,8 +192,7 @@ def test_an_operation_takes_three_files(with_softsign):
 
 
 def test_a_check_takes_two_files(tmp_path):
-    for name in ("grader", "emulator", "assignment", "solution"):
-        copy_files({path: KIT / name / path for path in tree_files(KIT / name)}, tmp_path / name)
+    copied(tmp_path, "grader", "emulator", "assignment", "solution")
     (tmp_path / "course.toml").write_bytes((KIT / "course.toml").read_bytes())
     module, rubric = (
         tmp_path / "grader" / name
@@ -147,20 +204,44 @@ def test_a_check_takes_two_files(tmp_path):
     before = "# Seconds for explaining failures of kernels"
     assert rubric.read_text().count(before) == 1
     rubric.write_text(rubric.read_text().replace(before, f"{ROW}\n{before}"))
-    command = [
-        sys.executable,
-        "-m",
-        "grader",
-        "grade",
-        "solution",
-        "--only",
-        "sums_have_two_inputs",
-    ]
-    done = subprocess.run(
-        [*command, "--device", "emulated", "--json", "report.json"], cwd=tmp_path, text=True,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    words = ("grade", "solution", "--only", "sums_have_two_inputs", "--device", "emulated")
+    grader_in(tmp_path, *words, "--json", "report.json")
     report = json.loads((tmp_path / "report.json").read_text())
     found = {result["check"]: result for result in report["results"]}
     assert found["sums_have_two_inputs"]["score"] == 3
+
+
+def test_a_subcommand_takes_two_files(stored):
+    (stored / "grader/cli/score.py").write_text(SUBCOMMAND)
+    main = stored / "grader/cli/main.py"
+    replaced(main, "    similarity,\n    submit,\n)", "    score,\n    similarity,\n    submit,\n)")
+    replaced(main, "_COMMANDS = (\n", "_COMMANDS = (\n    score,\n")
+    assert "show the points of a stored report" in grader_in(stored, "--help")
+    assert grader_in(stored, "score", "report.json") == "1 of 2\n"
+
+
+def test_a_form_of_a_report_takes_three_files(stored):
+    (stored / "grader/report/markdown.py").write_text(FORM)
+    formats, options = stored / "grader/report/formats.py", stored / "grader/cli/options.py"
+    field = "    junit: Path | None = None\n"
+    replaced(formats, field, f"{field}    markdown: Path | None = None\n")
+    line = "        if self.json:\n"
+    more = "        if self.markdown:\n            write_whole(self.markdown, to_markdown(view))\n"
+    replaced(formats, line, more + line)
+    imported = "from grader.report.model import Report, Result\n"
+    replaced(formats, imported, f"from grader.report.markdown import to_markdown\n{imported}")
+    option = '    group.add_argument("--junit", type=Path, metavar="FILE", help="JUnit XML")\n'
+    replaced(options, option, option + option.replace("junit", "markdown"))
+    grader_in(stored, "report", "report.json", "--markdown", "tables/report.md")
+    assert "| softmax | 0 | 1 |" in (stored / "tables/report.md").read_text()
+
+
+def test_a_chapter_takes_one_file(tmp_path):
+    copied(tmp_path, "handout/chapters")
+    chapters = tmp_path / "handout/chapters"
+    (chapters / "25-how-to-debug.md.j2").write_text("# How to debug\n\nRead the first error.\n")
+    words = ("handout", "--html", "--chapters", str(chapters), "--output", str(tmp_path))
+    grader_in(KIT, *words)
+    page = (tmp_path / "handout.html").read_text()
+    before, _, after = page.partition("Read the first error.")
+    assert "How to work" in before and "How to read a report" in after

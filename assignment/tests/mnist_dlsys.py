@@ -129,7 +129,7 @@ def positive(text):
     """A whole number from 1 on."""
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError("%s is not 1 or more" % text)
+        raise argparse.ArgumentTypeError("%s is less than 1" % text)
     return number
 
 

@@ -29,7 +29,7 @@ MESSAGE = """
 This test fails, and run thread by thread it passes. That is an error of the emulated GPU's fast
 form: NOT YOUR MISTAKE. The test counts as passed for you; the grader asks twice as well, and where
 it finds the same, it costs you no points.
-  first:   make check-kernels. If it finds a race, that is the reason, and yours to mend.
+  first:   make check-kernels. If it finds a race, that is the reason, and yours to fix.
   send:    src/gpu_op.cu and this output to your instructor, with what this prints:
            python3 emulator/emucc.py --explain src/gpu_op.cu
   go on:   EMULATOR_LOOPS=0 make test

@@ -74,8 +74,8 @@ def sheet_rows(path: Path, known: Collection[str]) -> Iterator[Row]:
             begun = reader.line_num + 1
     except csv.Error as error:
         raise SheetError(
-            f"{path}:{begun}: {error}; hint: a cell with quotes in it stands in quotes, "
-            "and they are doubled"
+            f"{path}:{begun}: {error}; hint: quote a cell that holds quotes, and double "
+            "those inside"
         ) from error
 
 
@@ -100,8 +100,8 @@ def refuse_long(path: Path, row: Row, head: list[str]) -> None:
     line, cells = row
     if any(cells[len(head) :]):
         raise SheetError(
-            f"{path}:{line}: {len(cells)} cells under {len(head)} columns; "
-            "hint: a cell with a comma in it stands in quotes"
+            f"{path}:{line}: {len(cells)} cells under {len(head)} columns; hint: quote a "
+            "cell that holds a comma"
         )
 
 

@@ -1,4 +1,4 @@
-"""Values of a file in types, by msgspec; what is wrong is said in words of the file.
+"""Decodes what a file holds into types, by msgspec. Errors name the table, the key and the value.
 
 A `Meta` may say more: `extra={"expected": ...}` names what a value is where its type alone does
 not, `extra={"hint": ...}` what to write.
@@ -22,7 +22,7 @@ FINITE = sys.float_info.max  # neither infinity nor NaN lies between it and 0
 Amount = Annotated[float, Meta(ge=0, le=FINITE)]
 Positive = Annotated[float, Meta(gt=0, le=FINITE)]
 #: A text that is not empty.
-Text = Annotated[str, Meta(pattern=r"\S", extra={"expected": "a text that is not empty"})]
+Text = Annotated[str, Meta(pattern=r"\S", extra={"expected": "a non-empty string"})]
 
 _MESSAGE = re.compile(r"(.*?)(?: - at (`key` in )?`\$(.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(?:(\d+)|\.\.\.)\]")
@@ -62,11 +62,11 @@ def _said(message: str, raw: Any, kind: Any, where: str) -> str:
     expected = extra.get("expected") or _noun(node)
     hint = f"; hint: {extra['hint']}" if "hint" in extra else ""
     subject = f"{_place(above, raw, where)}{last}".strip()
-    return f"{subject} {verb} {_shown(value)}; {expected} was expected{hint}"
+    return f"{subject} {verb} {_shown(value)}, expected {expected}{hint}"
 
 
 def _of_field(named: re.Match[str], node: Any, place: str) -> str:
-    """Of a key that is missing, or that is none of the table's."""
+    """The message for a missing key, or for one that the table does not have."""
     kinds = {field.encode_name: field.type for field in node.fields}
     name = named[2]
     if named[1] == "missing required":
@@ -86,7 +86,7 @@ def _steps(path: str) -> Iterator[Any]:
 
 
 def _full(path: _Path, raw: Any, kind: Any, message: str) -> _Path:
-    """The path with the keys that msgspec leaves out: with its value alone, each is asked for."""
+    """The path with the keys that msgspec omits, found by decoding each key by itself."""
     for depth in range(len(path)):
         if path[depth] is Ellipsis:
             *_, table = _values(path[:depth], raw)
@@ -105,7 +105,7 @@ def _fault(raw: Any, kind: Any) -> str:
 
 
 def _with(raw: Any, path: _Path, value: Any) -> Any:
-    """A copy in which another value stands in a place."""
+    """A copy of `raw` with another value at a path."""
     if not path:
         return value
     copy = raw.copy()
@@ -114,7 +114,7 @@ def _with(raw: Any, path: _Path, value: Any) -> Any:
 
 
 def _values(path: _Path, raw: Any) -> Iterator[Any]:
-    """The file, and what lies along a path in it."""
+    """The file, and each value along a path in it."""
     yield raw
     for step in path:
         raw = raw[step]
@@ -122,17 +122,18 @@ def _values(path: _Path, raw: Any) -> Iterator[Any]:
 
 
 def _place(path: Sequence[Any], raw: Any, where: str) -> str:
-    """`[table] `, or `check 'relu': ` for an entry of a list that has a name; "" for the file."""
+    """`[table] `, or `check 'relu': ` or `entries[3]: ` in a list; "" for the file."""
     for depth, value in enumerate(_values(tuple(path), raw)):
         if depth and isinstance(path[depth - 1], int) and isinstance(value, Mapping):
-            name = value.get("name", value.get("check"))
-            return f"check {name!r}: " if name else f"{path[depth - 2]}[{path[depth - 1]}]: "
+            kind = str(path[depth - 2])
+            name = value.get("check", value.get("name") if kind.endswith("check") else None)
+            return f"check {name!r}: " if name else f"{kind}[{path[depth - 1]}]: "
     tables = ".".join(str(step) for step in (where, *path) if step)
     return f"[{tables}] " if tables else ""
 
 
 def _expected(node: Any, path: _Path, is_key: bool) -> tuple[Any, Mapping[str, str]]:
-    """The type that belongs into a place, and what is said of it besides."""
+    """The type expected at a path, and the `extra` of its Meta."""
     extra: Mapping[str, str] = {}
     steps = list(path)
     while True:
@@ -154,8 +155,8 @@ def _expected(node: Any, path: _Path, is_key: bool) -> tuple[Any, Mapping[str, s
 
 _TABLE = "a table"
 _NOUNS: dict[type, str] = {
-    inspect.StrType: "a text",
-    inspect.IntType: "a whole number",
+    inspect.StrType: "a string",
+    inspect.IntType: "an integer",
     inspect.FloatType: "a number",
     inspect.BoolType: "true or false",
     inspect.ListType: "a list",

@@ -221,7 +221,7 @@ class Running:
             else:
                 yield self._finish(group, *done.value, site)
         for group in waiting.values():
-            yield self._fail(group.students, "what was handed in has changed while it was graded")
+            yield self._fail(group.students, "the submission changed while it was being graded")
 
     def wanted(self) -> list[Entry]:
         """The students that `only` asks for; all if it is empty.
@@ -277,7 +277,7 @@ class Running:
         if done.value is None:
             if isinstance(done.error, GraderError):
                 raise BatchError(str(done.error)) from done.error
-            raise BatchError(f"no worker begins: {done.error!r}") from done.error
+            raise BatchError(f"no worker starts: {done.error!r}") from done.error
         return done.value
 
     def _works(self, groups: list[SameWork], site: Site) -> Iterator[GradingJob]:

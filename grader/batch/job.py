@@ -29,8 +29,8 @@ from grader.sandbox import isolation
 from grader.submission.reader import Submission
 
 _REFUSED = (
-    "student code would run here without isolation, with the rights of whoever grades; "
-    "hint: install bubblewrap (apt-get install bubblewrap), or, if you trust every submission, "
+    "this machine has no isolation: student code would run with your rights; hint: install "
+    "bubblewrap (apt-get install bubblewrap), or, if you trust every submission, "
     "--isolation process"
 )
 
@@ -99,7 +99,7 @@ def grade_work(work: GradingJob) -> tuple[Report, str]:
     if _grader_digest(work.course) != work.site.grader:
         raise GraderError(f"{socket.gethostname()} has another version of the grader")
     if _level(work.isolation) != work.site.isolation:
-        raise GraderError(f"{socket.gethostname()} isolates by another level")
+        raise GraderError(f"{socket.gethostname()} has another level of isolation")
     found = _data(str(work.data or ""))
     if found != work.site.data:
         raise GraderError(f"{socket.gethostname()} has MNIST from {found}, not {work.site.data}")

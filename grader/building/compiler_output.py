@@ -23,7 +23,7 @@ _NAME = r"(?:[`'\"‘](?P<quoted>[^`'\"‘’\n]+)['\"’]|(?P<bare>[^\s;,:]+))"
 _UNDEFINED = re.compile(r"undefined (?:reference to|symbol):? " + _NAME)
 _TWICE = re.compile(r"(?:multiple definition of|duplicate symbol):? " + _NAME)
 _WHY_UNDEFINED = (
-    ": is its body missing, or is its name or a parameter's type another one where it is declared?"
+    ": is its body missing, or does its declaration have another name or other parameters?"
 )
 _CONTEXT_BEFORE, _CONTEXT_AFTER = 30, 12  # lines around an error that may say where it comes from
 _EXCERPT, _EXCERPT_BEFORE, _LONGEST = 12, 4, 300
@@ -107,7 +107,7 @@ def link_error(output: str) -> CompileError | None:
     """One sentence on a symbol that a linker or loader misses, or finds twice."""
     if match := _UNDEFINED.search(output):
         name = readable(match["quoted"] or match["bare"])
-        return CompileError("", 0, f"`{name}` is called, and nowhere defined" + _WHY_UNDEFINED)
+        return CompileError("", 0, f"`{name}` is called but not defined" + _WHY_UNDEFINED)
     if match := _TWICE.search(output):
         name = readable(match["quoted"] or match["bare"])
         return CompileError("", 0, f"`{name}` is defined twice")

@@ -37,9 +37,7 @@ _LONGEST = 512  # bytes of a name that are looked at
 _OF_CUDA = re.compile(r"(cu|cuda|cublas|cublasLt|nvml|nvrtc)[A-Z]\w*")
 #: A hint.
 SMALL = "kernels and launchers need some hundred kilobytes: is a table or a template too large?"
-_OWN_NAMES = (
-    "give functions names of their own, or make them static: these are not yours to replace"
-)
+_OWN_NAMES = "rename these functions, or make them static: a submission must not replace them"
 
 # The System V ABI, 64 bits, little-endian.
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -80,7 +78,9 @@ def reaching(obj: Path, own: frozenset[str] = frozenset()) -> tuple[str, ...]:
     taken = sorted(name for name in defines if _is_of_a_library(name))
     if taken:
         names = ", ".join(taken[:5])
-        raise Unusable(f"it defines {names}, which the C library or CUDA has", _OWN_NAMES)
+        raise Unusable(
+            f"it defines {names}, which the C library or CUDA already defines", _OWN_NAMES
+        )
     others = (name for name in calls if not is_harmless(name, own))
     return tuple(sorted(name for name in others if name not in own or _is_of_a_library(name)))
 

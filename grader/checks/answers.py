@@ -43,7 +43,7 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
 def require_int(value: Any, what: str) -> int:
     """Raises Failure unless an answer is an int and no bool."""
     if type(value) is not int:
-        raise Failure(f"{what} is {shown(value)}, an int was expected")
+        raise Failure(f"{what} is {shown(value)}, expected an int")
     return value
 
 

@@ -96,7 +96,7 @@ class ChildContext(Context):
         """Raises Failure if the kernels call functions that reach into the system."""
         if self.reaches:
             raise Failure(
-                f"the kernels call {', '.join(self.reaches)}: that reaches into the system, and "
-                "what their process tells of itself can't be believed",
-                "kernels and launchers need nothing of the system",
+                f"the kernels call {', '.join(self.reaches)}, which reaches into the system: "
+                "so nothing that their process reports can be trusted",
+                "kernels and launchers need no functions of the operating system",
             )

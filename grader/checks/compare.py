@@ -208,7 +208,7 @@ def _not_written(got: Array, expected: Array, wrong: Array) -> str:
     first = int(np.argmax(flat))
     if flat.all():
         return (
-            "NaN was in the output before the call and still is: no element was written; "
+            "no element was written: the output still holds the NaN from before the call; "
             "is the kernel launched, and did the launch succeed?"
         )
     if got.ndim > 1 and len(got) > 2 and missing[1:].all() and not missing[0].any():
@@ -220,7 +220,7 @@ def _not_written(got: Array, expected: Array, wrong: Array) -> str:
             f"elements from {first}{so_far} on were never written; "
             "is the number of blocks rounded up, so that the last partial block runs?"
         )
-    return "NaN was in the output before the call: some elements were never written"
+    return "some elements were never written: they still hold the NaN from before the call"
 
 
 def _not_a_number(got: Array, expected: Array, wrong: Array) -> str:
@@ -228,13 +228,13 @@ def _not_a_number(got: Array, expected: Array, wrong: Array) -> str:
         return ""
     if got.dtype == np.float32 and (_bits(got) == _COMPUTED_WITH).any():
         return (
-            "the NaN that was in the output before the call was computed with: a sum must start at "
-            "0, and += reads what was there before"
+            "the NaN that the output held before the call went into the result: a sum must "
+            "start at 0, and += reads the old value"
         )
     return (
-        "NaN was computed, it is not the one that was in the output before: 0/0, inf/inf or "
-        "inf - inf; does exp overflow, is memory read that nobody wrote, or += an output that "
-        "nobody set to 0?"
+        "the computation itself makes NaN, by 0/0, inf/inf or inf - inf: does exp overflow, "
+        "does it read memory that nobody wrote, or does += add to an output that nobody set "
+        "to 0?"
     )
 
 
@@ -288,9 +288,9 @@ def _one_off(got: Array, expected: Array, wrong: Array) -> str:
     if got.size < 4 or np.ptp(right) == 0:
         return ""
     if _near(flat[1:], right[:-1]):
-        return "every element stands one place too late; is the index one too large?"
+        return "every element is one place too late; is the index one too large?"
     if _near(flat[:-1], right[1:]):
-        return "every element stands one place too early; is the index one too small?"
+        return "every element is one place too early; is the index one too small?"
     return ""
 
 

@@ -135,7 +135,7 @@ class Session:
             self.gradcheck = self.remote.import_("dlsys.gradcheck")
         values = self.remote.fetch(self.gradcheck.evaluate(nodes, feeds), most)
         if not isinstance(values, list) or len(values) != len(nodes):
-            raise Failure("the values of the graph did not arrive")
+            raise Failure("the process did not return the values of the graph")
         return values
 
     def integers(self, proxies: list[Any]) -> list[int]:
@@ -286,4 +286,4 @@ def expect_error(session: Session, value: Any, what: str) -> None:
         if "NotImplementedError" in error.types:
             raise
         return
-    raise Failure(f"{what} is accepted; an error was expected")
+    raise Failure(f"{what} is accepted, expected an error")

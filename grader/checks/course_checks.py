@@ -63,7 +63,9 @@ def _table(path: Path, module: ModuleType) -> dict[str, Any]:
 
 def _checked(path: Path, name: Any, check: Any) -> Callable[[Context], None]:
     if not isinstance(name, str) or name == "build" or not callable(check):
-        raise CourseError(f"{path}: CHECKS[{name!r}] is {check!r}; a check of a name was expected")
+        raise CourseError(
+            f"{path}: CHECKS[{name!r}] is {check!r}, expected a function declared by @check"
+        )
     if not (check.__doc__ or "").strip():
         raise CourseError(
             f"{path}: the check {name!r} has no docstring; hint: its first line is the sentence "

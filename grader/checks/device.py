@@ -50,8 +50,8 @@ class Device:
         said = self._remote.fetch(self._message())
         words = said.decode("utf-8", "replace")[:300] if isinstance(said, bytes) else "no message"
         raise Failure(
-            f"{call} leaves an error behind: {words}",
-            "look at what cudaGetLastError says after every call of CUDA",
+            f"{call} leaves a CUDA error unread: {words}",
+            "check cudaGetLastError after every launch and call of CUDA",
         )
 
     def finish(self, call: str) -> None:
@@ -65,7 +65,7 @@ class Device:
         self._count(*self._references)
         arrays, raw = self._remote.fetch_all([counter.value for counter in self._counters])
         if type(arrays) is not int or type(raw) is not int:
-            raise Failure("the number of allocations did not arrive")
+            raise Failure("the process did not return the number of allocations")
         return arrays, raw
 
     def count_use(self) -> list[Proxy]:
@@ -134,7 +134,7 @@ class Guarded:
         """
         whole = isinstance(memory, np.ndarray) and memory.dtype == np.float32
         if not whole or memory.shape != (self._total,):
-            raise Failure(f"the output of {call} did not arrive")
+            raise Failure(f"the process did not return the output of {call}")
         return np.asarray(memory[self.front : self.front + self.size].reshape(self.shape))
 
     def require_intact(self, memory: Array, before: Array, call: str) -> None:
@@ -159,5 +159,5 @@ def require_use(counts: list[Any], call: str) -> tuple[int, int]:
         Failure: `counts`, as fetched, are no counts.
     """
     if any(type(count) is not int for count in counts):
-        raise Failure(f"what {call} used of the device was not told")
+        raise Failure(f"the process did not report what {call} used of the device")
     return counts[2] - counts[0], counts[3] - counts[1]

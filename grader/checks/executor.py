@@ -59,7 +59,7 @@ def _check_other_shapes(session: Session, x: Any, ctx: Context) -> None:
         executor.infer_shape({x: shape})
         got = session.remote.fetch(executor.node_to_shape_map[node], most=SMALL)
         if shape_of(got) != shape:
-            raise Failure(f"one executor, fed with other shapes: (x + 1) * 2 has shape "
+            raise Failure(f"one executor, run again with other shapes: (x + 1) * 2 has shape "
                           f"{shown(got)} for x of shape {shape}")  # fmt: skip
 
 

@@ -61,7 +61,7 @@ _UNPROVED = {
     "DeviceError": "the device that would prove it refuses what its own may take",
 }
 _HINT = (
-    "only what is fed is uploaded; every other node is computed on the GPU, by "
+    "upload only the feeds, and compute every other node on the GPU, by "
     "node.op.compute(node, inputs, output, use_numpy=False)"
 )
 
@@ -109,7 +109,7 @@ class FarSession(ChildSession):
         ]
         if reasons:
             raise Failure(
-                f"{work.words}: the executor was made for the GPU and computes on the CPU: "
+                f"{work.words}: the executor was made for the GPU but computes on the CPU: "
                 f"{len(reasons)} of {len(results)} results come from {reasons[0]}",
                 _HINT,
             )
@@ -180,8 +180,8 @@ class FarContext(ChildContext):
                 if not reasons:
                     raise
                 note = (
-                    "a person must look: what its executor does on the GPU is not proved, since "
-                    f"{reasons[0]}: {error}"
+                    "a person must look: it is not proved that the executor computes on the "
+                    f"GPU, since {reasons[0]}: {error}"
                 )
             self.on_far_device = False
             self.begin()

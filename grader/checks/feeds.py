@@ -18,12 +18,12 @@ Shape = tuple[int, ...]
 
 _NODES = 5  # of the larger graph
 _HINT = (
-    "when the shapes of what is fed change, infer all shapes and plan the memory again; "
-    "a plan is made for its shapes"
+    "when the shapes of feeds change, infer all shapes and plan the memory again: a plan "
+    "fits its shapes alone"
 )
 _FIRST = (
-    "no shape has changed yet: do the checks of the ops, and of the kernels, pass? Then look at "
-    "the plan: memory may be lent after its last reader, and that of a result never"
+    "no shape has changed yet: do the checks of the ops and of the kernels pass? Then look "
+    "at the plan: memory is free after its last reader, and that of a result never"
 )
 _SCRIPT = """\
 from dlsys import autodiff as ad, ndarray

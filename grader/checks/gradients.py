@@ -20,17 +20,15 @@ Draw = Callable[[], list[Array]]
 Formula = Callable[..., list[Array]]
 
 _LINEAR = (
-    "this gradient does not depend on the value of the input itself: build it by the op's rule, of "
-    "the other input and the output's gradient"
+    "this gradient does not depend on the value of this input: build it from the other "
+    "input and the output's gradient"
 )
-_NO_OUTPUT_GRAD = (
-    "it is right where the output's gradient is 1 and wrong for any other: multiply by output_grad"
-)
+_NO_OUTPUT_GRAD = "it is right only where the output's gradient is 1: multiply by output_grad"
 _SLOPE = (
-    "the gradient depends on the sign of the input alone, so it is the output's gradient where the "
-    "input is infinite: build it of relu_gradient_op"
+    "where the input is +inf, the gradient is the output's gradient, since only the sign of "
+    "the input counts: build it with relu_gradient_op"
 )
-_CERTAIN = "softmax is 0 there, and so is the gradient: build it of softmax_op and the labels"
+_CERTAIN = "softmax is 0 there, and so is the gradient: build it from softmax_op and the labels"
 
 
 class _Gradient:

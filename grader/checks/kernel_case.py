@@ -26,13 +26,10 @@ _TRIES = 8
 _MOST_TO_HOST = 64
 #: Handles of cuBLAS that the calls of a check may leave.
 _MOST_HANDLES = 2
-_LEFT = (
-    "the numbers that are wrong stood in the output before the call: these elements were never "
-    "written"
-)
+_LEFT = "the wrong values were in the output before the call: these elements were never written"
 _LATE = (
-    "these values become right only after the call has returned: all work belongs on the "
-    "default stream, and none of it into a thread"
+    "these values become right only after the call returns: put all work on the default "
+    "stream, and none into a thread"
 )
 
 
@@ -109,8 +106,8 @@ def _require_nothing_shared(session: Session) -> None:
     shared, _ = require_use([0, 0, *counts], "the library, when it was loaded,")
     if shared > _MOST_TO_HOST:
         raise Failure(
-            f"the kernels' file keeps {shared:,} bytes that the host shares with the device",
-            "kernels compute in memory of cudaMalloc; are there __managed__ variables?",
+            f"src/gpu_op.cu keeps {shared:,} bytes of memory that the host shares with the device",
+            "use memory from cudaMalloc alone; are there __managed__ variables?",
         )
 
 
@@ -165,9 +162,8 @@ class _Trial:
         self.expected, self.bound = np.asarray(expected), bound
 
     def _change_one(self) -> bool:
-        """Changes one element of one input: an output that was kept for a similar input, or for the
-        same first elements, is then wrong. False if no change of several tried would change the
-        output, as where relu is 0 before and after."""
+        """Changes one element of one input, so that an output cached for a similar input is wrong.
+        Returns False if none of several changes would change the output, as where relu stays 0."""
         args, expected, bound = self.args, self.expected, self.bound
         for _ in range(_TRIES):
             self._take(self._with_another(args))
@@ -298,14 +294,13 @@ class _Trial:
         """Raises Failure if a call worked on the host, or left a cuBLAS handle."""
         if self.to_host > _MOST_TO_HOST:
             raise Failure(
-                f"{self.text} is right, but copies {self.to_host:,} bytes to the host, or shares "
-                "them with it",
-                "the values stay on the device, in memory of cudaMalloc: compute in a kernel",
+                f"{self.text} is right, but copies or shares {self.to_host:,} bytes with the host",
+                "keep the values on the device, in memory from cudaMalloc, and compute in a kernel",
             )
         if self.session.handles > _MOST_HANDLES:
             raise Failure(
-                f"{self.text} is right, but creates a cuBLAS handle, as earlier calls "
-                "did, and keeps it",
+                f"{self.text} is right, but every call creates a cuBLAS handle and never "
+                "destroys it",
                 "create one handle and keep it, or destroy it with cublasDestroy",
             )
 
@@ -339,7 +334,7 @@ class _Trial:
         if self.last is None or not np.array_equal(
             memory.view(np.uint32), self.last.view(np.uint32)
         ):
-            raise Failure(f"the output of {self.text} changes after the call has returned", _LATE)
+            raise Failure(f"the output of {self.text} changes after the call returns", _LATE)
 
     def _recorded(self, calls: int, expected: Array, bound: Any) -> Call:
         """The calls of this case so far, as a script."""

@@ -198,7 +198,9 @@ class Trainer:
         if values.size != 1:
             raise Failure(f"{words}: the loss has shape {values.shape}, expected (1,)")
         if not np.isfinite(values).all():
-            raise Failure(f"{words}: the loss is {values.item()}, the first that is not finite")
+            raise Failure(
+                f"{words}: the loss is {values.item()}, the first loss that is not finite"
+            )
         return float(values.item())
 
     def _compare(

@@ -85,7 +85,7 @@ def of_nobody(book: Classbook) -> str:
     """
     known = {entry.student for entry in book.entries}
     names = sorted({each.student for each in read_adjustments(book)} - known)
-    where = f"warning: {adjustments_path(book)} gives something to who is not in the class"
+    where = f"warning: {adjustments_path(book)} names people who are not in the class"
     return f"{where}, which counts for nobody: {', '.join(names)}" if names else ""
 
 
@@ -162,10 +162,10 @@ def adjustments(
         )
     points = _points(cells["points"])
     if not cells["comment"]:
-        raise AdjustmentError("there is no comment; hint: say why, students will read it")
+        raise AdjustmentError("the comment is missing; hint: say why, students read it")
     by = cells["by"] or by
     if not by:
-        raise AdjustmentError("nobody says who gives it; hint: a column `by`, or --by NAME")
+        raise AdjustmentError("the giver is missing; hint: a column `by`, or --by NAME")
     return [Adjustment(student, on, points, cells["comment"], by) for student in students]
 
 

@@ -100,7 +100,7 @@ def fill(template: bytes, column: str, gradebook: Gradebook, match: str = "") ->
     _check_points(sheet, gradebook, filled)
     if not _TITLE.match(titles[place]):
         filled.warnings.append(
-            f"the head {titles[place]!r} has no number of Canvas: an import makes a new assignment"
+            f"the column {titles[place]!r} has no Canvas id, so an import makes a new assignment"
         )
     _fill_rows(sheet, gradebook, filled)
     filled.content = joined(bom, lines)
@@ -114,14 +114,14 @@ def read_lines(template: bytes) -> tuple[str, list[Record]]:
         TemplateError: the file is no text, or a quote is not closed.
     """
     if b"\0" in template:
-        raise TemplateError("the template is not a CSV file in UTF-8; hint: export it anew")
+        raise TemplateError("the template is not a CSV file in UTF-8; hint: export it again")
     text = template.decode("utf-8", "surrogateescape")
     bom = _BOM if text.startswith(_BOM) else ""
     lines, cells, at, number, begins = [], list[str](), len(bom), 1, 1
     while at < len(text) or cells:
         found = _CELL.match(text, at)
         if found is None:
-            raise TemplateError(f"line {number} of the template: a quote stands where none may")
+            raise TemplateError(f"line {number} of the template: misplaced quote")
         cells.append(found[1])
         number += found[1].count("\n")
         at = found.end()
@@ -157,7 +157,9 @@ def find_column(titles: list[str], wanted: str) -> int:
             return found[0]
         if found:
             several = _joined(open_columns[at] for at in found)
-            raise TemplateError(f"column {wanted!r} may be any of {several}; hint: give all of it")
+            raise TemplateError(
+                f"column {wanted!r} may be any of {several}; hint: give the whole name"
+            )
     there = _joined(open_columns.values()) or "none besides who the students are"
     raise TemplateError(f"the template has no column {wanted!r}; hint: it has {there}")
 
@@ -223,13 +225,13 @@ def _check_points(sheet: _Sheet, gradebook: Gradebook, filled: Filled) -> None:
             f"Canvas computes the column {filled.column!r} itself; hint: another one"
         )
     if gradebook.points is None:
-        filled.warnings.append("not all students can reach the same points; hint: see the CSV")
+        filled.warnings.append("the points possible differ between students; hint: see the CSV")
     elif not there:
-        filled.warnings.append("the template does not say the points possible of the column")
+        filled.warnings.append("the template does not state the points possible of the column")
     elif number_in(there) != number_in(figure(gradebook.points)):
         filled.warnings.append(
-            f"points possible: {printable(there)} at Canvas, {figure(gradebook.points)} here; "
-            "the scores are written as they are"
+            f"points possible: {printable(there)} at Canvas, {figure(gradebook.points)} "
+            "here; scores are not scaled"
         )
 
 
@@ -243,8 +245,9 @@ def _fill_rows(sheet: _Sheet, gradebook: Gradebook, filled: Filled) -> None:
                 filled.strangers.append(sheet.name(line))
         elif len(places) > 1 or times[places[0]] > 1:
             filled.warnings.append(
-                f"line {line.number}, {printable(sheet.name(line))}: it fits more than one student"
-                ", or its student fits more than one line; it stays as it is; hint: --match"
+                f"line {line.number}, {printable(sheet.name(line))}: matches several "
+                "students, or its student matches several lines; left as it is; hint: "
+                "--match"
             )
         else:
             _fill_row(sheet, line, gradebook.rows[places[0]], filled)
@@ -287,7 +290,7 @@ def _fill_row(sheet: _Sheet, line: Record, row: StudentScore, filled: Filled) ->
         return
     if before.casefold() == "ex":
         filled.warnings.append(
-            f"line {line.number}: {printable(sheet.name(line))} is excused at Canvas, and stays so"
+            f"line {line.number}: {printable(sheet.name(line))} is excused at Canvas, left as it is"
         )
         return
     filled.filled += 1

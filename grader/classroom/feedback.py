@@ -95,7 +95,7 @@ def _with_lateness(view: Report, row: StudentScore) -> Report:
         return view
     said = f"{row.late.reason}; {figure(row.score)} of {figure(row.points)} points count"
     if view.withheld:
-        said = "this came late; the late policy counts when all checks are shown"
+        said = "this was late; the late policy applies once all checks are shown"
     return replace(view, notes=[*view.notes, said])
 
 

@@ -30,7 +30,7 @@ Moment = Annotated[
     datetime,
     Meta(
         tz=True,
-        extra={"expected": "a moment with its offset", "hint": "2026-10-09T23:59:00+02:00"},
+        extra={"expected": "a date and time with UTC offset", "hint": "2026-10-09T23:59:00+02:00"},
     ),
 ]
 Extensions = Annotated[dict[str, Moment], Meta(extra={"expected": "a table of due dates"})]
@@ -143,7 +143,7 @@ def apply(
     """
     for what, number in (("score", score), ("points", points), ("days_left", days_left)):
         if not 0 <= number < math.inf:
-            raise LatenessError(f"{what} is {number}; it is a number from 0 on")
+            raise LatenessError(f"{what} is {number}, expected a number from 0 on")
     elapsed = _utc(submitted, "the time of handing in") - _utc(due, "the due date")
     seconds = elapsed.days * DAY + elapsed.seconds
     if seconds <= policy.grace_minutes * MINUTE:
@@ -203,7 +203,8 @@ def _long(seconds: int) -> str:
 
 
 def _utc(moment: datetime, what: str) -> datetime:
-    """Two moments of one zone would be subtracted as its clock shows them; in UTC they aren't."""
+    """The moment in UTC. Python subtracts two moments of one zone by its wall clock, which summer
+    time shifts."""
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise LatenessError(
             f"{what}, {moment.isoformat()}, has no time zone; "

@@ -85,7 +85,7 @@ class Matcher:
         """The student whose id, login, e-mail address or name a folder or archive bears."""
         found = self._known(label)
         if found:
-            return _one(found, f"{shown(label)!r} is an id of one and a login of another")
+            return _one(found, f"{shown(label)!r} is one student's id and another's login")
         return self.by_name(label)
 
     def by_name(self, name: str) -> NameMatch:
@@ -128,7 +128,7 @@ class Matcher:
         addressed = self.by["email"].get(_key(email), set())
         if numbered and addressed and not numbered & addressed:
             return NameMatch(
-                doubt=f"id {shown(sid)} and address {shown(email)} are of two students"
+                doubt=f"id {shown(sid)} and address {shown(email)} belong to two students"
             )
         found = numbered or addressed or self._known(sid) or self._known(email)
         if found:

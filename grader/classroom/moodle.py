@@ -102,7 +102,7 @@ def fill_worksheet(template: bytes, gradebook: Gradebook) -> Filled:
     for line, student in found:
         row = rows[student]
         if times[student] > 1:
-            why = "more than one row is of the same student"
+            why = "several rows belong to the same student"
         elif _text(line, places, _OPEN).casefold() == "no":
             why = "the grade can't be changed at Moodle"
         else:
@@ -137,11 +137,11 @@ def _students(
             filled.strangers.append(f"{cells['participant']} {cells['name']}".strip())
     points = gradebook.points
     if points is None:
-        filled.warnings.append("not all students can reach the same points; hint: see the CSV")
+        filled.warnings.append("the points possible differ between students; hint: see the CSV")
     elif others := [each for each in most if each and number_in(each) != points]:
         filled.warnings.append(
-            f"maximum grade: {printable(others[0])} at Moodle, {figure(points)} here; "
-            "the scores are written as they are"
+            f"maximum grade: {printable(others[0])} at Moodle, {figure(points)} here; scores "
+            "are not scaled"
         )
     return found
 
@@ -161,7 +161,7 @@ def _fill_row(line: Record, places: Mapping[str, int], row: StudentScore, filled
         line.put(places[_GRADE], now)
     comment = _text(line, places, _COMMENT)
     if comment and not _OURS.match(comment):
-        return "there is a comment of somebody's"
+        return "somebody wrote a comment there"
     if _COMMENT in places:
         line.put(places[_COMMENT], _comment(row))
     return ""

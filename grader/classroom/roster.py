@@ -132,7 +132,5 @@ def _refuse_twice(path: Path, line: int, person: Person, lines: dict[tuple[str, 
     for what, text in (("id", person.student), ("Canvas id", person.canvas_id)):
         key = (what, text.casefold())
         if text and key in lines:
-            raise SheetError(
-                f"{path}:{line}: the {what} {text!r} stands in line {lines[key]} already"
-            )
+            raise SheetError(f"{path}:{line}: the {what} {text!r} is in line {lines[key]} already")
         lines[key] = line

@@ -31,7 +31,7 @@ _MOST_TEXT = 300  # characters of a message that is kept as an example
 
 @dataclass(frozen=True)
 class Spread:
-    """Values in short. Quantiles are interpolated: type 7 of Hyndman & Fan 1996."""
+    """A summary of values. Quantiles are interpolated: type 7 of Hyndman & Fan 1996."""
 
     count: int
     mean: float
@@ -156,7 +156,8 @@ def checks_of(standings: Iterable[Standing]) -> list[str]:
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Values in short; None of no values. The deviation is the sample's, 0 of one value."""
+    """The summary of values; None without values. The deviation is the sample's, 0 for one
+    value."""
     if not values:
         return None
     ordered = np.sort(values)  # so that no order of the class changes a last digit
@@ -235,7 +236,7 @@ def item(check: str, standings: Iterable[Standing]) -> Item:
 
 
 def _rows(check: str, seen: Iterable[Standing]) -> Iterator[tuple[bool, float, float]]:
-    """(passed, score, its part from this check) of those with a final score."""
+    """(passed, score, points of this check in it) of the students with a final score."""
     for standing in seen:
         outcome = standing.outcomes[check]
         if standing.state == GRADED and not _is_away(outcome):
@@ -348,13 +349,13 @@ def _commonest(failures: Iterable[CommonFailure]) -> list[CommonFailure]:
 
 
 def _seconds(outcome: CheckOutcome) -> float | None:
-    """Of a check that ran: one of a task that is not written fails at once."""
+    """Seconds of a check that ran; None where a task is not written, since that fails at once."""
     ran = outcome.status in (PASS, FAIL) and not outcome.is_unbegun
     return outcome.seconds if ran and outcome.seconds > 0 else None
 
 
 def _ratio(outcome: CheckOutcome) -> float | None:
-    """Of a check that measured a speed."""
+    """The measured ratio of speeds; None for a check without one."""
     return outcome.ratio if outcome.ratio > 0 and math.isfinite(outcome.ratio) else None
 
 
@@ -363,7 +364,7 @@ def _spreads(
     standings: Sequence[Standing],
     value: Callable[[CheckOutcome], float | None],
 ) -> Iterator[tuple[str, Spread]]:
-    """(check, its values in short), for the checks that have any."""
+    """(check, the summary of its values), for the checks that have any."""
     for check in checks:
         outcomes = (each.outcomes[check] for each in standings if check in each.outcomes)
         values = [found for found in map(value, outcomes) if found is not None]

@@ -2,11 +2,11 @@
 
     RESULTS/class.json                  who is in it and how it was graded; written when it begins
     RESULTS/journal.jsonl               a line for each grading that ended, in that order
-    RESULTS/adjustments.csv             points and comments by hand, see
-    grader.classroom.adjustments RESULTS/students/FOLDER/report.json     a student's report, see
-    grader.report.model RESULTS/students/FOLDER/error.txt       why the grader failed on the present
-    submission RESULTS/students/FOLDER/report-before-TIME.json     what the report replaced, by its
-    own time
+    RESULTS/adjustments.csv             points and comments by hand; see adjustments.py
+    RESULTS/students/FOLDER/
+        report.json                     the student's report; see grader/report/model.py
+        error.txt                       why the grader failed on the present submission
+        report-before-TIME.json         an earlier report, by the time when its grading began
 
 Files are whole at any moment. What follows (class page, gradebook, regrading) reads this alone.
 """
@@ -18,12 +18,13 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from grader import __version__
 from grader.base.files import write_whole
+from grader.base.typed import typed
 from grader.classroom.roster import Person
 from grader.report.model import FAIL, Report
 from grader.report.stored import StoredError, read_report
@@ -42,7 +43,10 @@ STATES = GRADED, UNREADABLE, MISSING, PENDING, ERROR = (
     "error",
 )
 #: After what the students' pages do not show yet.
-PAGES_HINT = "hint: the students' pages are older than this; grader class {} --students"
+PAGES_HINT = (
+    "hint: the students' pages do not show this yet; write them again with grader class {} "
+    "--students"
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class CheckOutcome:
 
     @property
     def is_unbegun(self) -> bool:
-        """Whether it failed since a task is not written yet, and for nothing else."""
+        """Whether it failed only because a task is not written yet."""
         return self.status == FAIL and bool(missing_task(self.message))
 
 
@@ -168,7 +172,7 @@ class Classbook:
         return self.folder(entry) / "report.json"
 
     def error_path(self, entry: Entry) -> Path:
-        """Where it lies why the grader failed on a student's present submission."""
+        """The file that says why the grader failed on a student's present submission."""
         return self.folder(entry) / "error.txt"
 
     def store(self, entry: Entry, report: Report) -> None:
@@ -214,27 +218,27 @@ def read_classbook(path: Path) -> Classbook:
     """The results in a folder.
 
     Raises:
-        StoredError: there are none, or class.json is of another schema or damaged.
+        StoredError: there are none; class.json is no JSON or of another schema; a field is wrong.
     """
     file = path / "class.json"
     if not file.is_file():
         raise StoredError(f"{path} holds no results of a class (class.json); hint: grader batch")
     try:
         raw = json.loads(file.read_bytes())
-        if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
-            raise StoredError(f"{file} is not of schema {SCHEMA}")
-        known = {each.name for each in fields(Classbook)}
-        values = {name: value for name, value in raw.items() if name in known}
-        entries = [_entry(each) for each in raw["entries"]]
-        roster = [Person(**each) for each in raw.get("roster", [])]
-        return Classbook(**{**values, "path": path, "entries": entries, "roster": roster})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoredError(f"{file} is damaged: {type(error).__name__}: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise StoredError(f"{file} is not JSON: {error}") from error
+    schema = raw.get("schema") if isinstance(raw, dict) else None
+    if schema != SCHEMA:
+        raise StoredError(f"{file} has schema {schema!r}; this version reads {SCHEMA}")
+    try:
+        return typed({**raw, "path": path}, Classbook)
+    except ValueError as error:
+        raise StoredError(f"{file}: {error}") from error
 
 
 def called(entries: Collection[Entry]) -> dict[str, tuple[str, ...]]:
-    """What a table may call students, in small letters -> their ids: an id; a login or an e-mail
-    address that one student has; the name of a group, for its members."""
+    """Name, in lower case -> ids of the students that a table may mean by it: an id; a login or an
+    e-mail address that one student has; a group, for its members."""
     found: dict[str, tuple[str, ...]] = {}
     for kind in ("group", "email", "login", "student"):
         same: dict[str, tuple[str, ...]] = {}
@@ -247,7 +251,7 @@ def called(entries: Collection[Entry]) -> dict[str, tuple[str, ...]]:
 
 
 def nobody(name: str, names: Iterable[str]) -> str:
-    """A sentence for a name that is not among `names`, which are those of called."""
+    """A sentence for a name that is not among `names`, as `called` gives them."""
     near = difflib.get_close_matches(name.casefold(), list(names), 1)
     hint = f"the nearest name is {near[0]!r}" if near else "an id, a login or an e-mail address"
     return f"nobody in the class is {name!r}; hint: {hint}"
@@ -294,11 +298,6 @@ def folder_name(text: str, taken: Collection[str] = ()) -> str:
         number += 1
         name = f"{safe}-{number}"
     return name
-
-
-def _entry(raw: dict[str, Any]) -> Entry:
-    known = {each.name for each in fields(Entry)}
-    return Entry(**{name: value for name, value in raw.items() if name in known})
 
 
 def _standing(entry: Entry, report: Report) -> Standing:

@@ -55,13 +55,19 @@ def add(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("results", type=Path, help="folder of grader batch")
-    command.add_argument("--csv", type=Path, metavar="FILE", help="many, a line each")
-    command.add_argument("--student", default="", help="id, login, e-mail address or group")
+    command.add_argument("--csv", type=Path, metavar="FILE", help="table with a line for each")
+    command.add_argument(
+        "--student", default="", help="student by id, login, e-mail address or group"
+    )
     command.add_argument("--on", default="", metavar="CHECK",
-                         help='or a part, such as "part 2"; default: the whole')  # fmt: skip
-    command.add_argument("--points", default="", metavar="N", help="that are added")
-    command.add_argument("--comment", default="", help="why; students read it")
-    command.add_argument("--by", default="", metavar="NAME", help="who gives them")
+                         help='check or part, such as "part 2"; default: the whole')  # fmt: skip
+    command.add_argument(
+        "--points", default="", metavar="N", help="points to add; below 0 they are taken away"
+    )
+    command.add_argument("--comment", default="", help="the reason; students read it")
+    command.add_argument(
+        "--by", default="", metavar="NAME", help="name of the person who gives them"
+    )
     command.set_defaults(run=_run)
 
 
@@ -71,7 +77,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     if options.csv and any(one):
         problem = "--csv goes without --student, --on, --points and --comment"
     elif any(one) and not options.student:
-        problem = "whose points are they? hint: --student"
+        problem = "the student is missing; hint: --student"
     if problem:
         raise UsageError(problem)
     book = read_classbook(options.results)

@@ -61,7 +61,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     command.add_argument("source", type=Path, help="folder or zip with all submissions")
     command.add_argument("-o", "--output", type=Path, default=Path("results"), metavar="FOLDER",
-                         help="where the results lie; default: results/")  # fmt: skip
+                         help="folder for the results; default: results/")  # fmt: skip
     command.add_argument("--roster", type=Path, metavar="CSV",
                          help="who is in the class: a table, Canvas's gradebook or Moodle's "
                          "grading worksheet; kept for later runs")  # fmt: skip
@@ -73,14 +73,22 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--profile", default="", help=PROFILE_HELP)
     command.add_argument("--device", default="auto", choices=["auto", "cuda", "emulated"])
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
-    command.add_argument("--isolation", default="auto", choices=["auto", *LEVELS],
-                         help="how student code is contained; default: the best here")  # fmt: skip
+    command.add_argument(
+        "--isolation",
+        default="auto",
+        choices=["auto", *LEVELS],
+        help="how to isolate student code; default: the best level here",
+    )
     command.add_argument("--only", action="append", default=[], metavar="STUDENT",
-                         help="id, login, e-mail or group; may be repeated")  # fmt: skip
-    command.add_argument("--regrade", action="store_true",
-                         help="grade again what is finished; former reports are kept")  # fmt: skip
+                         help="grade this student alone: id, login, e-mail or group; may be "
+                             "repeated")  # fmt: skip
+    command.add_argument(
+        "--regrade",
+        action="store_true",
+        help="grade finished submissions again; earlier reports are kept",
+    )
     command.add_argument("--no-cache", action="store_true",
-                         help="grade also what was graded before, in other results")  # fmt: skip
+                         help="grade all, even what other results have graded already")  # fmt: skip
     _add_engine(command)
     command.set_defaults(run=_run)
 
@@ -90,11 +98,11 @@ def _add_engine(command: argparse.ArgumentParser) -> None:
     group.add_argument("--jobs", type=_positive, default=0, metavar="N",
                        help="submissions at a time; default: one a core; on GPUs one for 2 cores, "
                        "8 a GPU at most, and one where a rubric looks at the clock")  # fmt: skip
-    group.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster that runs")
+    group.add_argument("--scheduler", metavar="ADDRESS", help="address of a running Dask scheduler")
     group.add_argument("--slurm", type=_positive, default=0, metavar="N",
-                       help="as many jobs of Slurm, a worker each")  # fmt: skip
+                       help="number of Slurm jobs, with one worker each")  # fmt: skip
     group.add_argument("--slurm-option", action="append", default=[], metavar="NAME=VALUE",
-                       help="of dask_jobqueue.SLURMCluster; may be repeated")  # fmt: skip
+                       help="option of dask_jobqueue.SLURMCluster; may be repeated")  # fmt: skip
 
 
 def _positive(text: str) -> int:
@@ -139,11 +147,11 @@ def _unusable(options: argparse.Namespace) -> str:
     if options.data and not options.data.is_dir():
         return f"--data {options.data} is not a folder"
     if options.scheduler and (options.slurm or options.jobs):
-        return "--scheduler goes without --jobs and --slurm: its workers are what they are"
+        return "--scheduler excludes --jobs and --slurm: the cluster has its own workers"
     if options.slurm and options.jobs:
-        return "--slurm N says how many run at a time, without --jobs"
+        return "--slurm N sets the number of jobs; leave out --jobs"
     if options.slurm_option and not options.slurm:
-        return "--slurm-option goes with --slurm N"
+        return "--slurm-option needs --slurm N"
     wrong = [text for text in options.slurm_option if "=" not in text]
     return f"--slurm-option {wrong[0]!r} is not NAME=VALUE" if wrong else ""
 
@@ -242,7 +250,7 @@ def _show_plan(console: Console, running: Running, plan: BatchPlan) -> None:
         f"{len(running.book.entries)} students: {plan.students} to grade "
         f"({len(plan.todo)} different submissions), {plan.finished} finished, "
         f"{plan.missing} missing, {plan.unreadable} unreadable"
-        + (f"; {plan.failed} can't be read by a fault of this machine" if plan.failed else "")
+        + (f"; {plan.failed} unread, by a fault of this machine" if plan.failed else "")
     )
     for line in lines:
         console.print(line, markup=False, highlight=False)

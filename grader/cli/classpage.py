@@ -51,7 +51,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("results", type=Path, metavar="RESULTS", help="of grader batch")
+    command.add_argument("results", type=Path, metavar="RESULTS", help="folder of grader batch")
     command.add_argument("--html", type=Path, metavar="FILE",
                          help="the class page; default: RESULTS/class.html")  # fmt: skip
     command.add_argument("--csv", type=Path, metavar="FOLDER",
@@ -60,12 +60,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                          help="write each student's page beside the report")  # fmt: skip
     board = command.add_argument_group("leaderboard")
     board.add_argument("--leaderboard", type=Path, metavar="FILE",
-                       help="its page; FILE.json beside it; whose pseudonym is whose goes into "
-                       "pseudonyms.csv in the folder of --csv")  # fmt: skip
-    board.add_argument("--salt", metavar="SECRET", help="what makes the pseudonyms, or @FILE with "
-                       "it; another salt makes others")  # fmt: skip
-    board.add_argument("--joined", metavar="FILE", help="who agreed to it, one a line: id, "
-                       f"login or e-mail address; or {EVERYBODY}, if everybody did")  # fmt: skip
+                       help="write its page, and FILE.json beside it; with --csv, pseudonyms.csv "
+                            "tells who has which pseudonym")  # fmt: skip
+    board.add_argument("--salt", metavar="SECRET",
+                       help="salt of the pseudonyms, or @FILE that holds it; a new salt makes new "
+                            "pseudonyms")  # fmt: skip
+    board.add_argument("--joined", metavar="FILE",
+                       help="who agreed to be on it, one a line: id, login or e-mail address; or "
+                            f"{EVERYBODY}")  # fmt: skip
     command.set_defaults(run=run)
 
 
@@ -127,15 +129,17 @@ def _check(options: argparse.Namespace, page: Path) -> None:
     if options.csv and options.csv.exists() and not options.csv.is_dir():
         raise ClassPageError(f"--csv {options.csv} is not a folder")
     if bool(options.leaderboard) != bool(options.salt):
-        raise ClassPageError("--leaderboard and --salt go together; hint: grader class --help")
+        raise ClassPageError(
+            "--leaderboard needs --salt, and --salt needs --leaderboard; hint: grader class --help"
+        )
     if options.leaderboard and not options.joined:
-        raise ClassPageError("--leaderboard shows those who agreed to it; hint: --joined FILE with "
-                             f"their ids, or --joined {EVERYBODY}")  # fmt: skip
+        raise ClassPageError("--leaderboard needs the ids of those who agreed to it; hint: "
+                             f"--joined FILE, or --joined {EVERYBODY}")  # fmt: skip
     if options.joined and not options.leaderboard:
-        raise ClassPageError("--joined goes with --leaderboard")
+        raise ClassPageError("--joined needs --leaderboard")
     if options.leaderboard and options.leaderboard.suffix == ".json":
-        raise ClassPageError(f"--leaderboard {options.leaderboard} is the page; the JSON file of "
-                             "that name is made beside it; hint: end it in .html")  # fmt: skip
+        raise ClassPageError(f"--leaderboard {options.leaderboard} names the page, and its "
+                             "JSON file would replace it; hint: end it in .html")  # fmt: skip
     if options.leaderboard and options.leaderboard.resolve() == page.resolve():
         raise ClassPageError(f"--leaderboard and the class page are one file, {page}")
     if problem := overwritten(options.results, _outputs(options, page), _inputs(options)):

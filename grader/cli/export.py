@@ -91,14 +91,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--csv", type=Path, metavar="FILE", help="a row a student")
     command.add_argument("--long", type=Path, metavar="FILE", help="a row a student and check")
     command.add_argument("--provisional", action="store_true",
-                         help="give a score also where the grader failed in a check")  # fmt: skip
+                         help="give a score even where the grader failed in a check")  # fmt: skip
     _add_filled(command)
     _add_late(command)
     group = command.add_argument_group("feedback")
     group.add_argument("--feedback", type=Path, metavar="FOLDER",
                        help="a folder a student, as HTML and text; or a .zip of it")  # fmt: skip
     group.add_argument("--after-due-date", action="store_true",
-                       help="with the checks that open then")  # fmt: skip
+                       help="show the checks that open after the due date")  # fmt: skip
     command.set_defaults(run=_run)
 
 
@@ -106,13 +106,15 @@ def _add_filled(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("Canvas and Moodle")
     either = group.add_mutually_exclusive_group()
     either.add_argument("--canvas", type=Path, metavar="FILE",
-                        help="the gradebook that Canvas exported; stays as it is")  # fmt: skip
+                        help="Canvas's exported gradebook; never changed")  # fmt: skip
     either.add_argument("--moodle", type=Path, metavar="FILE",
-                        help="the grading worksheet that Moodle gave; stays as it is")  # fmt: skip
-    group.add_argument("--column", default="", help="head, name or number of an assignment there")
+                        help="Moodle's grading worksheet; never changed")  # fmt: skip
+    group.add_argument(
+        "--column", default="", help="the assignment's column: its title, name or Canvas id"
+    )
     group.add_argument("-o", "--output", type=Path, metavar="FILE", help="the filled file")
     group.add_argument("--match", default="", choices=KEYS, metavar="COLUMN",
-                       help=f"match on one of {', '.join(KEYS)} alone")  # fmt: skip
+                       help=f"match students by this column alone: {', '.join(KEYS)}")  # fmt: skip
 
 
 def _add_late(command: argparse.ArgumentParser) -> None:
@@ -122,13 +124,13 @@ def _add_late(command: argparse.ArgumentParser) -> None:
     either.add_argument("--course", type=Path, metavar="FILE",
                         help="course.toml with [late] and [due]")  # fmt: skip
     group.add_argument("--due", type=_moment, metavar="TIME",
-                       help="when it is due, with offset; default: as that file says")  # fmt: skip
+                       help="due date with UTC offset; default: that file's")  # fmt: skip
     group.add_argument("--times", type=Path, metavar="CSV",
-                       help="when students handed in, where the download does not tell: columns "
-                       "student and submitted, or Moodle's grading worksheet")  # fmt: skip
+                       help="times of submission, if the download has none: columns student and "
+                            "submitted, or Moodle's grading worksheet")  # fmt: skip
     group.add_argument("--spent", type=Path, action="append", default=[], metavar="CSV",
-                       help="--csv of an earlier assignment, for the late days it took; "
-                       "may be repeated")  # fmt: skip
+                       help="late days that an earlier assignment used: its --csv; may be "
+                            "repeated")  # fmt: skip
 
 
 def _moment(text: str) -> datetime:
@@ -173,8 +175,8 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         say(f"feedback for {count} students in {options.feedback}")
         moodle = sum(bool(moodle_folder(entry.source)) for entry in book.entries)
         if moodle:
-            say(f"{moodle} came from Moodle: their folders are named as there, by which it is said "
-                "to take feedback back; try it with one student")  # fmt: skip
+            say(f"{moodle} came from Moodle: their folders have Moodle's names, which its upload "
+                "of feedback needs; try one student first")  # fmt: skip
     return code
 
 
@@ -192,13 +194,13 @@ def _unusable(options: argparse.Namespace) -> str:
     if options.moodle and not options.output:
         return "--moodle needs --output"
     if not options.canvas and (options.column or options.match):
-        return "--column and --match go with --canvas"
+        return "--column and --match need --canvas"
     if options.output and not template:
-        return "--output goes with --canvas or --moodle"
+        return "--output needs --canvas or --moodle"
     if not (options.late or options.course) and (options.due or options.spent or options.times):
-        return "--due, --spent and --times go with --late FILE or --course FILE"
+        return "--due, --spent and --times need --late FILE or --course FILE"
     if options.after_due_date and not options.feedback:
-        return "--after-due-date goes with --feedback"
+        return "--after-due-date needs --feedback"
     return _unusable_files(options)
 
 
@@ -214,9 +216,9 @@ def _unusable_files(options: argparse.Namespace) -> str:
         if path.is_dir():
             return f"{path} is a folder; hint: name a file"
         if path.resolve() in read:
-            return f"{path} is read, and stays as it is; hint: another name"
+            return f"{path} is an input, and would be lost; hint: name another file"
     twice = len({path.resolve() for path in written}) < len(written)
-    return "two files have the same name" if twice else ""
+    return "two options name the same file" if twice else ""
 
 
 def _lateness(options: argparse.Namespace) -> Lateness:
@@ -280,7 +282,7 @@ def _tell(say: Callable[[str], None], gradebook: Gradebook, lateness: Lateness |
     if states[UNREADABLE]:
         say(f"{states[UNREADABLE]} can't be read and have 0; hint: look at them")
     if states[ERROR] and gradebook.provisional:
-        say(f"{states[ERROR]} met a fault of the grader; a score they have is provisional")
+        say(f"{states[ERROR]} met a fault of the grader; their scores are provisional")
     _tell_by_hand(say, gradebook)
     if lateness:
         _tell_late(say, gradebook, lateness)
@@ -290,7 +292,7 @@ def _tell_by_hand(say: Callable[[str], None], gradebook: Gradebook) -> None:
     given = [row for row in gradebook.rows if row.by_hand]
     _list(say, "have points or comments by hand",
           (f"{row.entry.student} {figure(row.given)}" for row in given))  # fmt: skip
-    _list(say, "of the points by hand do not fit in what a check or part is worth",
+    _list(say, "of the points by hand exceed what a check or part is worth",
           (f"{row.entry.student} {each['on']} {each['points']:+g} of {each['asked']:+g}"
            for row in given for each in row.by_hand
            if each["points"] != each["asked"]))  # fmt: skip
@@ -306,7 +308,7 @@ def _tell_late(say: Callable[[str], None], gradebook: Gradebook, lateness: Laten
         "late days spent")  # fmt: skip
     unknown = [row.entry for row in scored if row.late is None]
     if unknown:
-        say(f"{len(unknown)} don't say when they came, and lose nothing; hint: --times")
+        say(f"{len(unknown)} have no time of submission, and lose nothing; hint: --times")
         _list(say, "of them are marked late; hint: --times, or percent_marked",
               (_who(entry) for entry in unknown if entry.late))  # fmt: skip
     known = {row.entry.student for row in gradebook.rows}
@@ -329,7 +331,7 @@ def _tell_filled(say: Callable[[str], None], filled: Filled) -> None:
     for line in filled.warnings:
         say(f"warning: {line}")
     if filled.changed:
-        say(f"{filled.changed} cells had another score before")
+        say(f"{filled.changed} cells had another score")
     _list(say, "without a score, their cells stay", map(_who, filled.unscored))
     _list(say, "have a score and no row in the template", map(_who, filled.absent))
     _list(say, "in the template, not in the results", filled.strangers)

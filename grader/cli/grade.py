@@ -37,7 +37,7 @@ _EXAMPLES = """examples:
   grader grade work --keep built/                     and keep the tree as it was built
   grader grade work --profile classic                 by the published rubric and recipe
 
-A run that was interrupted goes on where it was when --json names the same file.
+An interrupted run continues where it stopped when --json names the same file.
 
 exit codes: 0 all points, 1 the submission fell short, 2 usage, 3 the grader failed
 """
@@ -58,16 +58,20 @@ def add(commands: Any) -> None:
     command.add_argument("--only", action="append", default=[], metavar="CHECK",
                          help="run this check and what it requires; may be repeated")  # fmt: skip
     command.add_argument(
-        "--json", type=Path, metavar="FILE", help="write all of it there, after every check"
+        "--json", type=Path, metavar="FILE", help="write the whole report there, after every check"
     )
     add_exports(command)
     command.add_argument("--seed", type=_seed, default="", metavar="HEX",
-                         help="the secret of the run; default: new")  # fmt: skip
+                         help="secret of the run, hexadecimal; default: a new one")  # fmt: skip
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
-    command.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the built tree there")
+    command.add_argument("--keep", type=Path, metavar="FOLDER", help="copy the built tree there")
     command.add_argument("--timing", action="store_true", help="show where the time went")
-    command.add_argument("--isolation", default="auto", choices=["auto", *LEVELS],
-                         help="how student code is contained; default: the best here")  # fmt: skip
+    command.add_argument(
+        "--isolation",
+        default="auto",
+        choices=["auto", *LEVELS],
+        help="how to isolate student code; default: the best level here",
+    )
     command.set_defaults(run=_run)
 
 

@@ -38,7 +38,9 @@ def add(commands: Any) -> None:
     command.add_argument("--profile", default="", help=PROFILE_HELP)
     command.add_argument("--data", type=Path, metavar="FOLDER",
                          help="MNIST to pack; default: downloaded by setup.sh")  # fmt: skip
-    command.add_argument("--minutes", type=float, default=10, help="what the platform gives; 10")
+    command.add_argument(
+        "--minutes", type=float, default=10, help="time limit of the platform; default: 10"
+    )
     command.set_defaults(run=_run)
 
 

@@ -85,7 +85,7 @@ def _unusable(options: argparse.Namespace, rubric: Rubric) -> str:
     if unknown:
         return f"there is no part {unknown[0]}; hint: one of {', '.join(map(str, rubric.parts))}"
     if options.guide and (options.part or options.chapters):
-        return "--part and --chapters go with the students' handout; the guide is one"
+        return "--part and --chapters are for the students' handout alone; hint: leave out --guide"
     if options.chapters and not options.chapters.is_dir():
         return f"--chapters {options.chapters} is not a folder"
     if options.output.exists() and not options.output.is_dir():

@@ -28,8 +28,8 @@ def add(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("folder", type=Path, help="empty, or not there yet")
-    command.add_argument("--name", required=True, help="of the course, for people")
+    command.add_argument("folder", type=Path, help="a folder that is empty or does not exist yet")
+    command.add_argument("--name", required=True, help="title of the course")
     command.set_defaults(run=_run)
 
 

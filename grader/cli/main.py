@@ -108,12 +108,12 @@ def main(arguments: list[str] | None = None) -> int:
 def _way_on(options: argparse.Namespace) -> str:
     """How to go on after an interruption; "" if the same command starts anew."""
     if options.command == "batch":
-        return f"; what is graded is kept in {options.output}: the same command goes on there"
+        return f"; finished results are in {options.output}: the same command continues there"
     if options.command != "grade":
         return ""
     if options.json:
-        return f"; what is graded is kept in {options.json}: the same command goes on there"
-    return "; nothing is kept; hint: with --json FILE the same command goes on where it was"
+        return f"; finished results are in {options.json}: the same command continues there"
+    return "; nothing was kept; hint: with --json FILE the same command continues where it stopped"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from grader.report.formats import Exports
 OK, FELL_SHORT, USAGE, GRADER_FAILED = 0, 1, 2, 3
 
 PROFILE_HELP = (
-    f"another rubric: the name of one beside the course's (for the kit's own: "
+    "another rubric: a name beside the course's rubric (in the kit: "
     f"{', '.join(profiles())}), or a path that ends in .toml"
 )
 
@@ -40,14 +40,19 @@ def chosen_course(options: argparse.Namespace) -> Course:
 def add_exports(command: argparse.ArgumentParser) -> None:
     """Adds the options for the forms of a report."""
     group = command.add_argument_group("reports")
-    group.add_argument("--html", type=Path, metavar="FILE", help="one page, on its own")
+    group.add_argument(
+        "--html", type=Path, metavar="FILE", help="write one page of HTML that needs nothing else"
+    )
     group.add_argument("--junit", type=Path, metavar="FILE", help="JUnit XML")
     group.add_argument("--gradescope", type=Path, metavar="FILE",
-                       help="results.json; the platform hides what is hidden")  # fmt: skip
-    group.add_argument("--student", action="store_true",
-                       help="show what a student may see: here, in HTML, in JUnit XML")  # fmt: skip
+                       help="write results.json; Gradescope hides the hidden checks")  # fmt: skip
+    group.add_argument(
+        "--student",
+        action="store_true",
+        help="show only what a student may see, here, in HTML and in JUnit XML",
+    )
     group.add_argument("--after-due-date", action="store_true",
-                       help="with --student: and what opens then")  # fmt: skip
+                       help="with --student: show what opens after the due date, too")  # fmt: skip
 
 
 def exports_of(options: argparse.Namespace) -> Exports:
@@ -73,4 +78,4 @@ def check_files(options: argparse.Namespace) -> None:
         except OSError as error:
             raise UsageError(f"--{name} {path}: {error}") from error
     if options.after_due_date and not options.student:
-        raise UsageError("--after-due-date goes with --student")
+        raise UsageError("--after-due-date needs --student")

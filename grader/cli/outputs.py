@@ -17,7 +17,7 @@ def overwritten(results: Path, outputs: Iterable[Path | None], read: Iterable[Pa
         place = output.resolve()
         if place in kept or place.is_relative_to(root / "students"):
             return (
-                f"{output} is a file of the results or one that is read, and would be lost; "
-                "hint: name another file"
+                f"{output} is an input or part of the results, and would be lost; hint: name "
+                "another file"
             )
     return ""

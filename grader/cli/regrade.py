@@ -73,7 +73,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("old", type=Path, metavar="OLD", help="results that count so far")
+    command.add_argument("old", type=Path, metavar="OLD", help="results that count now")
     command.add_argument("new", type=Path, metavar="NEW", help="results of the same class")
     add_review(command)
     command.set_defaults(run=_run)
@@ -88,8 +88,8 @@ def add_review(command: argparse.ArgumentParser) -> None:
     command.add_argument("--accept", action="store_true",
                          help="replace the old reports; each is kept beside the new")  # fmt: skip
     command.add_argument("--only", action="append", default=[], metavar="STUDENT",
-                         help="with --accept: this student alone, by id, login or e-mail; may be "
-                         "repeated")  # fmt: skip
+                         help="with --accept: replace this student's report alone, by id, login "
+                              "or e-mail; may be repeated")  # fmt: skip
 
 
 def _run(options: argparse.Namespace, console: Console) -> int:
@@ -113,7 +113,7 @@ def review(
         OSError: a file can't be written.
     """
     if options.only and not options.accept:
-        raise UsageError("--only goes with --accept")
+        raise UsageError("--only needs --accept")
     for results in (old_results, new_results):
         if problem := overwritten(results, (options.csv, options.json)):
             raise UsageError(problem)
@@ -144,7 +144,7 @@ def _show_by_hand(console: Console, old: Classbook, changes: list[Change]) -> No
         line = f"by hand, stays: {each.student} {each.on or 'the whole'} {each.points:+g}"
         console.print(printable(f"{line}: {each.comment}"), markup=False, highlight=False)
     if stay:
-        where = f"hint: what is no longer due, delete in {adjustments_path(old)}"
+        where = f"hint: delete what no longer applies in {adjustments_path(old)}"
         console.print(printable(where), markup=False, highlight=False)
 
 

@@ -69,11 +69,15 @@ def add(commands: Any) -> None:
     command.add_argument("--output", type=Path, metavar="FOLDER",
                          help="default: the course's skeleton, assignment/")  # fmt: skip
     command.add_argument("--check", action="store_true",
-                         help="write nothing; say whether what lies there is fresh")  # fmt: skip
-    command.add_argument("--archive", type=Path, metavar="FILE.tar.gz",
-                         help="pack it too; the same release makes the same bytes")  # fmt: skip
+                         help="write nothing; say whether the skeleton is up to date")  # fmt: skip
+    command.add_argument(
+        "--archive",
+        type=Path,
+        metavar="FILE.tar.gz",
+        help="pack the skeleton, too; equal releases give equal bytes",
+    )
     command.add_argument("--handout", type=Path, metavar="FOLDER",
-                         help="make the handout of these parts too, as HTML and PDF")  # fmt: skip
+                         help="make the handout of these parts, too, as HTML and PDF")  # fmt: skip
     command.add_argument("--self-check", action=argparse.BooleanOptionalAction, default=None,
                          help="the self-check; default: when an archive is made")  # fmt: skip
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
@@ -96,7 +100,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     if options.archive and not problems:
         problems += _archive(job, options.archive, checked, console)
     if problems and options.archive:
-        problems.append("no archive was written; hint: --no-self-check writes it all the same")
+        problems.append("no archive was written; hint: --no-self-check skips the self-check")
     if options.handout:
         problems += _handout(job, options.handout, console)
     for line in problems:
@@ -133,7 +137,7 @@ def _write(job: _Job, console: Console) -> list[str]:
 def _check(job: _Job, console: Console) -> list[str]:
     found = stale(job.course.solution, job.output, job.parts, cover=job.cover)
     if not found:
-        fresh = f"{job.output} is fresh: it is what {job.course.solution} makes"
+        fresh = f"{job.output} is up to date with {job.course.solution}"
         console.print(fresh, highlight=False, markup=False)
     return found
 
@@ -145,8 +149,8 @@ def _self_check(job: _Job, data: Path | None, console: Console) -> list[str]:
         found += self_check(course, job.rubric, job.parts, data, step)
     if not found:
         console.print(
-            "self-check: the skeleton scores 0, the solution has all "
-            f"{job.rubric.points:g} points, and nothing of it is in the skeleton",
+            f"self-check: the skeleton scores 0, the solution has all {job.rubric.points:g} "
+            "points, and the skeleton holds no line of it",
             highlight=False, markup=False,
         )  # fmt: skip
     return found

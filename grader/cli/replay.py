@@ -39,7 +39,9 @@ def add(commands: Any) -> None:
     )
     command.add_argument("report", type=Path, help="the JSON of a run")
     command.add_argument("check", metavar="CHECK", help="name of the check")
-    command.add_argument("--submission", type=Path, help="where it lies now; default: as graded")
+    command.add_argument(
+        "--submission", type=Path, help="path of the submission; default: as in the report"
+    )
     command.add_argument("--output", type=Path, default=Path("replay"), metavar="FOLDER",
                          help="default: replay/")  # fmt: skip
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
@@ -64,8 +66,10 @@ def _show(console: Console, made: Replay) -> None:
     lines.append(f"now:      {made.result.status} {made.result.message}".rstrip())
     lines.append("the same" if made.is_same else "not the same")
     if made.script:
-        lines.append(f"its last call, outside of the sandbox: python {made.script} {made.tree}")
+        lines.append(
+            f"its last call again, outside of the sandbox: python {made.script} {made.tree}"
+        )
     else:
-        lines.append("this check makes no call that could be made without it")
+        lines.append("this check makes no call that runs outside of the grader")
     for line in lines:
         console.print(line, markup=False, highlight=False)

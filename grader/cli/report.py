@@ -29,9 +29,13 @@ def add(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("report", type=Path, metavar="FILE", help="of grade --json")
-    command.add_argument("--json", type=Path, metavar="FILE",
-                         help="write it again, for a student without what is hidden")  # fmt: skip
+    command.add_argument("report", type=Path, metavar="FILE", help="file of grader grade --json")
+    command.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the report there; with --student, without what is hidden",
+    )
     add_exports(command)
     command.set_defaults(run=_run)
 

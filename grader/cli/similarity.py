@@ -50,11 +50,17 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     command.add_argument("folders", type=Path, nargs="+", metavar="RESULTS_OR_FOLDER",
                          help="results of a class, or a folder of submissions")  # fmt: skip
-    command.add_argument("--earlier", type=Path, action="append", default=[], metavar="FOLDER",
-                         help="the same of an earlier year; may be repeated")  # fmt: skip
+    command.add_argument(
+        "--earlier",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="results or submissions of an earlier year; may be repeated",
+    )
     command.add_argument("--known", type=Path, action="append", default=[], metavar="FOLDER",
-                         help="an older skeleton, or a published solution: what it holds counts "
-                         "nothing; may be repeated")  # fmt: skip
+                         help="an older skeleton or a published solution, whose code is ignored; "
+                              "may be repeated")  # fmt: skip
     add_course(command)
     command.add_argument("--profile", default="", help=PROFILE_HELP)
     command.add_argument("--html", type=Path, metavar="FILE",
@@ -64,13 +70,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--top", type=_count, default=30, metavar="N",
                          help="pairs on the page; default: 30")  # fmt: skip
     command.add_argument("--at-least", type=_percent, default=0.0, metavar="PERCENT",
-                         help="leave out pairs that are nowhere as alike")  # fmt: skip
+                         help="leave out pairs that are less alike everywhere")  # fmt: skip
     command.set_defaults(run=_run)
 
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{printable(text)!r} is no number from 1 to 1000")
+        raise argparse.ArgumentTypeError(f"{printable(text)!r} is not a number from 1 to 1000")
     return int(text)
 
 
@@ -80,7 +86,7 @@ def _percent(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError(f"{printable(text)!r} is no number from 0 to 100")
+        raise argparse.ArgumentTypeError(f"{printable(text)!r} is not a number from 0 to 100")
     return value / 100
 
 

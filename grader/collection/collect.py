@@ -1,7 +1,7 @@
 """Collects a class's submissions from a folder or a download, and finds the student of each.
 
 Runs nothing of a submission, follows no link, and leaves the source as it is. The notes name what
-was skipped, and what could not be told for certain.
+was skipped, and what is ambiguous.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def collect(
         raise CollectionError(what) from error
     if not found.handed:
         raise CollectionError(
-            f"{shown(source.name)} holds no submissions; hint: a folder or an archive a student, "
-            "or what Canvas, Moodle or Gradescope give for download"
+            f"{shown(source.name)} holds no submissions; hint: one folder or archive for "
+            "each student, or a download of Canvas, Moodle or Gradescope"
         )
     notes += [f"recognised: {found.systems()}.", *found.notes]
     students = _assign(found.handed, roster, matcher, notes)
@@ -84,7 +84,7 @@ def _folder(source: Path, into: Path) -> tuple[Path, list[str]]:
     if source.is_dir():
         if source.resolve() == into.resolve():
             raise CollectionError(
-                f"{source} is where the results go; hint: name another folder for them"
+                f"{source} is the folder of the results, too; hint: name another one for them"
             )
         return source, []
     if not source.is_file():
@@ -223,12 +223,12 @@ def _shared_ids(strangers: dict[tuple[str, str, str], _Student]) -> list[str]:
     for (_, own_id), students in shared.items():
         for student in students:
             student.notes.append(
-                f"the id {shown(own_id)} is of {len(students)} accounts, told apart by e-mail "
-                "address."
+                f"{len(students)} accounts have the id {shown(own_id)}; e-mail addresses "
+                "tell them apart."
             )
     return [
-        f"{system}: the id {shown(own_id)} is of {len(students)} accounts, told apart by e-mail "
-        f"address: {some([student.person.email or 'no address' for student in students])}."
+        f"{system}: {len(students)} accounts have the id {shown(own_id)}; addresses tell them "
+        f"apart: {some([student.person.email or 'no address' for student in students])}."
         for (system, own_id), students in shared.items()
     ]
 
@@ -330,8 +330,8 @@ def _assembled(
         what = f"{shown(each.label)} cannot be read: {error.strerror or error}"
         if of_the_machine(error):  # a part of the work must not be graded as all of it
             raise CollectionError(
-                f"{what}; this is a failure of the machine, not of the submission; "
-                "hint: mend it, and run the same again"
+                f"{what}; this is a failure of the machine, not of the submission; hint: fix "
+                "it, and run the same command again"
             ) from error
         return str(each.parts[0].path), [f"{what}."]  # it is told again when it is graded
 
@@ -347,5 +347,5 @@ def _in_order(handed: list[Handed], notes: list[str]) -> list[Handed]:
     else:
         why = "the first by name, since nothing tells which is newer"
     labels = some([each.label for each in ordered])
-    notes.append(f"handed in more than once: {labels}; graded is {why}.")
+    notes.append(f"handed in more than once: {labels}; the grader took {why}.")
     return ordered

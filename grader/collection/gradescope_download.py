@@ -45,7 +45,7 @@ def gradescope(folder: Path, paths: Sequence[Path]) -> Download:
         found.handed += _members(key, facts, folders[key], found.notes)
     for name in sorted(set(folders) - set(known)):
         if name.startswith("submission_"):
-            found.notes.append(f"{shown(name)} is not in {METADATA}, so nobody knows whose it is.")
+            found.notes.append(f"{shown(name)} is not in {METADATA}, so its student is unknown.")
             own = name.removeprefix("submission_")
             found.handed.append(Handed(GRADESCOPE, name, own, (Part(folders[name]),)))
     return found
@@ -55,7 +55,7 @@ def _members(key: str, facts: Any, folder: Path, notes: list[str]) -> Iterator[H
     own = key.removeprefix("submission_")
     moment = _moment(facts)
     if not moment and isinstance(facts, dict) and facts.get("created_at"):
-        notes.append(f"{shown(key)}: its time has no zone or no known form, and is not used.")
+        notes.append(f"{shown(key)}: its time has no zone or an unknown format, and is not used.")
     people = _submitters(facts)
     if not people:
         notes.append(f"{shown(key)} names no submitters.")

@@ -37,7 +37,7 @@ def read_groups(path: Path, entries: Sequence[Entry]) -> dict[str, str]:
         [student] = names.get(name.casefold(), [name])
         if student in lines:
             raise SheetError(
-                f"{path}:{line}: student {student!r} stands in line {lines[student]} already"
+                f"{path}:{line}: student {student!r} is in line {lines[student]} already"
             )
         lines[student] = line
         if cells["group"]:

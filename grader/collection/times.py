@@ -76,7 +76,7 @@ def _moment(path: Path, line: int, text: str, due: datetime) -> str:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError as error:
         raise SheetError(
-            f"{path}:{line}: {text!r} is not a time; hint: write it like 2026-10-08 23:41 or "
+            f"{path}:{line}: {text!r} is not a time; hint: like 2026-10-08 23:41 or "
             "2026-10-08T23:41:00+02:00"
         ) from error
     if len(text) <= len("2026-10-08"):

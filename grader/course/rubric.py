@@ -246,7 +246,7 @@ def _chain(path: Path) -> list[tuple[Path, dict[str, Any]]]:
 
 
 def _merged(path: Path, chain: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
-    """What files say together: each fills what it leaves out from its base, the next."""
+    """The contents of files together: each takes what it leaves out from its base, the next."""
     merged: dict[str, Any] = {"check": []}
     for _, raw in reversed(chain):
         mnist = {**merged.get("mnist", {}), **raw.get("mnist", {})}
@@ -279,7 +279,7 @@ class _Check(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class _Layer(Struct):
-    """What a file that builds on another must hold by itself."""
+    """The fields that are validated in each file before it is merged with its base."""
 
     base: Text = ""
     check: list[_Check] = []
@@ -326,7 +326,7 @@ def _check_ratios(path: Path, row: Row) -> None:
     if not row.zero_ratio and not row.full_ratio:
         return
     if not row.name.startswith("speed_"):
-        raise RubricError(f"{path}: check {row.name!r} has ratios; only those of speed take them")
+        raise RubricError(f"{path}: check {row.name!r} has ratios, which only checks of speed take")
     if not 0 < row.zero_ratio < row.full_ratio:
         raise RubricError(
             f"{path}: check {row.name!r}: zero_ratio is {row.zero_ratio:g}, full_ratio "
@@ -338,14 +338,13 @@ def _check_rows(path: Path, rows: tuple[Row, ...], tasks: dict[str, str]) -> Non
     earlier: set[str] = set()
     for row in rows:
         if row.name in earlier:
-            raise RubricError(f"{path}: check {row.name!r} stands there twice")
+            raise RubricError(f"{path}: check {row.name!r} occurs twice")
         if row.task and row.task not in tasks:
             raise RubricError(f"{path}: check {row.name!r} names unknown task {row.task!r}")
         missing = set(row.requires) - earlier
         if missing:
             raise RubricError(
-                f"{path}: check {row.name!r} requires {sorted(missing)}, "
-                "which do not come before it"
+                f"{path}: check {row.name!r} requires {sorted(missing)}, which must come before it"
             )
         _check_ratios(path, row)
         earlier.add(row.name)
@@ -353,7 +352,8 @@ def _check_rows(path: Path, rows: tuple[Row, ...], tasks: dict[str, str]) -> Non
 
 
 def _check_visible(path: Path, rows: tuple[Row, ...]) -> None:
-    """A check that is skipped says why, which must not tell of one that is hidden longer."""
+    """Refuses a check that requires one that is hidden longer: its reason for being skipped would
+    reveal that one."""
     visible = {row.name: row.visible for row in rows}
     for row, name in ((each, name) for each in rows for name in each.requires):
         if VISIBILITIES.index(visible[name]) > VISIBILITIES.index(row.visible):

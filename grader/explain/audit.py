@@ -45,8 +45,8 @@ from grader.explain.diagnosis import (
 from grader.explain.findings import Malformed
 from grader.explain.rerun import fresh_copy, outcome
 from grader.sandbox.cancel import Cancelled, cancelled_by, go_on
+from grader.student.blame import was_killed
 from grader.student.endless import endless_kernel
-from grader.student.kills import was_killed
 from grader.student.remote import ChildDied, ChildError, ChildTimeout, StudentError
 
 #: Kinds of findings, by their start, that fail a check.
@@ -211,7 +211,7 @@ class Auditor:
         if hung and (most == self._seconds or self._hung) and self._is_quick_elsewhere(context):
             audit.disputed, self._hung = ended, context.check
         if ended is None and not audit.findings and not findings.arrive:
-            audit.disputed = Evasive("what it finds does not arrive in the file for it")
+            audit.disputed = Evasive("its findings do not arrive in their file")
         if isinstance(ended, ChildError) or (other and ended is not None and not findings.stopped):
             note = str(ended)
         elif ended is not None and not audit.findings and not findings.stopped:

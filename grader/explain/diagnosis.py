@@ -248,7 +248,7 @@ class Diagnosis:
             NoFindings: there is too little left.
         """
         if self._left < _LEAST:
-            raise NoFindings(f"the {self._budget.total:g} s for explanations are used up")
+            raise NoFindings(f"no time is left of the {self._budget.total:g} s for explanations")
         return min(self._left, self._budget.seconds)
 
     def _rerun(self, again: ChildContext) -> Failure | ChildError | None:
@@ -267,13 +267,13 @@ class Diagnosis:
         again = self._plainly(context)
         if again is None or (isinstance(again, Failure) and again.result != error.result):
             return (
-                "with the same inputs the result differs from run to run: is there a race, or is "
-                "something read that nobody wrote?"
+                "the result differs from run to run on the same inputs: is there a race, or "
+                "a read of memory that nobody wrote?"
             )
         whole = self._plainly(context, tile=_TILE) is None
         if whole and self._plainly(context, tile=_TILE, past=1) is not None:
             return (
-                f"all sizes that are multiples of {_TILE} are right, and wrong with one more: are "
+                f"sizes that are multiples of {_TILE} are right, and one more is wrong: are "
                 "the edges guarded, where a tile or a block reaches past the array?"
             )
         return ""

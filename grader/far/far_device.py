@@ -201,11 +201,12 @@ class FarDevice:
         return {"allocations": self.allocations, "trouble": self.trouble, "crash": self.crash}
 
     def trace(self, hashes: Iterable[str]) -> list[list[dict[str, Any]]]:
-        """Of all that was downloaded with each hash: the number of `steps` that made it, or more
-        than a thousand where the rest is not looked at; among them the `launches`, and the
-        `constants`, those with a number from the host; how many `places` the launches wrote to;
-        in how many `pieces` something went in; the hashes of the `uploads`; and whether memory
-        that nobody wrote went in (`unwritten`)."""
+        """How each download with one of these hashes was made.
+
+        Its `steps` are counted up to a little over a thousand; `launches` and `constants` (steps
+        with a number from the host) are among them. `places` counts where launches wrote, `pieces`
+        the parts of arrays that went in; `uploads` has the hashes of what went in, and
+        `unwritten` says whether memory that nobody wrote did."""
         return [[self._trace(n) for n in self._read.get(one, ())] for one in hashes]
 
     def _trace(self, number: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What did not end in one check of a submission, so that no later check waits for it as long.
+"""Remembers what hung in one check of a submission, so that later checks wait less for it.
 
 The threads that decide rows share this. Its fields only grow: a thread that reads an old value
 waits longer, and its result is the same.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from grader.course.rubric import Row
-from grader.student import endless, kills
+from grader.student import blame, endless
 from grader.student.pipe import ChildExcess
 from grader.student.remote import ChildTimeout
 
@@ -20,7 +20,7 @@ _HASTE = 4  # times less for a check after one that did not end
 
 
 def _grows_or_hangs(error: Exception) -> bool:
-    """Whether Python did not end, as far as limits tell. Too much output is no such sign."""
+    """Whether the limits suggest that Python did not end. Too much output does not."""
     is_full = isinstance(error, ChildExcess) and error.kind == "memory"
     return is_full or isinstance(error, ChildTimeout)
 
@@ -49,8 +49,8 @@ class Hangs:
         """Notes what the error of a check tells. `is_unbuilt`: the check ran without the built
         library, where only an error in ENDLESS is final: others are tried again with it."""
         is_final = not is_unbuilt or isinstance(error, ENDLESS)
-        if is_final and kills.ends_imports(error):
-            why = f"needs {error.importing}, whose import failed in {row.name}: {error}"
+        if is_final and blame.ends_imports(error):
+            why = f"needs {error.importing}, whose import failed in the check {row.name}: {error}"
             self.unimportable.setdefault(error.importing, why)
             if is_unbuilt:
                 self.unimportable_unbuilt.setdefault(error.importing, why)

@@ -36,6 +36,6 @@ def note(taken: Mapping[str, bytes], skeleton: Path, profile: str) -> str:
     if profile == _CLASSIC or kept_of_skeleton(taken, skeleton) >= _LITTLE:
         return ""
     return (
-        "hardly a line of the skeleton is in these files: were they written for the classic "
-        f"assignment? Then grade them with --profile {_CLASSIC}"
+        "these files have hardly a line of the skeleton: if they were written for the "
+        f"classic assignment, grade them with --profile {_CLASSIC}"
     )

@@ -27,8 +27,8 @@ from grader.course.course import Course, kit_course
 from grader.course.rubric import Row, Rubric, selected
 from grader.explain.audit import Auditor
 from grader.explain.diagnosis import Diagnosis
-from grader.explain.opinion import SecondOpinion
 from grader.explain.rerun import settings_of
+from grader.explain.second_opinion import SecondOpinion
 from grader.grading import origin
 from grader.grading.hangs import ENDLESS, Hangs
 from grader.grading.prebuilt import check_device, far_library, prebuilt, reference
@@ -53,7 +53,7 @@ from grader.report.stored import unfinished
 from grader.report.wording import explain
 from grader.sandbox import gpu_memory, isolation, usage
 from grader.sandbox.scratch import sweep, workspace
-from grader.student import endless, kills
+from grader.student import blame, endless
 from grader.student.remote import ChildError
 from grader.submission.reader import Submission, SubmissionError
 from grader.submission.reading import load_submission
@@ -195,7 +195,7 @@ class _Grading:
             self._kit = prebuilt(self._options.device, source=self._pristine)
             self._far = far_library(self._kit)
         if self._far is None:
-            self._report.notes.append("what executors do is not proved: no far device builds")
+            self._report.notes.append("no far device builds to prove that executors use the GPU")
         self._backend = self._report.device = build.backend_of(self._kit)
         device, view = self._options.device, self._seen
         self._build = SubmissionBuild(
@@ -243,7 +243,7 @@ class _Grading:
             return {}
         kept = {result.check: result for result in earlier.results if result.status != ERROR}
         self._report.seed = earlier.seed
-        self._report.notes.append(f"{len(kept)} results are kept of a run that was interrupted")
+        self._report.notes.append(f"{len(kept)} results come from an interrupted run")
         return kept
 
     def _result(self, row: Row, schedule: Schedule) -> Result:
@@ -287,7 +287,7 @@ class _Grading:
         return replace(view, budget=self._budget)
 
     def _check(
-        self, row: Row, snapshot: Snapshot, evidence: kills.Evidence | None = None
+        self, row: Row, snapshot: Snapshot, evidence: blame.Evidence | None = None
     ) -> tuple[Result, Exception | None]:
         """The result of a check in a copy of its own, and what it raised. A check whose child was
         killed, or ended by an import, runs once more, with `evidence` of whose fault that is."""
@@ -306,7 +306,7 @@ class _Grading:
                 error = raised
             meter = context.view.gpu
             full = meter is not None and meter.was_full(error)
-            chance = kills.may_be_chance(error) or isinstance(error, DeviceLost)
+            chance = blame.may_be_chance(error) or isinstance(error, DeviceLost)
             again = evidence is None and (full or chance)
             if error is not None and evidence is not None:
                 error = evidence.judged(error)
@@ -319,7 +319,7 @@ class _Grading:
             with self._alone:
                 if full:
                     gpu_memory.wait_for_room()
-                return self._check(row, snapshot, kills.Evidence())
+                return self._check(row, snapshot, blame.Evidence())
         result.seconds = round(time.monotonic() - started, 3)
         return result, error
 
@@ -331,7 +331,7 @@ class _Grading:
         return traits_of(self._checks.get(row.name)).device
 
     def _begin_audits(self) -> None:
-        """Of all checks of kernels that are to be decided; once."""
+        """Starts the audits of all checks of kernels in this run; once."""
         with self._auditing:
             if self._audits_begun or self._built is None:
                 return
@@ -363,14 +363,14 @@ class _Grading:
         )
 
     def _unexpected(self, row: Row, context: FarContext, error: Exception) -> Result:
-        """The result where a check broke off: the submission's fail if the same check, with the
-        same inputs, passes for the reference. What the check computes with comes from the child
-        alone, and no answer of an honest one breaks it."""
+        """The result of a check that raised an unexpected exception: the submission's fail if the
+        reference passes the check with the same inputs, since only the child's answers differ then;
+        else the grader's error."""
         fault = own_fault(row, error)
         if isinstance(error, OF_THE_MACHINE) or context.reference is None:
             return fault
         try:
-            with self._report.timed("asking the reference"), context.reference() as tree:
+            with self._report.timed("running the reference"), context.reference() as tree:
                 own = {"tree": tree, "reaches": (), "call": None, "awaited": "", "far": context.far}
                 self._checks[row.name](FarContext(**{**settings_of(context), **own}))
         except Exception:  # then it is not known whose fault it is

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from grader.building import tree as trees
 from grader.building.snapshot import Snapshot
 from grader.course.rubric import Row
-from grader.explain.opinion import NoOpinion, SecondOpinion
+from grader.explain.second_opinion import NoOpinion, SecondOpinion
 from grader.grading.verdicts import build_failure, builds_plainly, result_of, with_changed_headers
 from grader.report.model import ERROR, FAIL, PASS, Report, Result
 from grader.report.wording import tail

@@ -1,4 +1,4 @@
-"""Puts into words what came of a row of the rubric: the result that the report holds."""
+"""Makes the result that the report holds for a row of the rubric, in words."""
 
 from __future__ import annotations
 
@@ -14,41 +14,42 @@ from grader.course.rubric import Row, Rubric, RubricError
 from grader.explain.audit import Audit
 from grader.explain.diagnosis import Explanation
 from grader.explain.findings import place_of, quote
-from grader.explain.opinion import Opinion, explains
+from grader.explain.second_opinion import Opinion, explains
 from grader.grading.prebuilt import GraderError
 from grader.report.model import BROKE_OFF, ERROR, FAIL, PASS, SKIPPED, Result, Status
 from grader.report.wording import tail
 from grader.sandbox import process
-from grader.student.kills import OutOfMemory
+from grader.student.blame import OutOfMemory
 from grader.student.remote import StartError
 
 #: How the message of an error begins where the emulated GPU contradicts itself.
 FORMS_DISAGREE = (
-    "the two forms of the emulated GPU disagree: in the fast form this check fails, and run thread "
-    "by thread it passes"
+    "the two forms of the emulated GPU disagree: this check fails in the fast form, and "
+    "passes thread by thread"
 )
 #: The same for a build.
 DOES_NOT_BUILD = (
-    "the two forms of the emulated GPU disagree: the fast form of the kernels does not compile, "
-    "and the plain one does, with which the checks are made"
+    "the two forms of the emulated GPU disagree: the fast form of the kernels does not "
+    "compile; the plain one does, and the checks use it"
 )
 #: How the message begins where right values come of a wrong program.
 VALUES_ARE_RIGHT = "every value is right, but by luck"
 ORDER_MATTERS = "the result depends on the order in which blocks and threads run"
 CHECKED_DIFFERS = (
-    "the two builds of the emulated GPU disagree: this check passes, and in the checked build, "
-    "which finds nothing wrong, it fails"
+    "the two builds of the emulated GPU disagree: this check passes, but fails in the "
+    "checked build, which finds nothing wrong"
 )
 _ORDER_HINT = (
-    "the order is not fixed: does one thread use what another writes, without a barrier between?"
+    "the order is not fixed: is a barrier missing between a write and another thread's read?"
 )
 #: Characters of a message and of a line of details, and how many lines a result has at most.
 _SENTENCE, _LINE, _LINES = 3000, 1000, 100
 #: What a check may raise because the machine fails, whatever was submitted.
 OF_THE_MACHINE = (OSError, MemoryError, StartError, GraderError, OutOfMemory)
 _LOOK = (
-    "a person must look: this is a bug of the kit, or code that looks which form it is in. "
-    "`grader replay` makes it again and keeps both outputs; please report it with the kernel"
+    "a person must look: this is a bug of the kit, or code that tests which form it runs "
+    "in. `grader replay` runs it again and keeps both outputs; please report it with the "
+    "kernel"
 )
 
 
@@ -67,8 +68,8 @@ def with_sentence(row: Row, checks: Mapping[str, Check]) -> Row:
     """
     if row.name != "build" and row.name not in checks:
         raise RubricError(
-            f"the rubric names the check {row.name!r}, which is nowhere defined; hint: `checks` in "
-            "the course's file names the files that define more than the kit's"
+            f"the rubric names the check {row.name!r}, which is not defined; hint: list the "
+            "files of your own checks in course.toml, under `checks`"
         )
     return replace(row, sentence=sentence(row.name, checks))
 
@@ -130,11 +131,11 @@ def build_failure(row: Row, done: process.Completed, taken: Mapping[str, bytes])
 
 
 def with_changed_headers(result: Result, changed: Sequence[str]) -> Result:
-    """A failed build of a submission that counts on files of its own which are not taken."""
+    """A failed build of a submission that needs changed headers, which are not taken."""
     own = [name for name in changed if not name.endswith(".md")]
     if result.status != FAIL or not own:
         return result
-    hint = f"of {', '.join(own[:5])} the course's own is used, not the one that was handed in"
+    hint = f"the course's own {', '.join(own[:5])} replaces the one that was handed in"
     return replace(result, hint="; ".join(filter(None, (result.hint, hint))))
 
 
@@ -151,10 +152,10 @@ def own_fault(row: Row, error: Exception) -> Result:
 
 
 def not_understood(row: Row, error: Exception) -> Result:
-    """The result where a check broke off on what the submission answered. How it broke off is for
+    """The result of a check that failed to read what the submission returned. The traceback is for
     the instructor."""
     said = f"{type(error).__name__}: {error}"
-    message = f"the check could not make sense of what the submission answered: {said}"
+    message = f"the check could not read what the submission returned: {said}"
     return result_of(row, FAIL, message=message, details=_lines(error), facts={BROKE_OFF: said})
 
 
@@ -177,7 +178,7 @@ def with_opinion(result: Result, opinion: Opinion) -> Result:
 
 
 def with_audit(result: Result, audit: Audit) -> Result:
-    """A passed result after a look at every access: a fail if they are not what they should be."""
+    """A passed result after the audit of every access: a fail if the audit found anything."""
     if audit.facts:
         result.facts["audit"] = audit.facts
     if not (audit.findings or audit.failure or audit.disputed):

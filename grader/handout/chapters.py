@@ -1,7 +1,7 @@
 """Chapters of the handout: Jinja and Markdown to HTML.
 
 Jinja fills in what is generated from the rubric and from measured figures, then Markdown becomes
-HTML. `$...$` and `$$...$$` are formulas, `![words for the blind](picture:NAME "caption")` is a
+HTML. `$...$` and `$$...$$` are formulas, `![words for screen readers](picture:NAME "caption")` is a
 picture drawn by code, and what stands behind the language of a block of code is for the tests.
 """
 

@@ -23,7 +23,7 @@ FOR_STUDENTS = {
         "randomgraph", "recipe", "trainer", "traits", "unwritten", "walks",
     ),
     "report": ("__init__", "wording"),
-    "status": ("__init__", "__main__", "child", "here", "table"),
+    "status": ("__init__", "__main__", "child", "here", "main"),
     "student": ("__init__", "proxy", "reply", "worker"),
 }  # fmt: skip
 

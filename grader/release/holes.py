@@ -125,8 +125,8 @@ def _refuse_nearly(line: str, filename: str, number: int) -> None:
     _fail(
         filename,
         number,
-        f"looks like a marker and is none: {line.strip()}; "
-        f"hint: write `{sign} BEGIN SOLUTION 2.1` or `{sign} END SOLUTION`, alone on the line",
+        f"not a marker, but looks like one: {line.strip()}; hint: write `{sign} BEGIN "
+        f"SOLUTION 2.1` or `{sign} END SOLUTION`, alone on the line",
     )
 
 
@@ -331,7 +331,7 @@ def release(
 def _check_target(source: Path, target: Path) -> None:
     here, there = source.resolve(), target.resolve()
     if here == there or here in there.parents or there in here.parents:
-        raise ReleaseError(f"{target} and {source} lie in each other")
+        raise ReleaseError(f"one of {target} and {source} lies in the other")
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise ReleaseError(f"{target} is not a folder")
     if target.exists() and any(target.iterdir()) and not (target / MANIFEST).is_file():
@@ -382,7 +382,7 @@ def stale(
         if (target / name).read_bytes() != files[name].content:
             said.append(f"{name} differs")
         elif ((target / name).stat().st_mode ^ files[name].mode) & stat.S_IXUSR:
-            said.append(f"{name} differs in being executable")
+            said.append(f"{name} differs in its executable bit")
     return sorted(said)
 
 

@@ -129,7 +129,7 @@ class _Search:
             yield f"{name} holds {len(hits) - _SHOWN} more lines of the solution"
         for number, line in _numbered(text):
             if NEARLY.search(line):
-                yield f"{name}, line {number}, has the words of a marker: {printable(line[:80])}"
+                yield f"{name}, line {number}, contains a marker: {printable(line[:80])}"
                 break
 
     def _is_secret(self, line: str) -> bool:

@@ -87,7 +87,7 @@ def _check(target: Path, name: str, source: Path) -> None:
     if target.is_dir() and any(target.iterdir()):
         raise NewCourseError(f"{target} is not empty; hint: name another folder")
     if not (source / "Makefile").is_file():
-        raise NewCourseError(f"{source}, whose runtime is copied, is not there; "
+        raise NewCourseError(f"{source} does not exist, whose runtime a new course needs; "
                              "hint: use a whole copy of the kit")  # fmt: skip
 
 
@@ -117,7 +117,9 @@ def _with_declaration(header: str) -> str:
     """The C interface with the new op alone."""
     bare = _DECLARATION.sub("", header)
     if "DLGpu" in bare or bare.count(_END_OF_INTERFACE) != 1:
-        raise NewCourseError("c_runtime_api.h of the kit is not as this version knows it")
+        raise NewCourseError(
+            "c_runtime_api.h of the kit does not have the form that this version expects"
+        )
     return bare.replace(_END_OF_INTERFACE, _rendered("declaration.h") + _END_OF_INTERFACE)
 
 

@@ -21,7 +21,7 @@ STUDENT: Final = "student"
 #: Folders of a submission's tree, which its paths are told from.
 _TREE = ("python", "src", "emulator", "tests", "build")
 
-_OURS = "this is not your fault, and it costs you nothing"
+_OURS = "this is not your mistake, and costs you nothing"
 
 
 def shown_to_students(after_due_date: bool) -> set[str]:
@@ -55,7 +55,7 @@ def student_view(report: Report, after_due_date: bool = False) -> Report:
 
 
 def _folders(report: Report) -> list[Path]:
-    """Folders of whoever graded, which are nobody's business."""
+    """Folders of the person who grades, which a student's report hides."""
     recipes = [result.facts.get("recipe") for result in report.results]
     found = [str(recipe.get("source", "")) for recipe in recipes if isinstance(recipe, dict)]
     sources = [Path(source) for source in found if os.path.isabs(source)]
@@ -64,8 +64,8 @@ def _folders(report: Report) -> list[Path]:
 
 
 def _hiding(folders: Iterable[Path]) -> Callable[[Any], Any]:
-    """What takes the paths below some folders out of texts: of one in a submission's tree the part
-    from there stays, of any other the last name."""
+    """A function that shortens paths below these folders in texts: inside a submission's tree to
+    the part below it, elsewhere to the last name."""
     starts = sorted({str(folder) for folder in folders} - {"/"}, key=len, reverse=True)
     path = re.compile(f"(?:{'|'.join(map(re.escape, starts))})(?:/[\\w.+-]*)*")
 
@@ -87,8 +87,8 @@ def _hiding(folders: Iterable[Path]) -> Callable[[Any], Any]:
 
 
 def _for_student(result: Result, hide: Callable[[Any], Any]) -> Result:
-    """Without paths of the machine. The grader's own faults in words alone: a traceback tells how
-    it works."""
+    """The result without paths of the machine, and without tracebacks of the grader, which reveal
+    how it works."""
     if BROKE_OFF in result.facts:
         return replace(result, message=hide(result.message), details=[], facts={})
     if result.status != ERROR:
@@ -108,10 +108,10 @@ def standing(report: Report) -> str:
     parts = [_passed(report)]
     errors = sum(result.status == ERROR for result in report.results)
     if errors:
-        parts.append(f"the grader itself failed in {errors}, whose points are open")
+        parts.append(f"the grader itself failed in {errors}; their points are open")
     parts += _withheld(report.withheld)
     if not report.complete:
-        parts.append("the grading did not come to its end")
+        parts.append("the grading did not finish")
     return "; ".join(parts)
 
 

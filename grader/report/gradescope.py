@@ -20,14 +20,14 @@ from grader.sandbox.isolation import UNCONTAINED
 _VISIBILITY = {ALWAYS: "visible", AFTER_DUE_DATE: "after_due_date", NEVER: "hidden"}
 
 _ENDED = (
-    "The grading did not come to its end, so there is no score yet. If a check below failed since "
-    "it ran out of time, mend that first: checks that hang use up the time of the others. "
-    "Instructors: the autograder's output says what ended it."
+    "The grading did not finish, so there is no score yet. If a check below ran out of "
+    "time, fix that first: checks that hang use up the time of the others. Instructors: the "
+    "autograder's output says what ended it."
 )
 _FAILED = (
-    "The autograder failed, through no fault of this submission, so there is no score. "
-    "Instructors: the reason stands in the autograder's output and in extra_data; please mend it "
-    "and run the autograder again."
+    "The autograder failed, which is not your mistake, so there is no score. Instructors: "
+    "the autograder's output and extra_data give the reason; please fix it and run the "
+    "autograder again."
 )
 
 
@@ -93,7 +93,7 @@ def _test(result: Result, scored: bool) -> dict[str, Any]:
 
 def _test_output(result: Result) -> str:
     if result.status == ERROR:
-        return "the grader failed here, which is not your fault and costs you nothing"
+        return "the grader failed here; this is not your mistake, and costs you nothing"
     text = full_text(result)
     return f"not run: {text}" if result.status == SKIPPED else text
 

@@ -68,7 +68,7 @@ def build_zip(target: Path, how: Autograder) -> list[str]:
     """
     rubric_of(how.course, how.profile)
     if how.minutes * 60 < 2 * MARGIN:
-        raise AutograderError(f"{how.minutes:g} minutes are too short; hint: at least 1")
+        raise AutograderError(f"{how.minutes:g} minutes are too few; hint: at least 1")
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data, mode in sorted(_entries(how)):

@@ -123,7 +123,7 @@ def _groups(report: Report) -> Iterator[PartChecks]:
     """The checks without a task, then those of each part, in the order of tasks."""
     given = [result for result in report.results if not result.task]
     if given:
-        yield PartChecks("The build, and what is given", given)
+        yield PartChecks("Build and given code", given)
     ordered = sorted((r for r in report.results if r.task), key=lambda r: _task_key(r.task))
     for part, results in groupby(ordered, key=lambda r: r.task.partition(".")[0]):
         yield PartChecks(f"Part {part}: {report.parts.get(part, '')}", list(results))
@@ -131,7 +131,7 @@ def _groups(report: Report) -> Iterator[PartChecks]:
 
 def _lists(states: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
     """(what is to be done, the checks concerned), for each list that is not empty."""
-    for words, wanted in (("To mend", (FAIL, ERROR)), ("Not begun", (NOT_BEGUN,))):
+    for words, wanted in (("To fix", (FAIL, ERROR)), ("Not begun", (NOT_BEGUN,))):
         if found := [check for check, state in states.items() if state in wanted]:
             yield words, found
 

@@ -10,7 +10,7 @@ from grader.report.audience import standing
 from grader.report.model import ERROR, FAIL, PASS, SKIPPED, Report, Result, Status
 from grader.report.terminal import finding_text, number, other_details
 
-_NO_PART = "submission, build and what is given"
+_NO_PART = "submission, build and given code"
 _ELEMENTS = {FAIL: "failure", ERROR: "error", SKIPPED: "skipped"}
 
 
@@ -49,11 +49,11 @@ def _suites(report: Report) -> list[tuple[str, list[Result]]]:
 
 def _whole(report: Report) -> Iterator[Result]:
     """Cases on the grading as a whole: a reader of the counts alone must not see a success."""
-    readable, ended = "the submission can be read", "the grading came to its end"
+    readable, ended = "the submission can be read", "the grading finished"
     status: Status = FAIL if report.problem else PASS
     yield Result("submission", "", 0, 0, status, readable, message=report.problem)
     if not report.complete:
-        yield Result("grading", "", 0, 0, ERROR, ended, message="it was ended before")
+        yield Result("grading", "", 0, 0, ERROR, ended, message="it was interrupted")
 
 
 def _timestamp(report: Report) -> str:

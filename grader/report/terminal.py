@@ -189,7 +189,7 @@ def _show_points(console: Console, report: Report) -> None:
         style="dim",
     )
     if report.has_errors:
-        console.print("[bold magenta]the grader failed in some checks; these points are open[/]")
+        console.print("[bold magenta]the grader failed in some checks; their points are open[/]")
 
 
 def by_hand_text(each: ByHand) -> str:
@@ -217,5 +217,9 @@ def show_timing(console: Console, report: Report) -> None:
     table.add_row("[bold]in all[/]", f"[bold]{report.seconds:.2f} s[/]", "")
     console.print()
     console.print(table)
-    console.print("in brackets: around the checks; copying and explaining are in theirs too; some "
-                  "run beside others", style="dim", highlight=False)  # fmt: skip
+    console.print(
+        "in brackets: beside the checks; a check's own time includes copying "
+        "and explaining; some run at the same time",
+        style="dim",
+        highlight=False,
+    )

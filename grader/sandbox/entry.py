@@ -226,8 +226,8 @@ def enter(folder: str) -> None:
         os.chdir(folder)
     except OSError as error:
         sys.exit(
-            f"cannot enter {folder} as user {os.getuid()}: {error.strerror}; "
-            "hint: it must lie where every user may go"
+            f"cannot enter {folder} as user {os.getuid()}: {error.strerror}; hint: move it "
+            "to where every user has access"
         )
 
 

@@ -85,9 +85,9 @@ class Meter:
             return error
         left = "unknown" if self.free is None else f"{self.free >> 20} MiB"
         return OutOfMemory(
-            f"the memory of the GPU ran out, twice, the second time after waiting for it: {left} "
-            f"were left, and this process held {self.held >> 20} MiB of the {MOST >> 20} MiB that "
-            "it may; hint: see what else nvidia-smi lists, or grade fewer at a time"
+            f"the GPU ran out of memory twice, the second time after a wait: {left} were "
+            f"free, and this process held {self.held >> 20} of its {MOST >> 20} MiB; hint: "
+            "see which processes nvidia-smi lists, or grade fewer at a time"
         )
 
 

@@ -45,9 +45,9 @@ EXTRA_PATHS = "DLSYS_SANDBOX_PATHS"
 
 #: A note for instructors on results of the level "process"; no student needs to know.
 UNCONTAINED = (
-    "weak containment: the submission's code could see what the user that it ran as may see of "
-    "this machine's files and processes; hint: install bubblewrap, allow namespaces to ordinary "
-    "users, or, in a container, give it the right to make them"
+    "weak isolation: the submission's code could see every file and process of this machine "
+    "that its user may see; hint: install bubblewrap, or allow ordinary users, or this "
+    "container, to make namespaces"
 )
 
 _SHIM = Path(__file__).with_name("entry.py").read_text()
@@ -131,7 +131,7 @@ def why_not(level: str) -> str:
             done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=60)
         except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
             return str(error)
-    lines = done.stderr.strip().splitlines() or ["it fails without a word"]
+    lines = done.stderr.strip().splitlines() or ["it fails without a message"]
     if done.returncode == 0:
         return ""
     return lines[-1] + (_AS_ROOT if level == "process" else "")

@@ -77,7 +77,7 @@ class Likeness:
 
     @property
     def says_little(self) -> bool:
-        """Whether they share so little that the value says next to nothing."""
+        """Whether they share too little for the value to mean anything."""
         return self.shared < LITTLE
 
     @property

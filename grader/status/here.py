@@ -76,7 +76,7 @@ class CheckPlan:
 
 @dataclass
 class Outcome:
-    """The end of a check.
+    """The result of a check.
 
     Attributes:
         raised: the type of the exception in the student's code; "" for none.
@@ -127,9 +127,14 @@ def plan_of(folder: Path) -> CheckPlan:
         )  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PlanError(
-            f"{path} can't be read: {type(error).__name__}: {error}; hint: run this in the folder "
-            "that you were given"
+            f"{path} can't be read: {type(error).__name__}: {error}; hint: run this in the "
+            "assignment's folder"
         ) from error
+
+
+def code_of(folder: Path) -> str:
+    """The folder in a student's folder that holds their Python."""
+    return str(folder.resolve() / "python")
 
 
 def _beside(folder: Path) -> Mapping[str, Any]:
@@ -166,7 +171,7 @@ class _Here(worker.Worker):
     """The worker of the grader's child processes, in this process."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.table = str(root.resolve()), {}
+        self.root, self.code, self.table = str(root.resolve()), code_of(root), {}
 
     def begin(self, index: int) -> None:
         """Does nothing: nobody asks how far it has come."""
@@ -184,11 +189,9 @@ class Local(Proxies):
     ) -> tuple[list[Any], Fault | None]:
         reply, out = self._worker.carry_out([[i.action, i.target, i.args] for i in batch], arrays)
         error = reply["error"]
-        if error is not None:
-            error["frames"] = [f for f in error["frames"] if f[0].startswith("python/")]
-            if error["types"][0] in _NOT_CAUGHT:
-                where = [f"in {file}:{line}" for file, line, *_ in error["frames"][-1:]]
-                raise _NOT_CAUGHT[error["types"][0]](*where)
+        if error is not None and error["types"][0] in _NOT_CAUGHT:
+            where = [f"in {file}:{line}" for file, line, *_ in error["frames"][-1:]]
+            raise _NOT_CAUGHT[error["types"][0]](*where)
         # Copies, as from another process: what is done to the originals later must not show.
         return parse_reply(reply, [array.copy() for array in out], len(batch))
 
@@ -248,7 +251,7 @@ def run(name: str, folder: Path, seed: str = _SEED, watched: bool = False) -> Ou
         PlanError: the folder is no student's, or has no such check.
     """
     plan, row, check = plan_of(folder), check_named(name, folder), checks_of(folder)[name]
-    package = str(folder / "python")
+    package = code_of(folder)
     if package not in sys.path:
         sys.path.insert(0, package)
     if "build" in row.requires and (broken := not_built(folder, watched)):
@@ -289,8 +292,8 @@ def not_built(folder: Path, checked: bool = False) -> str:
     if not newer:
         return ""
     return (
-        f"src/{newer[0].name} is newer than what is built; hint: {target}, and mend first what the "
-        "compiler says"
+        f"src/{newer[0].name} is newer than the library; hint: {target}, and fix compiler "
+        "errors first"
     )
 
 

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import secrets
-import struct
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -22,10 +21,10 @@ from grader.sandbox import process
 from grader.sandbox.isolation import View
 from grader.sandbox.process import LimitError, Limits
 from grader.student.reply import MAX_HEADER, Array, ChildError, ProtocolError, parse_header
+from grader.student.worker import PREFIX
 
 WORKER = Path(__file__).with_name("worker.py")
 
-_PREFIX = struct.Struct("<IQ")  # lengths of a frame's header and body; worker.py describes both
 _GRACE = 1.0  # seconds between the end of a child's pipe and its own
 _PIPE_BYTES = 1 << 20
 _F_SETPIPE_SZ = 1031
@@ -158,12 +157,12 @@ class Pipe:
     ) -> tuple[dict[str, Any], list[Array]]:
         """Sends a batch; returns the reply's header and arrays, at most `most` bytes."""
         self.await_ready()
-        os.pwrite(self._progress.fileno(), bytes(_PREFIX.size), 0)
+        os.pwrite(self._progress.fileno(), bytes(PREFIX.size), 0)
         nonce = secrets.token_hex(8)
         specs = [[a.dtype.name, a.shape] for a in arrays]
         request = {"id": nonce, "do": batch, "arrays": specs}
         header = json.dumps(request, separators=(",", ":")).encode()
-        self._send(_PREFIX.pack(len(header), sum(a.nbytes for a in arrays)) + header)
+        self._send(PREFIX.pack(len(header), sum(a.nbytes for a in arrays)) + header)
         for array in arrays:
             self._send(_raw(array))
         reply = self._receive(nonce, most)
@@ -173,8 +172,8 @@ class Pipe:
     def progress(self) -> int | None:
         """The index of the instruction that the child began last. Only the child says so: use it in
         texts alone."""
-        data = os.pread(self._progress.fileno(), _PREFIX.size, 0)
-        index, begun = _PREFIX.unpack(data) if len(data) == _PREFIX.size else (0, 0)
+        data = os.pread(self._progress.fileno(), PREFIX.size, 0)
+        index, begun = PREFIX.unpack(data) if len(data) == PREFIX.size else (0, 0)
         return index if begun else None
 
     def printed(self) -> str:
@@ -220,7 +219,7 @@ class Pipe:
         return data
 
     def _receive(self, nonce: str, most: int = 0) -> tuple[dict[str, Any], list[Array]]:
-        size, body = _PREFIX.unpack(self._read(_PREFIX.size))
+        size, body = PREFIX.unpack(self._read(PREFIX.size))
         if size > MAX_HEADER or body > self._max_reply:
             raise ProtocolError(f"it claims {size} and {body} bytes, more than allowed")
         if body > most:

@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from grader.student.reply import DTYPES, ChildError, Opaque, ProtocolError
+from grader.student.reply import ChildError, Opaque, ProtocolError
+from grader.student.worker import BUILTINS, DTYPES
 
 __all__ = [
     "BUILTINS",
@@ -28,10 +29,6 @@ __all__ = [
     "Proxy",
     "StudentError",
 ]
-
-BUILTINS = frozenset(
-    ("len", "list", "tuple", "dict", "id", "type", "isinstance", "sorted", "getattr")
-)
 
 #: Bytes of the arrays in an answer, where who asks does not say how many are expected.
 MOST_FETCHED = 64 << 20

@@ -208,33 +208,42 @@ def shown(how: Callable[[Any], str], value: Any) -> str:
         return f"<no text: {type(error).__name__}>"
 
 
-def student_frames(error: BaseException, root: str) -> list[list[Any]]:
-    """[file below root, line, function, source text] of the error's frames in files below root."""
+def student_path(file: str, root: str, code: str) -> str:
+    """The path of a file relative to `root`; "" unless the file lies in the folder `code`."""
+    path = _realpath(file)
+    is_code = path.startswith(code + _sep) and not file.startswith("<")
+    return _relpath(path, root) if is_code else ""
+
+
+def student_frames(error: BaseException, root: str, code: str) -> list[list[Any]]:
+    """[file below root, line, function, source text] of the error's frames in files of the folder
+    `code`, which holds the student's."""
     frames: list[list[Any]] = []
     step = error.__traceback__
     while step is not None:
-        code = step.tb_frame.f_code
-        add_frame(frames, root, code.co_filename, step.tb_lineno, code.co_name)
+        block = step.tb_frame.f_code
+        frames += frame(block.co_filename, step.tb_lineno, block.co_name, root, code)
         step = step.tb_next
     if isinstance(error, SyntaxError) and error.filename:
-        add_frame(frames, root, error.filename, error.lineno or 0, "<module>")
+        frames += frame(error.filename, error.lineno or 0, "<module>", root, code)
     return frames
 
 
-def add_frame(frames: list[list[Any]], root: str, file: str, line: int, name: str) -> None:
-    """Adds a frame to `frames` if its file lies below `root`."""
-    path = _realpath(file)
-    if not file.startswith("<") and path.startswith(root + _sep):
-        source = _getline(path, line).strip()
-        frames.append([_relpath(path, root)[:MAX_NAME], line, name[:MAX_NAME], source[:MAX_NAME]])
+def frame(file: str, line: int, name: str, root: str, code: str) -> list[list[Any]]:
+    """One frame of student_frames, in a list; an empty list if it is not the student's."""
+    path = student_path(file, root, code)
+    if not path:
+        return []
+    source = _getline(_realpath(file), line).strip()
+    return [[path[:MAX_NAME], line, name[:MAX_NAME], source[:MAX_NAME]]]
 
 
-def describe(error: BaseException, index: int, root: str) -> dict[str, Any]:
-    """The description, for the parent, of an exception that stopped instruction `index`."""
+def describe(error: BaseException, index: int, root: str, code: str) -> dict[str, Any]:
+    """Describes, for the parent, an exception that stopped instruction `index`."""
     types = [t.__name__[:MAX_NAME] for t in type(error).__mro__[:MAX_TYPES]]
     message = shown(lambda e: e.msg if isinstance(e, SyntaxError) else str(e), error)
     try:
-        frames = student_frames(error, root)
+        frames = student_frames(error, root, code)
     except BaseException:
         frames = []
     first, last = FRAMES
@@ -250,11 +259,12 @@ def describe(error: BaseException, index: int, root: str) -> dict[str, Any]:
 
 
 class Worker:
-    """The table of results, and the pipes to the parent."""
+    """The table of results, and the pipes to the parent. `root` is the tree's folder, `code` the
+    one in it whose frames a traceback shows."""
 
     def __init__(self, requests: int, replies: int, progress: int, root: str) -> None:
         self.requests, self.replies, self.progress = requests, replies, progress
-        self.root = _realpath(root)
+        self.root = self.code = _realpath(root)
         self.table: Table = {}
         self.pid = _getpid()
 
@@ -294,7 +304,7 @@ class Worker:
                     else:
                         self.table[target] = ACTIONS[action](*args)
                 except BaseException as raised:
-                    error = describe(raised, index, self.root)
+                    error = describe(raised, index, self.root, self.code)
                 args = []
         if error is not None:
             return {"values": [], "error": error}, []

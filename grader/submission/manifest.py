@@ -30,13 +30,13 @@ def manifest_notes(content: bytes, taken: Mapping[str, bytes], pristine: Path) -
     except (ValueError, RecursionError):
         raw = None
     if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
-        return [f"{NAME} is none that `make submit` writes, so nothing was taken from it."]
+        return [f"{NAME} was not written by `make submit`, and is ignored."]
     return [*_file_notes(raw.get("files"), taken), *_release_notes(raw.get("release"), pristine)]
 
 
 def _file_notes(files: Any, taken: Mapping[str, bytes]) -> list[str]:
     if not isinstance(files, dict):
-        return [f"{NAME} does not say what was packed."]
+        return [f"{NAME} does not list the files that were packed."]
     notes = [
         f"{NAME} names {shown(str(name))}, which is not among the files taken."
         for name in sorted(set(files) - set(taken))[:3]
@@ -56,4 +56,7 @@ def _release_notes(release: Any, pristine: Path) -> list[str]:
         return []
     if not current or not release or release == current:
         return []
-    return [f"it was packed in release {shown(str(release))} of the skeleton; this is {current}."]
+    return [
+        f"it was packed with release {shown(str(release))} of the skeleton; the current one "
+        f"is {current}."
+    ]

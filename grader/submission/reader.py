@@ -126,7 +126,7 @@ def _locate(
         return _scattered(source, names, holes, top)
     others = {name for found in candidates.values() for name in found.values()}
     unused = sorted(others - set(candidates[top[0]].values()))
-    notes = [f"found further copies, and left them: {_list(unused)}."] if unused else []
+    notes = [f"further copies are ignored: {_list(unused)}."] if unused else []
     if top[0]:
         notes.insert(0, f"the work was found in {shown(top[0])}/.")
     return top[0], candidates[top[0]], notes
@@ -148,7 +148,7 @@ def _scattered(
             )
         if places:
             found[hole] = places[0]
-    return "", found, [f"the files were found scattered: {_list(list(found.values()))}."]
+    return "", found, [f"the files were in different folders: {_list(list(found.values()))}."]
 
 
 def _none_found(source: Path, names: Sequence[str], holes: Sequence[str]) -> NoReturn:
@@ -176,7 +176,7 @@ def _refuse_links(source: Path, members: Sequence[Member], wanted: Sequence[str]
         if any(name == member.name or name.startswith(member.name + "/") for name in wanted):
             raise SubmissionError(
                 f"{shown(source.name)}: {shown(member.name)} is {member.kind}, not a plain "
-                "file; hint: put the file itself in its place"
+                "file; hint: hand in the file itself"
             )
 
 
@@ -268,7 +268,7 @@ def _text_facts(content: bytes) -> Iterator[str]:
     if b"\r\n" in content:
         yield "has Windows line endings (CRLF)"
     if b"\0" in content:
-        yield f"holds a NUL byte at offset {content.index(0)}; UTF-8 text was expected"
+        yield f"holds a NUL byte at offset {content.index(0)}, expected UTF-8 text"
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -286,14 +286,14 @@ def _rest_notes(
         notes.append(f"not handed in, so graded as the skeleton: {', '.join(missing)}.")
     changed = [name for name in changed if not name.endswith(".md")]  # those are for people
     if changed:
-        notes.append(f"changed but not taken, the course's own are used: {_list(changed)}.")
+        notes.append(f"changed, but the course's own are used: {_list(changed)}.")
     if extra:
-        notes.append(f"not files of the assignment, so not taken: {_list(extra)}.")
+        notes.append(f"ignored, since they are not files of the assignment: {_list(extra)}.")
     passed = Counter(_reason(member.name) for member in members if ignored(member.name))
     passed.pop(".vscode", None)  # it comes with the assignment
     if passed:
         what = [f"{name} ({count})" for name, count in sorted(passed.items())]
-        notes.append(f"ignored, with the number of files: {_list(what)}.")
+        notes.append(f"ignored, by number of files: {_list(what)}.")
     return notes
 
 

@@ -56,7 +56,7 @@ class BoundedTarInfo(tarfile.TarInfo):
     global_records = 0  # so far
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        """Overrides tarfile's, which is made for that. Raises HeaderError."""
+        """Overrides tarfile's hook. Raises HeaderError."""
         if self.size < 0:
             raise HeaderError(f"a member of {self.size:,} bytes")
         if self.size > self.limit:
@@ -181,7 +181,7 @@ class Unpacked(io.RawIOBase):
         content = self._unpack(size) if self.packed else self._file.read(size)
         self._empty = 0 if content or not size else self._empty + 1
         if self._empty > _MOST_EMPTY:
-            raise EOFError("it ends before what it says it holds")
+            raise EOFError("it ends before its last member does")
         return content
 
     def _unpack(self, size: int) -> bytes:

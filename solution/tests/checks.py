@@ -1,7 +1,7 @@
 """The grader's checks as tests: one mistake, one failure, its cause first.
 
 A check draws its numbers at random, here from a fixed seed, so that it fails in the same way until
-the mistake is mended; `DLSYS_SEED=7 nosetests` draws others. What is not written yet is skipped,
+the mistake is fixed; `DLSYS_SEED=7 nosetests` draws others. What is not written yet is skipped,
 and so is what needs a check that does not pass.
 
 Checks run in a process of their own: one that crashes or never ends fails, and the next ones run
@@ -112,7 +112,7 @@ def patience(seconds):
 
     def stop(number, frame):
         raise TimeoutError(
-            f"it did not end within {seconds:g} s; does each turn of a loop change what ends it?"
+            f"it did not end within {seconds:g} s; does each turn of a loop change its condition?"
         )
 
     earlier = signal.signal(signal.SIGALRM, stop)

@@ -32,8 +32,8 @@ def error_of(test, error):
     except DeviceError as reason:
         what = str(reason).partition("\n")[0]
         _Lost.reason = (
-            "the GPU does not work since %s, and does again in a new process (%s); hint: mend that "
-            "one first, or run this test alone" % (test, what)
+            "the GPU does not work since %s, but works in a new process (%s); hint: fix "
+            "that one first, or run this test alone" % (test, what)
         )
     return error
 

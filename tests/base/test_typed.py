@@ -36,18 +36,18 @@ def said(raw, where=""):
     ("raw", "words"),
     [
         ({}, "[inner] is missing"),
-        ([], "the file is []; a table was expected"),
-        ({"inner": 3}, "inner is 3; a table was expected"),
+        ([], "the file is [], expected a table"),
+        ({"inner": 3}, "inner is 3, expected a table"),
         ({"inner": {}, "x": 1}, "the file has the unknown key 'x'; hint: one of inner, "),
-        ({"inner": {"kind": "d"}}, "[inner] kind is 'd'; a, b or c was expected"),
-        ({"inner": {"kind": 3}}, "[inner] kind is 3; a, b or c was expected"),
-        ({"inner": {"amounts": {"a": 1, "b": "x"}}}, "[inner.amounts] b is 'x'; a number from 0 "),
-        ({"inner": {"amounts": {"a": 1, "B": 2}}}, "[inner.amounts] has 'B'; a letter was"),
+        ({"inner": {"kind": "d"}}, "[inner] kind is 'd', expected a, b or c"),
+        ({"inner": {"kind": 3}}, "[inner] kind is 3, expected a, b or c"),
+        ({"inner": {"amounts": {"a": 1, "b": "x"}}}, "[inner.amounts] b is 'x', expected a number"),
+        ({"inner": {"amounts": {"a": 1, "B": 2}}}, "[inner.amounts] has 'B', expected a letter"),
         ({"inner": {}, "check": [{"name": "relu", "share": 2}]},
-         "check 'relu': share is 2; a number from 0 to 1 was expected"),
+         "check 'relu': share is 2, expected a number from 0 to 1"),
         ({"inner": {}, "check": [{}]}, "check[0]: name is missing"),
-        ({"inner": {}, "check": [{"name": " "}]}, "check ' ': name is ' '; a text that is "),
-        ({"inner": {}, "rows": [1, 2, 0]}, "rows holds 0; a number above 0 was expected"),
+        ({"inner": {}, "check": [{"name": " "}]}, "check ' ': name is ' ', expected a non-empty "),
+        ({"inner": {}, "rows": [1, 2, 0]}, "rows holds 0, expected a number above 0"),
     ],
 )  # fmt: skip
 def test_each_fault_is_said_with_its_place(raw, words):
@@ -64,9 +64,9 @@ def test_the_table_s_own_name_comes_first():
 
 
 def test_a_long_value_is_cut():
-    assert said({"inner": "x" * 99}) == f"inner is '{'x' * 39}...; a table was expected"
+    assert said({"inner": "x" * 99}) == f"inner is '{'x' * 39}..., expected a table"
 
 
 def test_neither_infinity_nor_nan_is_an_amount():
     for value in (float("inf"), float("nan")):
-        assert "a number from 0 on was expected" in said({"inner": {"amounts": {"a": value}}})
+        assert "expected a number from 0 on" in said({"inner": {"amounts": {"a": value}}})

@@ -421,7 +421,7 @@ def test_text_of_submissions_is_no_markup(old, new, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [(["old", "old"], "the same folder"), (["old", "none"], "holds no results"),
-     (["old", "new", "--only", "x"], "--only goes with --accept"),
+     (["old", "new", "--only", "x"], "--only needs --accept"),
      (["old", "new", "--accept", "--only", "x"], "nobody in the class is 'x'")],
 )  # fmt: skip
 def test_what_can_not_be_is_refused_in_words(old, new, monkeypatch, capsys, arguments, said):

@@ -74,14 +74,14 @@ def test_an_error_that_no_line_of_the_student_leads_to_stays_where_it_is():
 
 def test_link_errors_are_told_in_words():
     assert str(first_error(UNDEFINED, OWN)).startswith(
-        "`ns::helper(float*, int)` is called, and nowhere defined"
+        "`ns::helper(float*, int)` is called but not defined"
     )
     assert str(first_error(TWICE, OWN)) == "`helper(float*)` is defined twice"
 
 
 def test_what_a_loader_misses_is_told_by_its_readable_name():
     said = "lib.so does not load: lib.so: undefined symbol: _ZN2ns6helperEPf; hint: run make again"
-    assert str(first_error(said)).startswith("`ns::helper` is called, and nowhere defined")
+    assert str(first_error(said)).startswith("`ns::helper` is called but not defined")
 
 
 def test_no_error_is_none():

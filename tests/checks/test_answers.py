@@ -111,7 +111,7 @@ def test_a_shape_is_a_list_or_tuple_of_ints():
 
 def test_answers_are_told_in_few_characters():
     assert len(shown("x" * 9999)) == 80 and len(shown([10**1000] * 99)) == 80
-    with pytest.raises(Failure, match="the size is True, an int was expected"):
+    with pytest.raises(Failure, match="the size is True, expected an int"):
         require_int(True, "the size")
     for value in (None, np.zeros(2), np.ones(1, int), np.zeros(0), 1.0):
         with pytest.raises(Failure, match=r"^the loss "):
@@ -157,7 +157,7 @@ def test_a_check_that_breaks_off_on_this_submission_alone_fails(graded):
     report = graded(looking(TypeError("int + list\nx" + "y" * 9999)))
     (result,) = report.results
     assert (result.status, result.score) == (FAIL, 0)
-    said = "the check could not make sense of what the submission answered: TypeError: int + list"
+    said = "the check could not read what the submission returned: TypeError: int + list"
     assert result.message.startswith(said) and len(result.message) == 3000
     assert any("Traceback" in line for line in result.details)
     assert max(map(len, result.details)) <= 1000

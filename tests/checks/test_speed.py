@@ -69,19 +69,19 @@ points = 1
         (
             "speed_x",
             "zero_ratio = 0\nfull_ratio = 1",
-            "zero_ratio is 0; a number above 0 was expected",
+            "zero_ratio is 0, expected a number above 0",
         ),
         (
             "speed_x",
             "zero_ratio = 1\nfull_ratio = inf",
-            "full_ratio is inf; a number above 0 was expected",
+            "full_ratio is inf, expected a number above 0",
         ),
         (
             "speed_x",
             "zero_ratio = 1\nfull_ratio = nan",
-            "full_ratio is nan; a number above 0 was expected",
+            "full_ratio is nan, expected a number above 0",
         ),
-        ("relu", "zero_ratio = 0.5\nfull_ratio = 1", "only those of speed"),
+        ("relu", "zero_ratio = 0.5\nfull_ratio = 1", "only checks of speed"),
     ],
 )
 def test_ratios_that_make_no_sense_are_refused(tmp_path, name, lines, words):

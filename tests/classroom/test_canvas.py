@@ -105,7 +105,9 @@ def test_a_column_that_canvas_computes_is_refused(book):
         fill(canvas(book, [POINTS]), "Total", read_gradebook(book))
 
 
-@pytest.mark.parametrize(("cell", "said"), [("20", "20 at Canvas, 25 here"), ("", "does not say")])
+@pytest.mark.parametrize(
+    ("cell", "said"), [("20", "20 at Canvas, 25 here"), ("", "does not state")]
+)
 def test_other_points_possible_are_told(book, cell, said):
     above = [f"    Points Possible,,,,,,{cell},,"]
     warnings = fill(canvas(book, above), COLUMN, read_gradebook(book)).warnings
@@ -143,7 +145,7 @@ def test_a_row_that_fits_two_students_stays(book):
     template = "\n".join([canvas(book).split(b"\r\n")[0].decode(), POINTS, row, ""]).encode()
     filled = fill(template, COLUMN, read_gradebook(book))
     assert filled.content == template
-    assert "fits more than one" in filled.warnings[0]
+    assert "matches several" in filled.warnings[0]
     assert fill(template, COLUMN, read_gradebook(book), match="ID").filled == 1
 
 

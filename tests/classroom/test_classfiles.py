@@ -169,8 +169,8 @@ def test_the_command_writes_what_it_is_asked_for(tmp_path, capsys):
         (["missing"], "holds no results of a class"),
         (["results", "--html", "results"], "is a folder"),
         (["results", "--csv", "results/class.json"], "is not a folder"),
-        (["results", "--leaderboard", "b.html", "--joined", "all"], "go together"),
-        (["results", "--salt", SALT], "go together"),
+        (["results", "--leaderboard", "b.html", "--joined", "all"], "--leaderboard needs --salt"),
+        (["results", "--salt", SALT], "--leaderboard needs --salt"),
         (["results", "--leaderboard", "b.html", "--salt", "x", "--joined", "all"], "fewer than 16"),
         (
             ["results", "--leaderboard", "b.html", "--salt", "@gone", "--joined", "all"],
@@ -203,7 +203,7 @@ def test_the_command_writes_what_it_is_asked_for(tmp_path, capsys):
             ],
             "would be lost",
         ),
-        (["results", "--joined", "x"], "goes with --leaderboard"),
+        (["results", "--joined", "x"], "needs --leaderboard"),
         (["results", "--leaderboard", "b.html", "--salt", SALT, "--joined", "ids"], "'who'"),
     ],
 )

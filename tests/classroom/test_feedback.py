@@ -50,7 +50,7 @@ def test_feedback_says_what_lateness_took_but_tells_no_hidden_score(book):
     assert f"{figure(row.score)} of 25 points count" in " ".join(text().split())
     hide(book, row.entry, "mnist_gpu")
     assert "points count" not in text()
-    assert "this came late" in text()
+    assert "this was late" in text()
 
 
 def test_feedback_has_no_note_about_the_class(book):

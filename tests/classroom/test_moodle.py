@@ -204,7 +204,7 @@ def test_rows_that_are_closed_and_comments_of_people_stay(book):
     assert said[b.student] == "See me." and "old" not in said[c.student]
     assert len(filled.warnings) == 2
     assert "the grade can't be changed at Moodle, which stays: " in filled.warnings[0]
-    assert "there is a comment of somebody's, which stays: " in filled.warnings[1]
+    assert "somebody wrote a comment there, which stays: " in filled.warnings[1]
 
 
 def test_rows_of_nobody_rows_twice_and_other_points_are_told(book):
@@ -215,7 +215,7 @@ def test_rows_of_nobody_rows_twice_and_other_points_are_told(book):
     assert filled.strangers == ["Participant 99999 No One"]
     assert filled.absent == [entry]
     assert filled.warnings[0].startswith("maximum grade: 100.00 at Moodle, 25 here")
-    assert filled.warnings[1].startswith("more than one row is of the same student")
+    assert filled.warnings[1].startswith("several rows belong to the same student")
 
 
 @pytest.mark.parametrize(

@@ -115,9 +115,9 @@ def test_a_name_cannot_carry_terminal_codes(write):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("id,name\n1,A\n2,B\n1,C\n", ":4: the id '1' stands in line 2 already"),
-        ("id,name\na1,A\nA1,B\n", ":3: the id 'A1' stands in line 2 already"),
-        ('id,name\n1,"A\nA"\n\n1,C\n', ":5: the id '1' stands in line 2 already"),
+        ("id,name\n1,A\n2,B\n1,C\n", ":4: the id '1' is in line 2 already"),
+        ("id,name\na1,A\nA1,B\n", ":3: the id 'A1' is in line 2 already"),
+        ('id,name\n1,"A\nA"\n\n1,C\n', ":5: the id '1' is in line 2 already"),
         ("id,name\n1,A\n,B\n", ":3: the id is empty (B)"),
         ("id,email\n1,A\n  ,x\n", ":3: the id is empty"),
         (
@@ -128,11 +128,14 @@ def test_a_name_cannot_carry_terminal_codes(write):
         ("", ":1: no column of ids; it has: nothing; hint:"),
         ("id,name\n", " names no students; hint: one line a student below the header"),
         ("id,ID\n1,2\n", ":1: two columns are called 'id'"),
-        ("id,name\n1,Smith, Bob\n", ":2: 3 cells under 2 columns; hint: a cell with a comma"),
+        (
+            "id,name\n1,Smith, Bob\n",
+            ":2: 3 cells under 2 columns; hint: quote a cell that holds a comma",
+        ),
         ('id,name\n1,A\n2,"B"x\n', ":3: "),
         ('id,name\n1,A\n2,"B\n', ":3: "),
         ("sep=;\nid;name\n;B\n", ":3: the id is empty (B)"),
-        (CANVAS + '"Twice, Tim",340934,s9,tim,,\r\n', ":8: the Canvas id '340934' stands"),
+        (CANVAS + '"Twice, Tim",340934,s9,tim,,\r\n', ":8: the Canvas id '340934' is in"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(write, text, said):

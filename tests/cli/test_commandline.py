@@ -47,7 +47,7 @@ def test_a_seed_that_is_not_hexadecimal_is_refused(seed, capsys):
 
 def test_a_fresh_release_is_said_to_be_fresh(capsys):
     assert main.main(["release", "--check"]) == main.OK
-    assert f"{KIT / 'assignment'} is fresh: it is what " in capsys.readouterr().out
+    assert f"{KIT / 'assignment'} is up to date with " in capsys.readouterr().out
 
 
 def test_nothing_is_measured_without_a_build(monkeypatch, tmp_path, capsys):
@@ -74,8 +74,8 @@ def test_the_folder_of_built_trees_is_absolute(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [(["--json", "r.json"], "what is graded is kept in r.json: the same command goes on there"),
-     ([], "nothing is kept; hint: with --json FILE the same command goes on where it was")],
+    [(["--json", "r.json"], "finished results are in r.json: the same command continues there"),
+     ([], "nothing was kept; hint: with --json FILE the same command continues where it stopped")],
 )  # fmt: skip
 def test_an_interrupted_grading_says_how_to_go_on(more, said, monkeypatch, tmp_path, capsys):
     def interrupt(*_):
@@ -95,7 +95,7 @@ def test_an_interrupted_class_says_how_to_go_on(monkeypatch, tmp_path, capsys):
     (tmp_path / "subs" / "s1").mkdir(parents=True)
     words = ["batch", str(tmp_path / "subs"), "--output", str(tmp_path / "results")]
     assert main.main(words) == main.GRADER_FAILED
-    assert f"kept in {tmp_path}/results: the same command goes on" in capsys.readouterr().err
+    assert f"kept in {tmp_path}/results: the same command continues" in capsys.readouterr().err
 
 
 def test_the_folder_that_one_is_in_can_be_graded_and_has_its_name(tmp_path, monkeypatch):
@@ -137,8 +137,8 @@ def train(tmp_path, *words):
             ["-b", "5000"],
             "there are only 300 images to validate with; hint: -b 300",
         ),
-        (["-b", "0"], "argument -b/--batch_size: 0 is not 1 or more"),
-        (["-e", "0"], "argument -e/--num_epoch: 0 is not 1 or more"),
+        (["-b", "0"], "argument -b/--batch_size: 0 is less than 1"),
+        (["-e", "0"], "argument -e/--num_epoch: 0 is less than 1"),
         (["-d", "nowhere"], "nowhere is not a folder"),
     ],
 )

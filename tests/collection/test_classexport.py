@@ -38,14 +38,15 @@ def test_of_two_submissions_of_a_student_the_newest_is_graded(of):
     assert entries["s1"].source.endswith("submission_2")
     assert entries["s1"].submitted == "2026-10-01T23:30:00.500000+00:00"
     assert entries["s1"].notes == [
-        "handed in more than once: submission_2, submission_1, submission_3; graded is the newest."
+        "handed in more than once: submission_2, submission_1, submission_3; the grader took the "
+        "newest."
     ]
 
 
 def test_an_address_of_somebody_else_than_the_id_s_is_never_guessed(of):
     entries = gradescope(of, (1, "2026-10-01", [("Bob", "asa@x.edu", "s1")]))
     assert not entries["s1"].source and not entries["s2"].source
-    assert of.noted("id s1 and address asa@x.edu are of two students")
+    assert of.noted("id s1 and address asa@x.edu belong to two students")
 
 
 def test_a_time_without_a_zone_is_not_used(of):

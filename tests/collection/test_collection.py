@@ -272,8 +272,8 @@ def test_two_accounts_with_one_id_and_other_addresses_are_two_students(of, roste
     assert set(handed) == {"eve@x.edu", "mal@x.edu"}
     assert of.load(handed["eve@x.edu"].student).taken == WORK
     assert of.load(handed["mal@x.edu"].student).taken == OTHER
-    assert all("told apart by e-mail" in " ".join(e.notes) for e in handed.values())
-    assert of.noted("the id s1 is of 2 accounts", "eve@x.edu, mal@x.edu")
+    assert all("tell them apart" in " ".join(e.notes) for e in handed.values())
+    assert of.noted("2 accounts have the id s1", "eve@x.edu, mal@x.edu")
 
 
 def test_of_two_accounts_with_one_id_the_roster_s_address_tells_whose_it_is(of):
@@ -286,7 +286,7 @@ def test_of_two_accounts_with_one_id_the_roster_s_address_tells_whose_it_is(of):
 def test_an_id_that_is_another_s_login_is_never_guessed(of):
     entries = of(under("7", WORK), [Person("7", "A"), Person("8", "B", login="7")])
     assert list(entries) == ["7", "8", "7-2"] and not entries["7"].source
-    assert of.noted("'7' is an id of one and a login of another")
+    assert of.noted("'7' is one student's id and another's login")
 
 
 def test_words_are_not_parted_in_another_place(of):
@@ -324,8 +324,8 @@ def test_of_two_sources_without_a_time_the_first_by_name_is_graded_with_a_note(o
     entries = of(under("bsmith", WORK) | {"s1.zip": zipped(OTHER)})
     assert of.load("s1").taken == WORK
     assert entries["s1"].notes == [
-        "handed in more than once: bsmith, s1.zip; graded is the first by name, since nothing "
-        "tells which is newer."
+        "handed in more than once: bsmith, s1.zip; the grader took the first by name, since "
+        "nothing tells which is newer."
     ]
 
 
@@ -417,7 +417,7 @@ def test_results_among_the_submissions_are_no_student(of):
     entries, notes = collect(download, ROSTER, download / "out/work", HOLES)
     assert [entry.student for entry in entries] == ["s1", "s2", "s3"]
     assert "ignored, since results go there: out." in notes
-    with pytest.raises(CollectionError, match="is where the results go; hint:"):
+    with pytest.raises(CollectionError, match="is the folder of the results, too; hint:"):
         collect(download, ROSTER, download, HOLES)
 
 

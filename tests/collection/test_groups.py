@@ -70,8 +70,8 @@ def test_a_student_of_a_group_goes_by_id_login_or_address(tmp_path, head):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("student,group\ns1,a\ns1,b\n", ":3: student 's1' stands in line 2 already"),
-     ("student,group\ns1,a\nada,a\n", ":3: student 's1' stands in line 2 already"),
+    [("student,group\ns1,a\ns1,b\n", ":3: student 's1' is in line 2 already"),
+     ("student,group\ns1,a\nada,a\n", ":3: student 's1' is in line 2 already"),
      ("student,group\ns1,a\nboob,a\n",
       ":3: nobody in the class is 'boob'; hint: the nearest name is 'bob'"),
      ("student,group\nwhoever,a\n", ":2: nobody in the class is 'whoever'; hint: an id, a login"),

@@ -104,7 +104,7 @@ def test_a_time_of_whose_work_was_not_graded_charges_nobody(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("S,yesterday\n", ":2: 'yesterday' is not a time; hint: write it like 2026-10-08 23:41"),
+    [("S,yesterday\n", ":2: 'yesterday' is not a time; hint: like 2026-10-08 23:41"),
      ("\nS,2026-10-08\n", ":3: '2026-10-08' has no time of day"),
      ("S,2026-10-08 10:00\nS,2026-10-09 10:00\n", ":3: ")],
 )  # fmt: skip
@@ -153,7 +153,7 @@ def test_export_takes_times_and_names_whom_it_cannot_place(book, entry, tmp_path
     times.write_text(f"student,submitted\n{entry.student},2026-10-09 01:00\nx9,2026-10-09 01:00\n")
     words = ["export", str(book.path), "--csv", str(tmp_path / "g.csv")]
     assert main([*words, "--times", str(times)]) == 2
-    assert "--times go with --late" in capsys.readouterr().err
+    assert "--times need --late" in capsys.readouterr().err
     assert main([*words, "--late", str(late)]) == 0
     assert f"of them are marked late; hint: --times, or percent_marked: {entry.student}" in (
         capsys.readouterr().out

@@ -165,7 +165,7 @@ def test_what_is_no_download_is_told(of, content, said):
 def test_a_source_that_is_missing_empty_or_one_submission_is_told(of):
     with pytest.raises(CollectionError, match="gone does not exist"):
         of.collect(of.tmp_path / "gone")
-    with pytest.raises(CollectionError, match="holds no submissions; hint: a folder or an archive"):
+    with pytest.raises(CollectionError, match="holds no submissions; hint: one folder or archive"):
         of({})
     with pytest.raises(CollectionError, match=r"holds src/gpu_op\.cu, so it is one submission"):
         of({CU: b"x"})

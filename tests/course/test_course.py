@@ -147,16 +147,16 @@ def test_the_kit_is_a_course_and_its_paths_are_those_of_the_builds():
     [
         ("[course]", "[curse]", "the file has the unknown key 'curse'; hint: one of "),
         ('term = "Spring"', 'tern = "x"', r"\[course\] has the unknown key 'tern'"),
-        ('term = "Spring"', "term = 3", "term is 3; a text was expected"),
+        ('term = "Spring"', "term = 3", "term is 3, expected a string"),
         ('title = "Scaling"', "", "title is missing"),
-        ('title = "Scaling"', 'title = " "', "title is ' '; a text that is not empty was expected"),
-        ("parts = [1]", "parts = 1", "parts is 1; a list was expected"),
-        ("parts = [1]", "parts = [true]", "parts holds True; the number of a part"),
+        ('title = "Scaling"', 'title = " "', "title is ' ', expected a non-empty string"),
+        ("parts = [1]", "parts = 1", "parts is 1, expected a list"),
+        ("parts = [1]", "parts = [true]", "parts holds True, expected the number of a part"),
         ('checks = ["checks/own.py"]', 'checks = ["checks"]', "the name of a Python file"),
         (
             "1 = 2026",
             "one = 2026",
-            r"\[due\] has 'one'; the number of a part, or all, was",
+            r"\[due\] has 'one', expected the number of a part, or all",
         ),
         ("59:00+02:00", "59:00", "has no time and offset; hint: 2026-10-26T23:59:00"),
         ("2026-10-05T23:59:00+02:00", "2026-10-05", "has no time and offset"),
@@ -203,7 +203,7 @@ def test_own_checks_change_the_digest_of_the_rubric(path):
         ("x = 1\n1 / 0\n", r"own\.py:2: ZeroDivisionError"),
         ("def f(:\n", r"own\.py:1: SyntaxError"),
         ("", "has no table of checks; hint: CHECKS = "),
-        ("CHECKS = {'answers': 3}", "a check of a name was expected"),
+        ("CHECKS = {'answers': 3}", "expected a function declared by @check"),
         ("CHECKS = {'answers': lambda ctx: None}", "has no docstring; hint: its first line"),
     ],
 )
@@ -224,7 +224,7 @@ def test_two_files_with_the_same_check_are_refused(path):
 
 def test_a_rubric_that_names_a_check_that_is_nowhere_is_refused(path):
     course = dataclasses.replace(load_course(path), checks=())
-    with pytest.raises(RubricError, match="the check 'answers', which is nowhere defined; hint"):
+    with pytest.raises(RubricError, match="the check 'answers', which is not defined; hint"):
         grade(path.parent, Options(rubric_of(course), course=course))
 
 

@@ -71,7 +71,7 @@ def test_a_base_may_have_a_base(tmp_path):
         ('base = "base', "own.toml: "),
         ("", "has no checks; hint:"),
         (added("base", "third", 1) * 2, "own.toml: "),
-        (added("base", "x", 1) + '[[added_check]]\nname = "x"\npoints = 1\n', "stands there twice"),
+        (added("base", "x", 1) + '[[added_check]]\nname = "x"\npoints = 1\n', "occurs twice"),
         *(
             (f'base = "base"\n[{table}]\nsecond = 1\n', "has the unknown key 'second'")
             for table in ("findings", "audit", "second_opinion")

@@ -69,7 +69,7 @@ def test_who_keeps_findings_from_arriving_is_looked_at(tmp_path, monkeypatch):
     source = catalogue.write(MUTANTS["closes_the_findings"], tmp_path)
     found = graded(source, "relu")["relu"]
     assert (found.status, found.score) == (ERROR, 0)
-    assert "what it finds does not arrive" in found.message
+    assert "its findings do not arrive" in found.message
 
 
 def test_what_is_called_in_the_checked_build_alone_is_looked_at(tmp_path):

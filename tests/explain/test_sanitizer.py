@@ -265,7 +265,7 @@ def test_without_time_nothing_is_run(monkeypatch, tmp_path, as_cuda):
     put_on_path(monkeypatch, tmp_path / "bin", FAKE)
     result = graded("add_no_guard", tmp_path / "work", total=0.5)
     assert (result.status, result.findings) == (FAIL, [])
-    assert result.facts["findings"]["note"] == "the 0.5 s for explanations are used up"
+    assert result.facts["findings"]["note"] == "no time is left of the 0.5 s for explanations"
 
 
 def test_what_passes_is_never_explained(monkeypatch, as_cuda):

@@ -9,7 +9,7 @@ import pytest
 from grader.checks import child
 from grader.grading.runner import grade
 from grader.report.model import FAIL, PASS, SKIPPED
-from grader.student.kills import Evidence, OutOfMemory, ends_imports
+from grader.student.blame import Evidence, OutOfMemory, ends_imports
 from kit_grading import KIT, options, results
 
 CHECKS = ("topological_order", "gradient_matmul", "reverse_walk", "array_set", "feed_shapes")

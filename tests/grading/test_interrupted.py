@@ -101,7 +101,7 @@ def test_finished_checks_are_not_run_again(tmp_path, interrupted):
     done = {result["check"] for result in json.loads(interrupted)["results"]}
     assert set(ran) == set(CHECKS) - done
     assert report.score == report.points
-    assert any("kept of a run that was interrupted" in note for note in report.notes)
+    assert any("come from an interrupted run" in note for note in report.notes)
 
 
 def test_an_error_of_the_grader_is_tried_again(tmp_path, interrupted):

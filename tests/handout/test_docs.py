@@ -16,6 +16,8 @@ pytest.importorskip("sphinx")
 
 import make_site  # noqa: E402
 
+from import_graph import ImportGraph  # noqa: E402
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
@@ -51,6 +53,32 @@ def test_every_kind_of_finding_has_a_page_with_its_words(site):
         page = words(site / f"findings/{make_site.slug(kind)}.html")
         for text in (said.title, kind, said.hint.partition("`")[0].strip()):
             assert text in page.replace("’", "'"), kind
+
+
+def test_the_page_about_rooms_draws_every_room_of_the_grader():
+    page = make_site.rooms_page()
+    rooms = {path.parent.name for path in (KIT / "grader").glob("*/__init__.py")}
+    assert len(rooms) >= 18
+    assert set(re.findall(r"<text[^>]*>(\w+)</text>", page)) == rooms
+    assert f"That is {len(rooms)} rooms on " in page and "no circles" in page
+
+
+def test_a_level_is_one_above_the_highest_that_is_imported():
+    rooms = {"low": [], "middle": ["low"], "high": ["middle", "low"], "alone": []}
+    graph = ImportGraph({name: frozenset(used) for name, used in rooms.items()})
+    assert graph.levels == {"low": 0, "middle": 1, "high": 2, "alone": 0}
+    assert graph.essential()["high"] == {"middle"}
+    assert graph.summary() == "4 rooms on 3 levels, 3 arrows, no circles"
+
+
+def test_a_circle_is_counted_and_not_drawn():
+    rooms = {"a": ["b"], "b": ["c"], "c": ["a", "low"], "low": [], "top": ["a"]}
+    graph = ImportGraph({name: frozenset(used) for name, used in rooms.items()})
+    assert graph.circles == [{"a", "b", "c"}]
+    assert graph.levels == {"low": 0, "a": 1, "b": 1, "c": 1, "top": 2}
+    assert graph.summary() == "5 rooms on 3 levels, 5 arrows, 1 circle"
+    with pytest.raises(ValueError, match="hint: they can't be drawn"):
+        graph.svg()
 
 
 def test_the_one_kind_without_a_program_is_the_one_without_an_end():

@@ -380,7 +380,7 @@ def test_the_guide_is_a_file_of_its_own(tmp_path):
     ("arguments", "message"),
     [
         (["--part", "9"], "there is no part 9"),
-        (["--guide", "--part", "1"], "the guide is one"),
+        (["--guide", "--part", "1"], "hint: leave out --guide"),
         (["--chapters", "no-such-folder"], "is not a folder"),
         (["--output", str(KIT / "README.md")], "is not a folder"),
         (["--profile", "nothing"], "no rubric"),

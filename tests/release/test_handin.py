@@ -83,7 +83,7 @@ def test_a_hole_that_is_commented_out_is_not_open(folder):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "wrong: python/dlsys/autodiff.py is not there"),
+        (None, "wrong: python/dlsys/autodiff.py does not exist"),
         ("  \n", "wrong: python/dlsys/autodiff.py is empty"),
         ("x = 1\ndef f(:\n", "wrong: python/dlsys/autodiff.py, line 2 does not parse: "),
         ("\0", "wrong: python/dlsys/autodiff.py does not parse: "),
@@ -95,7 +95,7 @@ def test_what_is_wrong_is_said_with_how_to_pack_all_the_same(folder, content, sa
         (folder / PY).write_text(content)
     code, text = submit(folder)
     assert code == 1 and said.replace(", line 2", "") in text.replace(", line 2", "")
-    assert "hint: mend what is wrong, or `python3 submit.py --anyway`" in text
+    assert "hint: fix what is wrong, or `python3 submit.py --anyway`" in text
     assert not (folder / "submission.tar.gz").exists()
     assert submit(folder, "--anyway")[0] == 0
     manifest = json.loads(members(folder / "submission.tar.gz")["submission.json"])
@@ -114,7 +114,7 @@ def test_a_folder_that_is_no_skeleton_or_has_no_work_is_refused(folder, tmp_path
         submit(tmp_path)
     for name in (PY, CU):
         (folder / name).unlink()
-    with pytest.raises(HandinError, match="none of the files is there"):
+    with pytest.raises(HandinError, match="none of the files to hand in exists"):
         submit(folder, "--anyway")
     (folder / MANIFEST).write_text("[]")
     assert main.main(["submit", str(folder), "--no-build"]) == main.USAGE
@@ -199,8 +199,8 @@ def test_another_release_of_the_skeleton_is_told(folder):
     (folder / MANIFEST).write_text(json.dumps({**release, "release": "old\x1b[31m"}))
     submit(folder)
     (note,) = load(folder / "submission.tar.gz").notes
-    assert note.startswith("it was packed in release ") and "\x1b" not in note
-    assert note.endswith(f"of the skeleton; this is {release['release']}.")
+    assert note.startswith("it was packed with release ") and "\x1b" not in note
+    assert note.endswith(f"of the skeleton; the current one is {release['release']}.")
 
 
 @pytest.mark.parametrize(
@@ -209,14 +209,12 @@ def test_another_release_of_the_skeleton_is_told(folder):
 )
 def test_a_manifest_of_somebodys_own_is_passed_over(content):
     (note,) = manifest_notes(content, {}, tree.PRISTINE)
-    assert (
-        note == "submission.json is none that `make submit` writes, so nothing was taken from it."
-    )
+    assert note == "submission.json was not written by `make submit`, and is ignored."
 
 
 def test_a_manifest_that_is_huge_or_a_link_does_not_cost_the_work(folder):
     (folder / "submission.json").write_bytes(b" " * (30 << 20))
-    assert load(folder).notes[0].startswith("submission.json is none that `make submit` writes")
+    assert load(folder).notes[0].startswith("submission.json was not written by `make submit`")
     (folder / "submission.json").unlink()
     (folder / "submission.json").symlink_to("/etc/passwd")
     assert set(load(folder).taken) == {PY, CU}
@@ -230,6 +228,6 @@ def test_a_hostile_manifest_does_no_harm():
     assert f"{CU} is not in submission.json: it was added after packing." in notes
     raw["files"] = 3
     assert (
-        "does not say what was packed"
+        "does not list the files that were packed"
         in manifest_notes(json.dumps(raw).encode(), {}, tree.PRISTINE)[0]
     )

@@ -127,7 +127,7 @@ def test_lines_of_a_part_that_is_solved_in_the_skeleton_are_no_leak(source, tmp_
 def test_the_words_of_a_marker_are_found_in_any_file(source, target):
     (target / "notes.md").write_text("fine\nEnd of Solution? no\n<!-- end_solution -->\n")
     assert leftovers(target, source) == [
-        "notes.md, line 3, has the words of a marker: <!-- end_solution -->"
+        "notes.md, line 3, contains a marker: <!-- end_solution -->"
     ]
 
 

@@ -202,13 +202,13 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
         start_course(tmp_path / "mine", "Mine", tree.REFERENCE)
     with pytest.raises(NewCourseError, match="is not a folder"):
         start_course(tmp_path / "mine/README.md", "Mine", tree.REFERENCE)
-    with pytest.raises(NewCourseError, match="is not there; hint: use a whole copy"):
+    with pytest.raises(NewCourseError, match="hint: use a whole copy"):
         start_course(tmp_path / "other", "Mine", tmp_path)
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_runtime_of_another_shape_is_refused_and_not_half_copied():
-    with pytest.raises(NewCourseError, match="not as this version knows it"):
+    with pytest.raises(NewCourseError, match="does not have the form that this version expects"):
         _with_declaration("int DLGpuRelu(void);\n} /* DLSYS_EXTERN_C */\n")
     assert _before_ops("import a\n\n\ndef _b():\n    pass\n\n\ndef c():\n    pass\n").endswith(
         "pass"

@@ -190,7 +190,9 @@ def test_a_bad_marker_is_an_error_with_file_and_line(text, said):
     ],
 )
 def test_what_looks_like_a_marker_and_is_none_is_an_error(line):
-    with pytest.raises(ReleaseError, match=r"a\.py:2: looks like a marker and is none: .*; hint: "):
+    with pytest.raises(
+        ReleaseError, match=r"a\.py:2: not a marker, but looks like one: .*; hint: "
+    ):
         strip(f"\n{line}\n", "a.py")
 
 
@@ -260,9 +262,9 @@ def test_a_file_or_a_link_is_no_target(source, target, tmp_path):
 
 @pytest.mark.parametrize("inner", ["", "inner"])
 def test_a_target_inside_the_source_is_refused(source, inner):
-    with pytest.raises(ReleaseError, match="lie in each other"):
+    with pytest.raises(ReleaseError, match="lies in the other"):
         release(source, source / inner)
-    with pytest.raises(ReleaseError, match="lie in each other"):
+    with pytest.raises(ReleaseError, match="lies in the other"):
         release(source, source.parent)
 
 
@@ -331,7 +333,7 @@ def test_a_stale_release_says_which_files(source, target):
         "Makefile differs",
         "src/gpu_op.cu is missing",
         "src/new.h is extra",
-        "tool differs in being executable",
+        "tool differs in its executable bit",
     ]
 
 

@@ -101,7 +101,7 @@ def test_what_every_student_reads_above_the_tests_tells_of_public_checks_alone()
 def test_the_graders_own_failure_is_no_zero():
     results = read_results(json.dumps(to_gradescope(sample_report.report())))
     assert "score" not in results
-    assert "through no fault of this submission" in results["output"]
+    assert "not your mistake, so there is no score" in results["output"]
     test = next(t for t in results["tests"] if t["extra_data"]["check"] == "array_set")
     assert "status" not in test and "secret" not in test["output"]
     assert results["extra_data"]["errors"] == {"array_set": "OSError: the secret disk is full"}
@@ -111,8 +111,8 @@ def test_a_grading_that_was_ended_gives_no_score_and_says_what_may_be_wrong():
     results = read_results(
         json.dumps(to_gradescope(sample_report.report(honest(), complete=False)))
     )
-    assert "did not come to its end" in results["output"]
-    assert "through no fault" not in results["output"]
+    assert "did not finish" in results["output"]
+    assert "not your mistake" not in results["output"]
 
 
 def test_an_unreadable_submission_scores_zero_and_hears_why():
@@ -273,7 +273,7 @@ def test_an_autograder_that_runs_out_of_time_keeps_what_it_had(root):
     code = 'for a; do case "$a" in */report.json) cp "$(dirname "$0")/part.json" "$a";; esac; done'
     results, printed = run(root, fake_python(root, f"{code}; exit 124"))
     assert "score" not in results and len(results["tests"]) == len(honest())
-    assert "did not come to its end" in results["output"]
+    assert "did not finish" in results["output"]
     assert "exit code 124" in printed
 
 

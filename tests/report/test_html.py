@@ -64,7 +64,7 @@ def test_hostile_text_makes_no_element_no_attribute_and_no_request():
 
 def test_a_page_of_nothing_is_still_a_page():
     page = Page(to_html(sample_report.report([], complete=False, seconds=0.0)))
-    assert "No check ran; the grading did not come to its end." in page.text
+    assert "No check ran; the grading did not finish." in page.text
 
 
 def holes():
@@ -86,13 +86,13 @@ def test_a_task_that_nobody_has_begun_did_not_fail():
     text = to_html(sample_report.report(holes()))
     assert states(text) == ["pass", "unbegun", "skipped", "fail"]
     page = Page(text).text
-    assert "To mend: relu Not begun: topological_order Trainings" not in page
-    assert "To mend: relu Not begun: topological_order failed checks only" in page
+    assert "To fix: relu Not begun: topological_order Trainings" not in page
+    assert "To fix: relu Not begun: topological_order failed checks only" in page
 
 
 def test_the_skeleton_has_nothing_to_mend_and_no_switch():
     text = Page(to_html(sample_report.report(holes()[:2]))).text
-    assert "To mend" not in text and "failed checks only" not in text
+    assert "To fix" not in text and "failed checks only" not in text
 
 
 def test_a_finding_stands_once_and_other_checks_refer_to_it():

@@ -80,7 +80,7 @@ def test_a_check_is_always_visible_unless_the_rubric_says_otherwise(tmp_path):
 def test_an_unknown_visibility_is_refused_with_those_that_there_are(tmp_path):
     checks = [{"name": "build", "points": 0, "visible": "sometimes"}]
     with pytest.raises(
-        RubricError, match=r"'build': .*'sometimes'; after_due_date, always or never"
+        RubricError, match=r"'build': .*'sometimes', expected after_due_date, always or never"
     ):
         load_rubric(write_rubric(tmp_path, checks))
 
@@ -136,8 +136,8 @@ def test_the_standing_is_honest_about_hidden_checks():
 def test_the_standing_says_what_the_grader_could_not_do():
     errors = sample_report.report([result("a"), result("b", ERROR)], complete=False)
     assert standing(errors) == (
-        "1 of 2 checks passed; the grader itself failed in 1, whose points are open; "
-        "the grading did not come to its end"
+        "1 of 2 checks passed; the grader itself failed in 1; their points are open; "
+        "the grading did not finish"
     )
     assert standing(sample_report.report([result("a", "skipped")])) == "no check ran"
 
@@ -254,20 +254,20 @@ def test_a_stored_finding_that_calls_its_hint_a_cure_is_read(tmp_path):
         (lambda d: d["results"][0].update(status="won"), "status is 'won'"),
         (
             lambda d: d["results"][0].update(score=True),
-            "check 'build': score is True; a number from 0 on was expected",
+            "check 'build': score is True, expected a number from 0 on",
         ),
         (lambda d: d["results"][0].update(seconds=float("nan")), "seconds is nan"),
         (lambda d: d["results"][0].update(visibility="x"), "visibility is 'x'"),
         (
             lambda d: d["results"][0].update(details=[1]),
-            "check 'build': details holds 1; a text was expected",
+            "check 'build': details holds 1, expected a string",
         ),
         (
             lambda d: d["results"][0].update(findings=["x"]),
-            "check 'build': findings holds 'x'; a table was expected",
+            "check 'build': findings holds 'x', expected a table",
         ),
-        (lambda d: d.update(results={}), "results is {}; a list was expected"),
-        (lambda d: d.update(results=[1]), "results holds 1; a table was expected"),
+        (lambda d: d.update(results={}), "results is {}, expected a list"),
+        (lambda d: d.update(results=[1]), "results holds 1, expected a table"),
     ],
 )
 def test_a_stored_report_that_is_wrong_is_refused_in_words(tmp_path, change, said):
@@ -404,9 +404,9 @@ def test_results_json_is_not_made_of_a_students_report(tmp_path, graded, capsys)
         (["report", "{}/none.json"], "none.json"),
         (["report", "{}/bad.json"], "is not JSON"),
         (["report", "{}/good.json", "--html", "{}"], "is a folder"),
-        (["report", "{}/good.json", "--after-due-date"], "goes with --student"),
+        (["report", "{}/good.json", "--after-due-date"], "needs --student"),
         (["report", "{}/good.json", "--junit", "{}/good.json/x"], "--junit"),
-        (["gradescope", "{}/a.zip", "--minutes", "0.5"], "too short"),
+        (["gradescope", "{}/a.zip", "--minutes", "0.5"], "too few"),
         (["gradescope", "{}/a.zip", "--profile", "none"], "no rubric 'none'"),
         (["gradescope", "{}/a.zip", "--data", "{}"], "four files of MNIST"),
         (["gradescope", "{}/a.zip", "--data", "{}/none"], "is not a folder"),

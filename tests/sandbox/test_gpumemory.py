@@ -155,7 +155,7 @@ def test_memory_that_others_keep_is_the_machines(machine, monkeypatch):
     machine([0])
     result = graded(monkeypatch, SAID, WRONG)
     assert result.status == ERROR
-    assert "the memory of the GPU ran out" in result.message
+    assert "the GPU ran out of memory" in result.message
     assert "nvidia-smi" in result.message
 
 

@@ -17,7 +17,7 @@ from grader.building.tree import KIT, copy_files, whole_tree
 from grader.course.course import kit_course, rubric_of
 from grader.release.front_matter import FOR_STUDENTS, cover_of
 from grader.release.holes import release
-from grader.status import child, here, table
+from grader.status import child, here, main
 from grader.status.here import FAIL, PASS, SKIPPED, Outcome
 
 PY = "python/dlsys/autodiff.py"
@@ -68,7 +68,7 @@ def edit(folder, name, find, replace):
 def test_the_checks_of_a_skeleton_need_numpy_alone(built):
     script = (
         "import sys; before = set(sys.modules)\n"
-        "import grader.status.table, grader; print(grader.__file__)\n"
+        "import grader.status.main, grader; print(grader.__file__)\n"
         "mine = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
         "print(sorted(mine - set(sys.stdlib_module_names)))"
     )
@@ -104,7 +104,7 @@ def test_a_mistake_is_told_once_with_its_cause_and_a_script_that_makes_it_again(
         text=True, check=True, timeout=60,
     )  # fmt: skip
     assert "a differs in" in again.stdout
-    assert "next: mend 1.2 gradients of add and multiply" in said
+    assert "next: fix 1.2 gradients of add and multiply" in said
     edit(work, PY, "return [-1 * unbroadcast_op(output_grad, operand) for",
          "return [output_grad for")  # fmt: skip
     assert "has shape (6, 4), expected (4,)" in seen(work, "1.2")
@@ -154,7 +154,7 @@ def test_a_crash_and_an_endless_loop_cost_one_check(work, monkeypatch):
     (work / ".release.json").write_text(json.dumps(plan))
     monkeypatch.setattr(child, "_START", 30.0)
     row = next(r for r in here.plan_of(work).rows if r.name == "infer_shape")
-    (outcome,) = table.outcomes_of(here.plan_of(work), [row], work, {}, "local")
+    (outcome,) = main.outcomes_of(here.plan_of(work), [row], work, {}, "local")
     assert outcome.message == "infer_shape did not end within 2 s"
     assert any("in infer_shape" in line for line in outcome.details)
 
@@ -163,7 +163,7 @@ def test_an_endless_loop_is_told_with_the_students_line(work, monkeypatch):
     edit(work, PY, "    visited = set()\n    topo_order = []", "    while True:\n        pass\n")
     monkeypatch.setattr(here, "PATIENCE", 1.0)
     row = next(r for r in here.plan_of(work).rows if r.name == "topological_order")
-    (outcome,) = table.outcomes_of(here.plan_of(work), [row], work, {}, "local")
+    (outcome,) = main.outcomes_of(here.plan_of(work), [row], work, {}, "local")
     assert outcome.message == "topological_order did not end within 1 s"
     assert f'File "{PY}", line ' in outcome.details[0] and "find_topo_sort" in outcome.details[0]
     assert "grader/" not in outcome.text()
@@ -174,14 +174,14 @@ def test_ctrl_c_says_where_it_was(work):
          "    print(flush=True)\n    while True:\n        pass\n")  # fmt: skip
     script = (
         "import os, signal, sys, threading\n"
-        "from grader.status import child, table\n"
+        "from grader.status import child, main\n"
         "look = child.CheckProcess._line\n"
         "def line(self, seconds):\n"
         "    stop = threading.Timer(2, os.killpg, (0, signal.SIGINT))\n"
         "    if seconds != child._START: stop.start()\n"
         "    return look(self, seconds)\n"
         "child.CheckProcess._line = line\n"
-        "sys.exit(table.main(['1.1']))"
+        "sys.exit(main.main(['1.1']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=work, capture_output=True, text=True, timeout=120,
@@ -224,10 +224,7 @@ def test_an_untouched_skeleton_is_not_begun(tmp_path):
 
 def test_a_source_that_is_newer_than_the_library_is_told(work):
     os.utime(work / CU)
-    words = (
-        "src/gpu_op.cu is newer than what is built; hint: make, and mend first what the compiler "
-        "says"
-    )
+    words = "src/gpu_op.cu is newer than the library; hint: make, and fix compiler errors first"
     assert here.not_built(work) == words
     said = seen(work, "relu")
     assert said.splitlines()[0].endswith(words)
@@ -287,17 +284,17 @@ def test_what_is_saved_is_looked_at_again(work):
 @pytest.mark.parametrize(
     ("statuses", "is_hole", "expected"),
     [
-        ((PASS, PASS), False, table.DONE),
-        ((PASS, FAIL), False, table.FAILING),
-        ((PASS, FAIL), True, table.NOT_BEGUN),
-        ((PASS, SKIPPED), False, table.WAITING),
+        ((PASS, PASS), False, main.DONE),
+        ((PASS, FAIL), False, main.FAILING),
+        ((PASS, FAIL), True, main.NOT_BEGUN),
+        ((PASS, SKIPPED), False, main.WAITING),
     ],
 )
 def test_the_state_of_a_task_follows_from_its_checks(statuses, is_hole, expected):
     rows = [here.PlannedCheck(f"check_{i}", "2.2", 1, (), 60) for i in range(len(statuses))]
     outcomes = {r.name: Outcome(r.name, s) for r, s in zip(rows, statuses, strict=True)}
     holes = {"2.2": "x.py:3"} if is_hole else {}
-    assert table.state_of("2.2", rows, outcomes, holes) == expected
+    assert main.state_of("2.2", rows, outcomes, holes) == expected
 
 
 def test_a_name_that_is_no_check_is_refused(built):
@@ -306,10 +303,10 @@ def test_a_name_that_is_no_check_is_refused(built):
     )
     assert done.returncode == 2
     assert "there is no check, task or part 'relo'; hint: relu\n" in done.stderr
-    assert table._unknown("matmul", ["relu", "matrix_multiply", "gradient_matmul"]).endswith(
+    assert main._unknown("matmul", ["relu", "matrix_multiply", "gradient_matmul"]).endswith(
         "hint: gradient_matmul, matrix_multiply"
     )
-    assert table._unknown("?", ["relu", "softmax"]).endswith("hint: relu, softmax")
+    assert main._unknown("?", ["relu", "softmax"]).endswith("hint: relu, softmax")
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
@@ -324,7 +321,7 @@ def test_what_can_not_be_imported_is_told_once(work):
     )
     plan = here.plan_of(work)
     rows = [r for r in plan.rows if r.task.startswith("1.") and not r.requires]
-    found = list(table.outcomes_of(plan, rows, work, {}, "local"))
+    found = list(main.outcomes_of(plan, rows, work, {}, "local"))
     assert found[0].message.startswith("import dlsys.autodiff raised SyntaxError")
     assert {o.message for o in found[1:]} == {"what it needs can't be imported"}
 
@@ -411,11 +408,11 @@ def test_what_has_no_points_and_fails_after_another_task_follows():
     ]  # fmt: skip
     found = {"gradient": FAIL, "shapes": PASS, "training": FAIL}
     outcomes = {name: Outcome(name, status, "wrong") for name, status in found.items()}
-    assert table.follow(rows, outcomes) == ["training"]
-    assert table.state_of("2.1", rows, outcomes, {}) == table.WAITING
+    assert main.follow(rows, outcomes) == ["training"]
+    assert main.state_of("2.1", rows, outcomes, {}) == main.WAITING
     outcomes["gradient"] = Outcome("gradient", PASS)
-    assert table.follow(rows, outcomes) == []
-    assert table.state_of("2.1", rows, outcomes, {}) == table.FAILING
+    assert main.follow(rows, outcomes) == []
+    assert main.state_of("2.1", rows, outcomes, {}) == main.FAILING
 
 
 def test_one_mistake_is_told_once(work):
@@ -423,5 +420,5 @@ def test_one_mistake_is_told_once(work):
     edit(work, PY, right, right.replace("(output_grad,", "(output_grad * -1,"))
     said = seen(work, "1.2", "mnist_numpy")
     assert said.count("failing") == 1
-    assert "without points, and after these: mnist_numpy failed; mend the above first" in said
+    assert "failing for the same reason: mnist_numpy; fix the above first" in said
     assert "make check-kernels" not in said

@@ -190,7 +190,5 @@ def test_a_device_that_cannot_be_reset_skips_what_comes_later(work):
     )  # fmt: skip
     (work / "real.py").unlink()
     assert "1 failed" in done.stdout and " skipped" in done.stdout, done.stdout
-    reason = (
-        "the GPU does not work since test_matrix_elementwise_add, and does again in a new process"
-    )
+    reason = "the GPU does not work since test_matrix_elementwise_add, but works in a new process"
     assert reason in done.stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.student import pipe, reply
+from grader.student import pipe, reply, worker
 from grader.student.remote import ProtocolError
 
 
@@ -56,7 +56,7 @@ def test_an_odd_list_of_arrays_is_refused(arrays, body):
         {"o": ["one"]},
         {"o": [1, 2]},
         [],
-        "x" * (reply.MAX_TEXT + 1),
+        "x" * (worker.MAX_TEXT + 1),
         {"l": {"l": []}},
         {"b": -1},
     ],
@@ -100,7 +100,7 @@ def test_a_value_nested_as_deeply_as_may_be_is_taken():
         {"frames": [["f", "one", "n", "s"]]},
         {"skipped": "many"},
         {"skipped": 10**20},
-        {"frames": [["f", 1, "n", "s"]] * (reply.MAX_FRAMES + 1)},
+        {"frames": [["f", 1, "n", "s"]] * (sum(worker.FRAMES) + 1)},
         {"frames": [["f", 10**20, "n", "s"]]},
         {"frames": {"f": 1}},
         {"types": {"E": 1}},
@@ -115,17 +115,17 @@ def test_an_odd_error_is_refused(change):
 
 
 def test_the_texts_of_an_error_are_cut_where_they_are_received():
-    frames = [["f" * 9999, 1, "n" * 9999, "s" * 9999]] * reply.MAX_FRAMES
+    frames = [["f" * 9999, 1, "n" * 9999, "s" * 9999]] * sum(worker.FRAMES)
     error = {"index": 0, "types": ["E" * 9999] * 9999, "message": "m" * 9999, "frames": frames}
     _, types, message, traceback = parse(header(error={**error, "skipped": 0}))[1]
-    assert len(types) == reply.MAX_TYPES and {len(name) for name in types} == {reply.MAX_NAME}
-    assert len(message) == reply.MAX_MESSAGE
-    assert len(traceback) < reply.MAX_FRAMES * (3 * reply.MAX_NAME + 20)
+    assert len(types) == worker.MAX_TYPES and {len(name) for name in types} == {worker.MAX_NAME}
+    assert len(message) == worker.MAX_MESSAGE
+    assert len(traceback) < sum(worker.FRAMES) * (3 * worker.MAX_NAME + 20)
 
 
 def test_what_stands_for_an_object_is_cut_where_it_is_received():
     (opaque,), _ = parse(header(values=[{"o": ["t" * 9999, "r" * 9999]}]))
-    assert (len(opaque.type_name), len(opaque.text)) == (reply.MAX_NAME, reply.MAX_NAME)
+    assert (len(opaque.type_name), len(opaque.text)) == (worker.MAX_NAME, worker.MAX_NAME)
 
 
 @pytest.mark.parametrize(

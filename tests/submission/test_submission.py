@@ -41,7 +41,7 @@ def test_one_loose_and_one_in_its_folder_are_taken_together(tmp_path, load):
 
 def test_files_scattered_over_folders_are_taken_while_each_occurs_once(tmp_path, load):
     found = load(pack(tmp_path, {"a/autodiff.py": WORK[PY], "b/gpu_op.cu": WORK[CU]}))
-    assert found.taken == WORK and "scattered" in found.notes[0]
+    assert found.taken == WORK and "in different folders" in found.notes[0]
 
 
 @pytest.mark.parametrize("name", ["work.tar.gz", "work", "work.docx"])
@@ -74,12 +74,12 @@ def test_what_tools_leave_behind_is_ignored_and_said(tmp_path, load):
     junk |= {".DS_Store": b"x", "src/._gpu_op.cu": b"x", "src/gpu_op.o": b"x"}
     found = load(pack(tmp_path, WORK | junk))
     assert found.taken == WORK and found.extra == []
-    assert found.notes[-1].startswith("ignored, with the number of files: *.o (1), .DS_Store (1)")
+    assert found.notes[-1].startswith("ignored, by number of files: *.o (1), .DS_Store (1)")
 
 
 def test_ignored_folders_are_named_in_a_folder_too(tmp_path, load):
     found = load(pack(tmp_path, WORK | {".git/objects/ab": b"x", "build/lib/x": b"x"}, "folder"))
-    assert found.notes == ["ignored, with the number of files: .git (1), build (1)."]
+    assert found.notes == ["ignored, by number of files: .git (1), build (1)."]
 
 
 def test_the_fullest_and_then_the_shallowest_copy_is_taken(tmp_path, load):
@@ -107,7 +107,7 @@ def test_other_files_that_differ_are_reported_and_not_taken(tmp_path, load, kind
     found = load(pack(tmp_path, files, kind))
     assert found.taken == WORK
     assert found.changed == ["Makefile"] and found.extra == ["notes.txt"]
-    assert "changed but not taken, the course's own are used: Makefile." in found.notes
+    assert "changed, but the course's own are used: Makefile." in found.notes
 
 
 def test_a_long_list_of_extra_files_is_shortened(tmp_path, load):

@@ -12,7 +12,7 @@ def edit(path: Path, *edits: tuple[str, str]) -> Path:
     text = path.read_text()
     for find, replace in edits:
         if text.count(find) != 1:
-            raise ValueError(f"{path} has {find!r} {text.count(find)} times; hint: mend the test")
+            raise ValueError(f"{path} has {find!r} {text.count(find)} times; hint: fix the test")
         text = text.replace(find, replace)
     path.write_text(text)
     return path

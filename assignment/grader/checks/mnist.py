@@ -59,7 +59,7 @@ def _train(ctx: Context, trainer: Trainer, model: str, where: str) -> None:
                       f"epoch, {losses[-1]:.4f} in the last")  # fmt: skip
     if accuracy < wanted:
         raise Failure(f"{model} on {where}: accuracy {accuracy:.3f} after {how.epochs} epochs, "
-                      f"at least {wanted:.3f} was expected")  # fmt: skip
+                      f"expected at least {wanted:.3f}")  # fmt: skip
 
 
 def _check_copies(trainer: Trainer, before: int, steps: int) -> None:
@@ -67,8 +67,8 @@ def _check_copies(trainer: Trainer, before: int, steps: int) -> None:
     copied = (trainer.bytes_to_host() - before - trainer.fetched) // steps
     if copied > _MOST_COPIED:
         raise Failure(
-            f"{trainer.name}: a step copies {copied:,} bytes to the host that nobody asked for",
-            "what is computed on the GPU stays there until it is asked for by asnumpy",
+            f"{trainer.name}: a step copies {copied:,} bytes to the host without being asked",
+            "leave on the GPU what is computed there; asnumpy alone copies to the host",
         )
 
 
@@ -78,16 +78,16 @@ def _check_allocations(ctx: Context, trainer: Trainer, model: str, before: tuple
     ctx.facts[f"{model}_allocations_in_second_half"] = {"arrays": arrays, "cuda_malloc": raw}
     if not arrays and raw > 0 and ctx.thorough:
         raise Failure(
-            f"{model}: the arrays of the second half of {trainer.how.epochs} epochs are those of "
-            f"the first, and yet cudaMalloc is called {raw} times",
-            "a launcher in src/gpu_op.cu, or what it calls, allocates memory: that takes time in "
-            "every call, and what is never freed is lost",
+            f"{model}: in the second half of {trainer.how.epochs} epochs cudaMalloc is "
+            f"called {raw} times, though no new array is needed",
+            "a launcher in src/gpu_op.cu, or a function that it calls, allocates memory: "
+            "that costs time in every call, and leaks what is never freed",
         )
     if arrays > 0:
         raise Failure(
-            f"{model}: {arrays} arrays, by {raw} calls of cudaMalloc, are allocated in the second "
-            f"half of {trainer.how.epochs} epochs, where every shape is known",
-            "memory_plan should run only when feed shapes change",
+            f"{model}: the second half of {trainer.how.epochs} epochs allocates {arrays} "
+            f"arrays, by {raw} calls of cudaMalloc, though no shape is new",
+            "call memory_plan only when the shapes of feeds change",
         )
     ctx.require_harmless()
 

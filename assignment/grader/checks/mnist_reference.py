@@ -109,8 +109,8 @@ def _layers(params: list[Array], images: Array) -> list[Array]:
 def _backward(
     params: list[Array], images: Array, sums: list[Array], back: Array, near: float
 ) -> tuple[list[Array], list[Array]]:
-    """The gradients of the sum over the images, and how far they move at most where any of the
-    sums within `near` of 0 turn, each its own way. `back` is the gradient of the logits."""
+    """The gradients of the sum over the images, and bounds of their change if rounding moves sums
+    within `near` of 0 to the other side of the relu. `back` is the gradient of the logits."""
     layers = len(params) // 2
     grads: list[Array] = [np.empty(0)] * len(params)
     moved = list(grads)

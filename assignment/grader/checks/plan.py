@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 
 _GPU = 2  # the device type of a GPU, as in dlarray.h
 _MOST_ARRAYS = 8  # of a line of nodes
-_REUSE = "a value that nobody reads any more can lend its memory to a later node"
+_REUSE = "a node can reuse the memory of a value that no later node reads"
 
 
 @check(explained=True)
@@ -127,7 +127,7 @@ class _Graph:
         for values, want in zip(got, expected, strict=True):
             verify(values, want, 16 * ROUND, words)
         for name, values, sent in zip("xy", (a, b), self.fed, strict=True):
-            verify(values, sent, 0, f"{name}, which was fed to {words}, must not change")
+            verify(values, sent, 0, f"{words} must not change its feed {name}")
         return got
 
     def _keep(self, words: str, expected: list[Array]) -> None:
@@ -179,7 +179,7 @@ def _run_on_device(session: Session, executor: Any, feeds: Mapping[Any, Any]) ->
             session.remote.flush()
     devices = session.integers([results[i].ctx.device_type for i in range(2)])
     if devices != [_GPU, _GPU]:
-        raise Failure("the executor was made for the GPU and returns an array on the CPU")
+        raise Failure("the executor was made for the GPU but returns an array on the CPU")
     return results
 
 
@@ -293,8 +293,8 @@ def _check_products(session: Session, ctx: Context) -> None:
         _check_chain(session, words, code, [product], {x: a, y: b}, [(want, near)])
     except Failure as failure:
         failure.hint = (
-            "a node may lend its memory when the node that reads it last has been computed, not "
-            "to that node itself: a product must not be written over its own input"
+            "a node's memory is free only after the last node that reads it was computed, "
+            "not for that node itself: a product must not overwrite its own input"
         )
         raise
 
@@ -315,7 +315,7 @@ def _check_evaluated(session: Session, ctx: Context) -> None:
         _check_chain(session, words, "\n".join(lines), asked, {x: a, y: b}, right)
     except Failure as failure:
         failure.hint = (
-            "what is asked for keeps its memory to the end of the run: it lends it to no other node"
+            "an evaluated node keeps its memory to the end of the run: no other node may reuse it"
         )
         raise
 

@@ -17,7 +17,7 @@ from grader.student.proxy import Opaque, StudentError
 
 _MOST_NODES = 1000
 _HINT = (
-    "write into it, output_val[...] = values: output_val = values binds the name to another array"
+    "write into the array by output_val[...] = values; output_val = values only rebinds the name"
 )
 
 
@@ -39,8 +39,8 @@ def blame(
 
 
 def _first(session: Session, nodes: list[Any], feeds: Mapping[Any, Array]) -> Failure | None:
-    """Evaluates all nodes that are not fed with an executor of their own; returns what the first
-    NaN tells.
+    """Evaluates all nodes except feeds by an executor of its own; returns the failure that the
+    first NaN shows.
 
     Raises:
         ChildError: the student's code raises.

@@ -171,8 +171,8 @@ def _check_names(ctx: Context, session: Session) -> None:
 
 
 def _check_infinite(ctx: Context, session: Session) -> None:
-    """The gradient of a product does not depend on the value that it is for: who computes it of
-    values of the product gets no number where that one is infinite."""
+    """Checks the gradient of a product with respect to x where some of x are infinite: it does not
+    depend on x, so a gradient computed from x itself is NaN there."""
     x, y = session.variable("x"), session.variable("y")
     a, b = ctx.random.uniform(-2, 2, (2, 3, 4))
     a[ctx.random.random(a.shape) < 0.5] = np.inf
@@ -184,14 +184,13 @@ def _check_infinite(ctx: Context, session: Session) -> None:
     try:
         verify(got, b, sum_bound(8, 2.0**8, ROUND64), what)
     except Failure as failure:
-        failure.hint = (
-            "build gradients of the ops' own, node.op.gradient, from the output to its inputs"
-        )
+        failure.hint = "call each op's own node.op.gradient, from the output back to the inputs"
         raise
 
 
 def _check_cost_of_gradients(session: Session) -> None:
-    """A graph of few nodes, and of more ways through them than anybody can walk."""
+    """Checks gradients of a graph of few nodes with more paths than any walk can follow one by
+    one."""
     x = node = session.variable("x")
     for _ in range(_DOUBLINGS):
         node = node * node

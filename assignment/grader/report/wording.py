@@ -40,13 +40,16 @@ def explain(error: Failure | ChildError) -> dict[str, Any]:
         return {"message": first}
     hint = ""
     if any(words in error.message for words in _PYTHON_2):
-        hint = "this is Python 2 code; run 2to3 on it, or mend it by hand"
+        hint = "this is Python 2 code; port it to Python 3, by hand or by 2to3"
     elif missing := link_error(error.message):
         hint = str(missing)
     elif "RecursionError" in error.types:
-        hint = "a graph may be deeper than Python's stack; keep a stack of your own, a list"
+        hint = (
+            "a graph may be deeper than Python's stack; replace the recursion by a loop "
+            "with a list as its stack"
+        )
     elif "invalid configuration argument" in first and not rest:  # a real GPU says no more
-        hint = "a block has 1 to 1,024 threads, and a grid at least 1 block along each axis"
+        hint = "a block has 1 to 1,024 threads, and a grid at least one block along each axis"
     more = tail(rest)
     return {
         "message": str(error),

@@ -2,6 +2,6 @@
 
 import sys
 
-from grader.status.table import main
+from grader.status.main import main
 
 sys.exit(main())

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from grader.status import here
 from grader.status.here import FAIL, PASS, Outcome, PlannedCheck
+from grader.student.worker import student_path
 
 _START = 60.0  # seconds for Python to start and to import numpy
 _AGAIN = 8.0  # seconds, at most, once something that needs no build did not end
@@ -28,7 +29,7 @@ _TRACE = re.compile(r"(?:Fatal Python error|Current thread|Thread 0x|Extension m
 _FRAME = re.compile(r'\s*File "([^"]+)", line \d+(,?)')
 
 _EMULATED = "emulated GPU: "  # how it begins to say why a process ends
-_ENDLESS = "does each turn of a loop change what ends it? Ctrl-C, too, says where it was"
+_ENDLESS = "does each turn of a loop change its condition? Ctrl-C shows the line where it is"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -140,16 +141,18 @@ class CheckProcess:
         """The last lines that the process printed, and the place in the student's code where it
         was."""
         self._output.seek(0)
-        text = self._output.read().decode("utf-8", "replace").replace(f"{self._folder}{os.sep}", "")
+        text = self._output.read().decode("utf-8", "replace")
+        root, code = str(self._folder), here.code_of(self._folder)
         said, frames, hidden = list[str](), list[str](), False
         for line in filter(str.strip, text.splitlines()):
+            shown = line.replace(f"{root}{os.sep}", "")
             if frame := _FRAME.match(line):
-                is_own = frame[1].startswith("python/")
+                is_own = bool(student_path(frame[1], root, code))
                 hidden = not is_own and bool(frame[2])  # then its source is the next line
                 if is_own:
-                    (said if frame[2] else frames).append(line)
+                    (said if frame[2] else frames).append(shown)
             elif not (hidden and line.startswith("    ")) and not _TRACE.match(line):
-                said.append(line)
+                said.append(shown)
         return [*said[-_LAST_LINES:], *frames[:_FRAMES]]
 
     def _end(self) -> None:

@@ -16,21 +16,10 @@ from typing import Any
 import numpy as np
 
 from grader.base.printable import plain
-
-DTYPES = frozenset(
-    {
-        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        *("float16", "float32", "float64"),
-    }
-)
+from grader.student.worker import DTYPES, FRAMES, MAX_MESSAGE, MAX_NAME, MAX_TEXT, MAX_TYPES
 
 MAX_HEADER = 8 << 20  # bytes
 MAX_VALUES = 100_000  # in a header: each takes some hundred bytes of memory
-MAX_TEXT = 1 << 20  # characters of a fetched string
-MAX_FRAMES = 16  # of a traceback, as many as the worker sends
-MAX_TYPES = 64  # of an exception: its class and the bases
-MAX_MESSAGE = 4000  # characters of an exception's text
-MAX_NAME = 200  # characters of a name, a path, a line of source, the start of a repr
 _MAX_DEPTH = 40  # of containers in a reply: more than the worker sends
 _MAX_DIGITS = 1300  # of an int, a few more than the worker sends
 _MAX_FLOAT = 40  # characters
@@ -156,12 +145,12 @@ def _brief(text: str) -> str:
 
 def _traceback(error: dict[str, Any]) -> str:
     frames, skipped = error["frames"], error["skipped"]
-    _demand(type(frames) is list and len(frames) <= MAX_FRAMES, "its traceback is too long")
+    _demand(type(frames) is list and len(frames) <= sum(FRAMES), "its traceback is too long")
     lines = []
     for file, line, name, source in frames:
         lines.append(f"{_brief(file)}:{_counted(line)} in {_brief(name)}\n    {_brief(source)}")
     if _counted(skipped):
-        lines.insert(len(lines) // 4, f"[... {skipped:d} more ...]")
+        lines.insert(FRAMES[0], f"[... {skipped:d} more ...]")
     return "\n".join(lines)
 
 

@@ -389,7 +389,7 @@ class TimedChild:
         size = self._window * self.case.out[1]
         got = self.remote.fetch(self._aside.array.asnumpy(), most=SMALL + 4 * KEPT * size)
         if not isinstance(got, np.ndarray) or got.shape != (KEPT, size):
-            raise Failure(f"the output of {text} did not arrive")
+            raise Failure(f"the process did not return the output of {text}")
         for place, each in enumerate(kept):
             found = got[place].reshape(each.expected.shape)
             try:
@@ -397,7 +397,7 @@ class TimedChild:
             except Failure as failure:
                 failure.hint = "; ".join(filter(None, (
                     failure.hint,
-                    "between the calls a few numbers of the input change, and some calls, drawn "
-                    "by lot, are verified: each must do all of the work",
+                    "do all of the work in every call: the input changes between calls, and "
+                    "randomly chosen calls are verified",
                 )))  # fmt: skip
                 raise

@@ -218,7 +218,7 @@ def _race(ctx: ChildContext, case: TimedCall, flush: int) -> Race:
 def _reference(ctx: ChildContext) -> Iterator[ChildContext]:
     """A context like this one, over the reference's tree."""
     if ctx.reference is None:
-        raise Flag("this run has no reference to be timed beside")
+        raise Flag("this run has no reference to time beside")
     with ctx.reference() as tree:
         yield dataclasses.replace(ctx, tree=tree)
 
@@ -228,10 +228,10 @@ def _notes(facts: dict[str, Any]) -> list[str]:
     notes = []
     slow = facts["gpu"]["after"].get("throttling")
     if slow:
-        notes.append(f"the GPU's clocks were held back: {', '.join(slow)}")
+        notes.append(f"the GPU throttled its clocks: {', '.join(slow)}")
     events = facts.get("student_events_us")
     if events and facts["student_us"]["median"] > 1.25 * events["median"]:
-        notes.append("the processor could not keep the GPU busy: launching takes longer")
+        notes.append("the CPU could not keep the GPU busy: a launch takes longer than the kernel")
     ratio = facts.get("ratio")
     if ratio and ratio["max"] > 1.2 * ratio["min"]:
         notes.append(f"the ratio varies from {ratio['min']:.2f} to {ratio['max']:.2f}")
@@ -267,7 +267,7 @@ def _score(ctx: ChildContext, ratio: float) -> None:
     if ctx.share == 0:
         raise Failure(
             f"{ratio:.2f} of the reference's speed; points begin above {row.zero_ratio:g}",
-            "what would the kernel take if it only moved its bytes? see `cost` above it",
+            "how long would it take to move the bytes alone? see `cost` above the kernel",
         )
 
 

@@ -13,7 +13,7 @@ from grader.checks.child import ChildContext
 from grader.checks.compare import Failure
 from grader.checks.registry import CHECKS
 from grader.course.rubric import FindingsBudget, OpinionBudget, load_rubric
-from grader.explain.opinion import Opinion, SecondOpinion, concerns, explains
+from grader.explain.second_opinion import Opinion, SecondOpinion, concerns, explains
 from grader.grading import verdicts
 from grader.grading.replay import replay
 from grader.grading.runner import Options, grade
@@ -73,7 +73,7 @@ def test_right_kernels_that_the_fast_form_gets_wrong_are_an_error_of_the_kit(cou
     assert "elements differ" in facts["fast_again"]
     assert report.has_errors
     assert "score" not in to_gradescope(report)
-    assert "not your fault" in student_view(report).results[-1].message
+    assert "not your mistake" in student_view(report).results[-1].message
     made = replay(path, "relu", tmp_path / "again", course=course)
     assert made.is_same
     with np.load(tmp_path / "again" / "relu.npz") as kept:
@@ -116,7 +116,7 @@ def test_what_compiles_without_the_fast_form_alone_is_graded_so(course, monkeypa
     build.copy_files(build.whole_tree(course.skeleton), broken)
     compiler = broken / "emulator" / "compiler.py"
     text = compiler.read_text()
-    assert text.count(_MADE) == 1, f"{compiler} is not as it was; hint: mend the test"
+    assert text.count(_MADE) == 1, f"{compiler} is not as it was; hint: fix the test"
     compiler.write_text(text.replace(_MADE, _BREAKING + _MADE))
     only = ("relu", "broadcast_to")
     work = catalogue.write(MUTANTS["relu_leaky"], tmp_path / "work")
@@ -228,7 +228,7 @@ def test_what_hung_in_the_fast_form_gets_little_time(monkeypatch, tmp_path):
 def test_without_time_nobody_is_asked(monkeypatch, tmp_path):
     opinion, runs = asked(monkeypatch, tmp_path, [], OpinionBudget(total=0))
     assert (opinion.differs, runs) == (False, [])
-    assert opinion.facts["note"] == "the 0 s for second opinions are used up"
+    assert opinion.facts["note"] == "no time is left of the 0 s for second opinions"
 
 
 def test_on_a_real_gpu_there_is_one_form_and_no_opinion(tmp_path):

@@ -79,12 +79,16 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
         prog="python3 -m grader.status", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    parser.add_argument("names", nargs="*", metavar="CHECK", help="names of checks, tasks or parts")
-    parser.add_argument("--folder", default=".", help="that you were given; default: this one")
-    parser.add_argument("--seed", default="local", help="of the random numbers")
+    parser.add_argument(
+        "names", nargs="*", metavar="CHECK", help="checks, tasks or parts; default: all"
+    )
+    parser.add_argument("--folder", default=".", help="folder of the assignment; default: this one")
+    parser.add_argument("--seed", default="local", help="seed of the random numbers")
     parser.add_argument("--quick", action="store_true", help="leave out the training on MNIST")
-    parser.add_argument("--json", metavar="FILE", help="write the results there as well")
-    parser.add_argument("--watch", action="store_true", help="build, and again after each change")
+    parser.add_argument("--json", metavar="FILE", help="write the results there, too")
+    parser.add_argument(
+        "--watch", action="store_true", help="build and check again after each change"
+    )
     parser.add_argument("--serve", type=int, default=0, help=argparse.SUPPRESS)
     return parser.parse_args(words)
 
@@ -175,7 +179,8 @@ def outcomes_of(
 
 
 def _can_not_be_imported(outcome: Outcome) -> bool:
-    """Whether a check failed before the student's package could be imported: then all fail so."""
+    """Whether a check failed because the student's package can't be imported: then all checks
+    fail."""
     return outcome.message.startswith("import dlsys.") or outcome.raised in _NOT_PYTHON
 
 
@@ -230,10 +235,14 @@ def _show(
             print(f"\n{name}: {_sentence(checks[row.name])}")
             print("\n".join(f"  {line}" for line in outcomes[row.name].text().splitlines()))
     if after:
-        print(f"\nwithout points, and after these: {', '.join(after)} failed; mend the above first")
+        print(
+            f"\nworth no points, and often failing for the same reason: {', '.join(after)}; "
+            "fix the above first"
+        )
     if device == _KNOWN["emulated"] and any(traits_of(checks[r.name]).kernels for r in failed):
         print(
-            "\nmake check-kernels looks at every access: races, wrong addresses, what nobody wrote"
+            "\nmake check-kernels looks at every access, for races, wrong addresses and "
+            "uninitialised memory"
         )
     shown = _next(plan, rows, outcomes, holes, states)
     if shown:
@@ -249,15 +258,15 @@ def _next(
 ) -> str:
     """What to do next: first what stops everything, then what fails, then what is not begun; "" if
     nothing is left."""
-    if any("newer than what is built" in outcome.message for outcome in outcomes.values()):
-        return "make, and mend first what the compiler says"
+    if any("newer than the library" in outcome.message for outcome in outcomes.values()):
+        return "make, and fix compiler errors first"
     if any(_can_not_be_imported(outcome) for outcome in outcomes.values()):
-        return "mend what keeps python/dlsys from being imported, see above"
+        return "fix the error above that breaks the import of python/dlsys"
     for wanted in (FAILING, NOT_BEGUN):
         for row in rows:
             if states.get(row.task) == wanted:
                 what = f"{row.task} {plan.tasks[row.task]}"
-                return f"mend {what}" if wanted == FAILING else f"{what}, {holes[row.task]}"
+                return f"fix {what}" if wanted == FAILING else f"{what}, {holes[row.task]}"
     return ""
 
 

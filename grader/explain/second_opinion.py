@@ -211,8 +211,8 @@ class SecondOpinion:
         facts["another_order"] = _ended(shuffled)
         if isinstance(shuffled, (Failure, ChildDied, StudentError)):
             opinion.hint = (
-                "the result depends on the order in which threads run, which is not fixed: does "
-                "one use what another writes, without a barrier between?"
+                "the result depends on the order in which threads run, which is not fixed: "
+                "is a barrier missing between a write and another thread's read?"
             )
             return
         opinion.differs = True
@@ -241,7 +241,7 @@ class SecondOpinion:
             NoOpinion: there is too little left.
         """
         if self._left < _LEAST:
-            raise NoOpinion(f"the {self._budget.total:g} s for second opinions are used up")
+            raise NoOpinion(f"no time is left of the {self._budget.total:g} s for second opinions")
         return min(self._left, self._budget.seconds)
 
     def _build(self) -> Snapshot:

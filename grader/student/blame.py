@@ -57,12 +57,13 @@ class Evidence:
             return error
         if died.most_memory is not None and died.memory > _LITTLE * died.most_memory:
             return ChildExcess("memory", died.most_memory, died.doing)
-        seen = f"the process held {died.memory >> 20} MiB when it was last looked at"
+        seen = f"the process held {died.memory >> 20} MiB when last measured"
         if died.most_memory is not None:
-            seen += f", of {died.most_memory >> 20} MiB that it may"
+            seen += f", of at most {died.most_memory >> 20} MiB"
         return OutOfMemory(
-            f"memory ran out on this machine, and the kernel ended {ended} processes meanwhile"
-            f"{_pressure(self._root)}; {seen}; hint: grade fewer at a time, or give it more memory"
+            f"this machine ran out of memory, and the kernel killed {ended} processes "
+            f"meanwhile{_pressure(self._root)}; {seen}; hint: grade fewer at a time, or add "
+            "memory"
         )
 
     def _ended(self) -> int:

@@ -8,8 +8,8 @@ from grader.checks.traits import check
 from grader.course.rubric import load_rubric
 from grader.grading.runner import Options, grade
 from grader.report.model import ERROR, FAIL, PASS
-from grader.student import kills
-from grader.student.kills import Evidence, OutOfMemory, was_killed
+from grader.student import blame
+from grader.student.blame import Evidence, OutOfMemory, was_killed
 from grader.student.pipe import ChildDied, ChildExcess
 from kit_grading import KIT
 
@@ -56,7 +56,7 @@ def test_where_memory_ran_out_around_a_small_child_it_is_the_machines(machine, w
     (machine / where).write_text("oom_kill 5\n")
     found = evidence.judged(killed())
     assert isinstance(found, OutOfMemory)
-    assert "the kernel ended" in str(found) and "12.50 %" in str(found)
+    assert "the kernel killed" in str(found) and "12.50 %" in str(found)
     assert "10 MiB when it was last looked at, of 100 MiB" in str(found)
     assert "hint: grade fewer at a time" in str(found)
 
@@ -131,10 +131,10 @@ def test_who_is_killed_again_fails(monkeypatch):
 
 def test_where_memory_ran_out_it_is_an_error_of_the_machine(monkeypatch):
     ended = iter([{"machine": 0}, {"machine": 1}])
-    monkeypatch.setattr(kills, "_kills", lambda root: next(ended).items())
+    monkeypatch.setattr(blame, "_kills", lambda root: next(ended).items())
     result = graded(monkeypatch, killed(), killed())
     assert result.status == ERROR
-    assert "memory ran out on this machine" in result.message
+    assert "this machine ran out of memory" in result.message
 
 
 def test_another_death_is_not_tried_again(monkeypatch):
