@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +23,17 @@ from grader.student.remote import Remote  # noqa: E402
 
 # glibc fills what malloc gives and free takes, so that no test passes because memory was zero.
 os.environ.setdefault("MALLOC_PERTURB_", "165")
+
+
+def pytest_configure(config):
+    """One folder for the libraries of the emulated GPU that all workers of a run share."""
+    if emulator_kit.KEPT not in os.environ:
+        os.environ[emulator_kit.KEPT] = config.kept_libraries = tempfile.mkdtemp()
+
+
+def pytest_unconfigure(config):
+    """Removes it where it was made."""
+    shutil.rmtree(getattr(config, "kept_libraries", ""), ignore_errors=True)
 
 
 @pytest.fixture(scope="module")

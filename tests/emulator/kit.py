@@ -6,9 +6,11 @@ Environment, for another CPU than this one (arm64_check.py):
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +29,8 @@ from rewrite import CHECKED, LOOPS  # noqa: E402
 HEADERS = ("cstdio", "cstdlib", "map", "string", "vector")
 # As in the Makefile: several such libraries may be loaded in one process.
 BIND = ["-Wl,-Bsymbolic"] if sys.platform == "linux" else []
+# Names the folder where a run of the tests keeps the libraries that it has built.
+KEPT = "EMULATOR_TEST_LIBRARIES"
 RUNNER = shlex.split(os.environ.get("EMULATOR_RUN", ""))
 
 
@@ -70,14 +74,29 @@ class Kit:
         return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
 
     def build_library(self):
-        """The emulator as a library."""
+        """The emulator as a library; a run of the tests builds it once for each way to compile."""
+        if KEPT not in os.environ:
+            self.link_library(self.library)
+            return
+        way = repr((self.cxx, self.flags, self.libraries)).encode()
+        kept = Path(os.environ[KEPT]) / f"{hashlib.sha256(way).hexdigest()[:16]}.so"
+        with open(kept.with_suffix(".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not kept.exists():
+                self.link_library(self.library)
+                shutil.copy(self.library, kept.with_suffix(".new"))
+                kept.with_suffix(".new").rename(kept)
+        shutil.copy(kept, self.library)
+
+    def link_library(self, library):
+        """Compiles the emulator's sources, and links them."""
         sources = sorted((EMULATOR / "src").glob("*.cc"))
         sources += sorted((EMULATOR / "src" / "checked").glob("*.cc")) if self.checked else []
         with ThreadPoolExecutor() as pool:
             objects = list(
                 pool.map(lambda s: self.compile(s, self.folder / f"{s.stem}.o"), sources)
             )
-        done = self.call(*self.cxx, "-shared", *BIND, "-o", self.library, *objects, *self.libraries)
+        done = self.call(*self.cxx, "-shared", *BIND, "-o", library, *objects, *self.libraries)
         assert done.returncode == 0, done.stderr
 
     def precompile(self, *headers):
