@@ -3,7 +3,7 @@
 A run is a list of statements without a barrier.
 """
 
-from block_loops.uniformity import CONSECUTIVE
+from block_loops.strides import CONSECUTIVE
 from cuda_source.functions import is_built_in
 
 

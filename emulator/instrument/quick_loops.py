@@ -18,8 +18,9 @@ the compiler (emulator/proofs.h). What is not understood, or refused, stays alon
 
 import re
 
+from block_loops.dependences import Analysis
 from block_loops.loops import SECOND
-from block_loops.uniformity import INTEGER, Analysis
+from block_loops.strides import INTEGER
 from cuda_source.functions import INDICES
 from cuda_source.statements import TYPE_WORDS
 from cuda_source.tokens import MARKER, Edit, quoted
