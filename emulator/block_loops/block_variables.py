@@ -32,7 +32,7 @@ class BlockVariables:
         self.level_statements = []  # the others beside them
         self.numerators = {}  # of variables: ranges that must grow by 1 for it to be alike
         self.leaves_early = False
-        self.has_lanes = False
+        self.has_chunks = False
         self.is_flat = False  # whether blocks may run side by side as if they were one
         names = program.number_names(function)
         # An object may hold the address of any variable, and its functions may take references.

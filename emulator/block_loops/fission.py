@@ -29,8 +29,7 @@ class Kernel(BlockVariables):
         if self.has_barrier:
             self.check_flow(body, [])
         self.classify()
-        left = "bool* const emulator_left = ::emulator::take_locals<bool>(emulator_block); "
-        left += "::std::memset(emulator_left, 0, blockDim.x * blockDim.y * blockDim.z); "
+        left = "bool* const emulator_left = ::emulator::take_flags(emulator_block); "
         text = self.sequence(body)
         return "%s; %s%s return {};" % (
             "EMULATOR_FLAT_BLOCK" if self.is_flat else "EMULATOR_BLOCK",
@@ -189,11 +188,7 @@ class Kernel(BlockVariables):
         """Leaves where a run leaves no thread: what follows might not end, or divide by 0."""
         if self.is_final(run) or not any(has_return(statement) for statement in run):
             return ""
-        return (
-            " if (::std::memchr(emulator_left, 0, "
-            "blockDim.x * blockDim.y * blockDim.z) == nullptr) "
-            "return {};"
-        )
+        return " if (::emulator::are_all_set(emulator_left, emulator_block)) return {};"
 
     def is_whole(self, statement):
         """Whether a statement runs once for the whole block."""

@@ -180,7 +180,7 @@ class Loops:
         if kernel.is_flat:
             kind = "::emulator::Flat"
         said = CUT if kernel.has_barrier else LOOPS
-        how = "in chunks" if kernel.has_lanes else "blocks side by side" if kernel.is_flat else ""
+        how = "in chunks" if kernel.has_chunks else "blocks side by side" if kernel.is_flat else ""
         self.program.said.append((function.name, said, how))
         return "%s%s%s%s { %s }" % (
             before, kind, after, head[len(before + void + after) :], body)  # fmt: skip

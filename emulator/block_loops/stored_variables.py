@@ -7,14 +7,14 @@ behind them; what may have an address is used where it lies.
 
 import re
 
-from block_loops.vector_groups import Lanes, declared
+from block_loops.vector_groups import VectorGroups, declared
 from cuda_source.statements import QUALIFIERS, TYPE_WORDS
 from cuda_source.tokens import Edit
 
 LEAVE = "{ emulator_left[emulator_row + threadIdx.x] = true; return; }"
 
 
-class StoredVariables(Lanes):
+class StoredVariables(VectorGroups):
     """The text of a run's statements."""
 
     def declarations(self, variables):
@@ -62,7 +62,7 @@ class StoredVariables(Lanes):
         name, words = variable.name, set(variable.type.replace("*", " ").split())
         is_number = words <= TYPE_WORDS | {"const"} or "*" in variable.stars
         kind = "emulator_%s_%s" % ("kind" if variable in self.kept else "type", name)
-        place = "const_cast<void*>(static_cast<const void*>(&%s))" % name
+        place = "::emulator::place_of(%s)" % name
         new = "::new (%s) %s" % (place, kind)
         if variable.initial is None:
             return "" if is_number else new + "; "  # members may have values to begin with
@@ -82,7 +82,7 @@ class StoredVariables(Lanes):
     def place(self, variable):
         """Where a thread's own value of a kept variable lies."""
         if variable in self.kept:
-            return "emulator_some_%s[emulator_l]" % variable.name
+            return "emulator_some_%s[emulator_t]" % variable.name
         return "emulator_all_%s[emulator_row + threadIdx.x]" % variable.name
 
     def reference(self, variable):
@@ -126,10 +126,10 @@ class StoredVariables(Lanes):
         text = ""
         for variable in self.moved:
             near = "emulator_some_" + variable.name
-            far = "emulator_all_%s[emulator_row + emulator_x + emulator_l]" % variable.name
+            far = "emulator_all_%s[emulator_row + emulator_x + emulator_t]" % variable.name
             if not back:
                 text += "emulator_type_%s %s[emulator_n]; " % (variable.name, near)
-            pair = (far, near + "[emulator_l]") if back else (near + "[emulator_l]", far)
+            pair = (far, near + "[emulator_t]") if back else (near + "[emulator_t]", far)
             if back or variable not in declared(body):
-                text += '_Pragma("omp simd") EMULATOR_LANES %s = %s; ' % pair
+                text += '_Pragma("omp simd") EMULATOR_SIDE_BY_SIDE %s = %s; ' % pair
         return text

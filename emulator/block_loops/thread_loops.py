@@ -25,7 +25,7 @@ class Run(RowChecks):
         if self.may_go_together(body):
             self.find_loops(body)
             if self.loops and self.keep(body):
-                self.kernel.has_lanes = self.is_cut = True
+                self.kernel.has_chunks = self.is_cut = True
                 return self.rows(body, True)
             self.find_choices(body)
             if all(
@@ -48,7 +48,7 @@ class Run(RowChecks):
             text = "[%s]() %s { %s }();" % (", ".join(["&"] + changed), mutable, text)
         left = "if (emulator_left[emulator_row + emulator_x]) continue; "
         return (
-            "EMULATOR_ROWS { EMULATOR_ROW; (void)emulator_row; "
+            "EMULATOR_ROWS { EMULATOR_ROW; "
             "for (unsigned emulator_x = 0; emulator_x < emulator_width; ++emulator_x) { %s"
             "EMULATOR_THREAD(emulator_x); %s } }" % (left if self.kernel.leaves_early else "", text)
         )
@@ -67,42 +67,41 @@ class Run(RowChecks):
         conditions = self.guards or self.choices or self.ahead or self.kernel.leaves_early
         if not chunks and not compared and not conditions:
             return (
-                "EMULATOR_ROWS { EMULATOR_ROW; (void)emulator_row; "
+                "EMULATOR_ROWS { EMULATOR_ROW; "
                 "const unsigned emulator_x = 0; const int emulator_n = emulator_width; %s%s} "
                 % (self.first_thread(before, steady), self.whole_row(body))
             )
-        ordered = self.ordered_by(before)
+        plain, ordered = before + own, self.ordered_by(before)
         implied = bool(compared) and all(
             v in ordered and self.analysis.kinds[v] == CONSECUTIVE for v in compared
         )
         if implied and not chunks and not self.choices:
             self.kernel.is_flat = knows_flat_threads(self.kernel)
         return (
-            "EMULATOR_ROWS { EMULATOR_ROW; (void)emulator_row; "
-            + self.active(before, [] if implied else compared)
+            "EMULATOR_ROWS { EMULATOR_ROW; "
+            + self.active(before)
             + self.chosen()
-            + self.ordered(before, ordered)
-            + (self.alike_if_ordered(ordered) if implied else self.alike(compared))
-            + self.body(before + own, steady, body, chunks)
+            + self.ordered(plain, ordered)
+            + ("" if implied else self.compared_integers(plain, compared))
+            + self.together(compared, ordered if implied else [])
+            + self.body(plain, steady, body, chunks)
             + "::emulator::run_row<%s, %s>(emulator_width, emulator_is_active, "
-            "emulator_is_ordered, emulator_alike, emulator_body); }"
+            "emulator_is_ordered, emulator_together, emulator_body); }"
             % ("true" if chunks else "false", "true" if self.is_falling() else "false")
         )
 
     def body(self, plain, steady, body, chunks):
         """A lambda: the body for threads x .. x + n - 1, n being an integer or Threads<n>."""
         text = "const auto emulator_body = [&](unsigned emulator_x, auto emulator_count) "
-        text += "EMULATOR_INLINE { EMULATOR_UNREACHABLE_IF(emulator_x >= emulator_most); "
-        if not chunks:
-            text += "const int emulator_n = emulator_count; "
-            return text + self.first_thread(plain, steady) + self.whole_row(body) + " }; "
-        text += "constexpr int emulator_n = decltype(emulator_count)::value; "
+        text += "EMULATOR_INLINE { const int emulator_n = emulator_count; "
         text += self.first_thread(plain, steady)
+        if not chunks:
+            return text + self.whole_row(body) + " }; "
         text += self.moves(body, False)
         for kind, piece in self.pieces(body):
-            if kind == "lanes":
-                lanes = self.lanes(piece, '_Pragma("omp simd") ')
-                text += self.arrays(piece) + self.kernel.constant(self.counters(piece), lanes)
+            if kind == "together":
+                loop = self.side_by_side(piece, '_Pragma("omp simd") ')
+                text += self.arrays(piece) + self.kernel.constant(self.counters(piece), loop)
             elif kind == "plain":
                 text += self.inner_plain(piece)
             elif kind == "open":
@@ -129,7 +128,7 @@ class Run(RowChecks):
 
         Of an if that all threads of the row enter, only what they do there.
         """
-        as_they_are = self.lanes(body, "")
+        as_they_are = self.side_by_side(body, "")
         if not self.ahead and not self.choices:
             return as_they_are
         self.is_chosen = True
@@ -138,9 +137,9 @@ class Run(RowChecks):
             loads += "const auto emulator_ahead_%d = %s; " % (i, self.code(i, i + 3))
             self.edits.append(Edit(tokens[i].start, tokens[i + 3].end, "emulator_ahead_%d" % i))
         self.loads = loads
-        return (
-            "if constexpr (::std::is_same<decltype(emulator_count), int>::value) { %s} else { %s}"
-            % (self.lanes(body, ""), as_they_are)
+        return "if constexpr (::emulator::is_row<decltype(emulator_count)>) { %s} else { %s}" % (
+            self.side_by_side(body, ""),
+            as_they_are,
         )
 
     def counters(self, statements):
@@ -167,7 +166,7 @@ class Run(RowChecks):
                 self.steady.append(variable)
         return text
 
-    def lanes(self, statements, pragma):
+    def side_by_side(self, statements, pragma):
         """Statements for each thread of a chunk."""
         needed = self.needed(*self.span(statements))
         text = ""
@@ -176,12 +175,10 @@ class Run(RowChecks):
             if variable not in needed or (kind == ALIKE and variable in self.compared):
                 continue
             if kind == CONSECUTIVE and variable in self.compared:
-                text += (
-                    "const {0} {1} = static_cast<{0}>(emulator_first_{1} + "
-                    "static_cast<{0}>(emulator_l)); "
-                ).format(variable.type, variable.name)
+                text += "const auto %s = ::emulator::further(emulator_first_%s, emulator_t); " % (
+                    variable.name, variable.name)  # fmt: skip
             else:
                 text += self.kernel.declaration(variable)
         text += self.with_kept(statements, self.loads + self.text_of(statements))
-        thread = "EMULATOR_THREAD(emulator_x + emulator_l); "
-        return "%sEMULATOR_LANES { %s%s } " % (pragma, thread, text)
+        thread = "EMULATOR_THREAD(emulator_x + emulator_t); "
+        return "%sEMULATOR_SIDE_BY_SIDE { %s%s } " % (pragma, thread, text)

@@ -7,7 +7,7 @@ from block_loops.strides import CONSECUTIVE
 from cuda_source.functions import is_built_in
 
 
-class Lanes:
+class VectorGroups:
     """What may be done side by side in one run of a kernel."""
 
     def __init__(self, kernel, statements):
@@ -126,7 +126,7 @@ class Lanes:
 
     def keep(self, body):
         """Finds what lives across a loop's start or end; False if it cannot be kept."""
-        pieces = [piece for kind, piece in self.pieces(body) if kind == "lanes"]
+        pieces = [piece for kind, piece in self.pieces(body) if kind == "together"]
         if any(
             self.analysis.conflict(one, other)
             for one in pieces
@@ -152,7 +152,7 @@ class Lanes:
         return True
 
     def pieces(self, statements):
-        """The parts of a list: loops and blocks that are cut, and ("lanes", statements)."""
+        """The parts of a list: loops and blocks that are cut, and ("together", statements)."""
         piece = []
         for statement in statements:
             inner = statement.kind == "block" and any(s in self.loops for s in statement.walk())
@@ -163,13 +163,13 @@ class Lanes:
                 yield "plain", statement  # does not cut
                 continue
             if piece:
-                yield "lanes", piece
+                yield "together", piece
             piece = []
             yield "open", statement
             yield from self.pieces(self.kernel.listed(statement.inner if not inner else statement))
             yield "close", statement
         if piece:
-            yield "lanes", piece
+            yield "together", piece
 
     def is_computed(self, statement):
         """Whether a statement declares nothing but what may be computed again."""
@@ -194,7 +194,7 @@ class Lanes:
     def find_ahead(self, body):
         """Finds `p[i]` behind ? or : that may be read whether or not it is chosen.
 
-        Only where all of the row's lie in an allocation, which emulator_alike asks, and where the
+        Only where all of the row's lie in an allocation, which row_checks.py asks, and where the
         thread has written nothing before. A choice between two values that are both there is what
         a compiler can vectorise.
         """
