@@ -1,12 +1,12 @@
 """What becomes of a kernel's variables when its body is cut at barriers.
 
-One that is uniform is a variable of the whole block. One that is plain is computed again wherever
-it is needed (rematerialisation). One that lives across a barrier becomes an array with an element
-a thread (scalar expansion).
+One that is uniform is a variable of the whole block. One that is recomputable is computed again
+wherever it is needed (rematerialisation). One that lives across a barrier becomes an array with an
+element a thread (scalar expansion).
 """
 
 from block_loops.dependences import Analysis
-from block_loops.strides import ANY, FIXED
+from block_loops.strides import ANY, INVARIANT
 from block_loops.vector_groups import has_return
 from cuda_source.functions import is_built_in
 from cuda_source.statements import TYPE_WORDS
@@ -24,7 +24,7 @@ class BlockVariables:
         self.analysis = Analysis(program, function)
         self.program = program
         self.tokens, self.text = function.tokens, function.tokens.text
-        self.runs = []  # lists of statements between barriers
+        self.regions = []  # lists of statements between barriers
         self.stored = []  # variables that live across a barrier
         self.kept = set()  # those that live across a loop
         self.levels = set()  # statements whose parts are cut
@@ -118,7 +118,7 @@ class BlockVariables:
             if statement.kind == "for":
                 self.check_head(statement)
         for parameter in self.function.parameters:
-            # Each stretch between barriers would begin with the value that it was given.
+            # Each region would begin with the value that it was given.
             if parameter not in self.analysis.uniform and not self.analysis.is_fixed(parameter):
                 raise Refusal("a parameter may change")
 
@@ -134,7 +134,7 @@ class BlockVariables:
 
     # What may be computed again
 
-    def find_plain(self):
+    def find_recomputable(self):
         analysis = self.analysis
         moving = {v for v in analysis.uniform if analysis.changes[v]}
         heads = {
@@ -144,30 +144,30 @@ class BlockVariables:
         self.steady = analysis.uniform - (moving - heads) - stepped
         for variable in self.declared():
             if not self.has_barrier or variable not in analysis.uniform:
-                self.try_plain(variable)
+                self.try_recompute(variable)
 
-    def try_plain(self, variable):
+    def try_recompute(self, variable):
         """Notes a variable that may be computed again, and how it changes along x."""
         analysis = self.analysis
         everything, analysis.uniform = analysis.uniform, self.steady
-        is_plain = analysis.is_fixed(variable) and analysis.is_plain(variable.initial)
+        can_be = analysis.is_fixed(variable) and analysis.is_recomputable(variable.initial)
         analysis.uniform = everything
-        if not is_plain or {"auto", "volatile"} & set(variable.specifiers) or variable.is_shadowed:
+        if not can_be or {"auto", "volatile"} & set(variable.specifiers) or variable.is_shadowed:
             return
-        self.analysis.plain.add(variable)
+        self.analysis.recomputable.add(variable)
         before = len(analysis.numerators)
-        kind = self.analysis.kind(variable.initial)
+        stride = self.analysis.stride(variable.initial)
         self.numerators[variable] = analysis.numerators[before:]
-        if kind != FIXED and not self.program.is_integer(variable):
-            kind = ANY
-        self.analysis.kinds[variable] = kind
+        if stride != INVARIANT and not self.program.is_integer(variable):
+            stride = ANY
+        self.analysis.strides[variable] = stride
 
     # What lives across a barrier
 
-    def run_of(self, i):
-        """Number of the run that a token is in, or None."""
-        for number, run in enumerate(self.runs):
-            if run[0].first <= i <= run[-1].last:
+    def region_of(self, i):
+        """Number of the region that a token is in, or None."""
+        for number, region in enumerate(self.regions):
+            if region[0].first <= i <= region[-1].last:
                 return number
         return None
 
@@ -176,19 +176,19 @@ class BlockVariables:
         if not self.has_barrier:
             return
         for variable in self.declared():
-            if variable in self.analysis.uniform or variable in self.analysis.plain:
+            if variable in self.analysis.uniform or variable in self.analysis.recomputable:
                 continue
             if variable.is_shared:
                 continue
             home = self.home_of(variable)
-            if {self.run_of(i) for i in variable.uses} <= {home} and not self.escapes(variable):
+            if {self.region_of(i) for i in variable.uses} <= {home} and not self.escapes(variable):
                 continue
             reason = self.storage_problem(variable)
             if reason:
                 raise Refusal(reason)
             self.stored.append(variable)
-        for run in self.runs:
-            if not self.is_final(run) and any(has_return(s) for s in run):
+        for region in self.regions:
+            if not self.is_final(region) and any(has_return(s) for s in region):
                 self.leaves_early = True
 
     def escapes(self, variable):
@@ -220,18 +220,20 @@ class BlockVariables:
         return is_argument or (self.text(behind) == "." and self.text(behind + 2) == "(")
 
     def home_of(self, variable):
-        """Number of the run that declares a variable."""
-        for number, run in enumerate(self.runs):
-            if any(s.kind == "declaration" and variable in s.variables for s in run):
+        """Number of the region that declares a variable."""
+        for number, region in enumerate(self.regions):
+            if any(s.kind == "declaration" and variable in s.variables for s in region):
                 return number
         return None
 
     def storage_problem(self, variable):
         return storage_problem(self.program, self.function, variable)
 
-    def storage(self, run):
-        """Declares the arrays for what a run declares and others use."""
-        found = [v for s in run if s.kind == "declaration" for v in s.variables if v in self.stored]
+    def storage(self, region):
+        """Declares the arrays for what a region declares and others use."""
+        found = [
+            v for s in region if s.kind == "declaration" for v in s.variables if v in self.stored
+        ]
         # Nothing else leads to what no address is taken of.
         restrict = "" if any(self.by_reference(v) for v in self.stored) else "__restrict "
         return "".join(

@@ -12,7 +12,7 @@ class Analysis(Strides):
         used, written = set(), set()
         for statement in statements:
             variables = getattr(statement, "variables", [])
-            if variables and all(v in self.plain for v in variables):
+            if variables and all(v in self.recomputable for v in variables):
                 continue
             for i in range(statement.first, statement.last + 1):
                 if self.is_memory(i):

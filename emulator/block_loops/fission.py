@@ -1,20 +1,20 @@
 """Writes the version of a kernel that runs a whole block: loops over threads, cut at barriers.
 
-A kernel without a barrier is one loop over the block's threads. Else each stretch between two
-barriers is one; loops and ifs around a barrier, which must be uniform, stand around these loops.
-What a thread keeps across a barrier becomes an array with an element a thread. In the same way
-a stretch is cut at its uniform loops, so that some neighbouring threads take each turn of such a
-loop together (see vector_groups.py).
+A kernel without a barrier is one loop over the block's threads. Else each parallel region,
+which is what stands between two barriers, is one; loops and ifs around a barrier, which must be
+uniform, stand around these loops. What a thread keeps across a barrier becomes an array with an
+element a thread. In the same way a region is cut at its uniform loops, so that some neighbouring
+threads take each turn of such a loop together (see vector_groups.py).
 """
 
 from block_loops.block_variables import BlockVariables, Refusal
-from block_loops.thread_loops import Run
+from block_loops.thread_loops import Region
 from block_loops.vector_groups import has_return, is_return, leaves_loop
 from cuda_source.functions import BARRIER, is_built_in
 
 
 class Kernel(BlockVariables):
-    """Writes the block version of one kernel."""
+    """Writes the second version of one kernel."""
 
     def write(self):
         """The body as text."""
@@ -24,8 +24,8 @@ class Kernel(BlockVariables):
         self.find_uniform()
         if self.has_barrier:
             self.check_uniform()
-        self.find_plain()
-        self.find_runs(body)
+        self.find_recomputable()
+        self.find_regions(body)
         if self.has_barrier:
             self.check_flow(body, [])
         self.classify()
@@ -70,7 +70,7 @@ class Kernel(BlockVariables):
             return "EMULATOR_IS_AGGREGATE(%s) %s" % (variable.name, parts)
         return "EMULATOR_NUMBER(%s) " % variable.name
 
-    def moving(self, statements):
+    def stepped(self, statements):
         """The uniform variables that statements name, and that are assigned elsewhere."""
         names = self.analysis.names(statements[0].first, statements[-1].last)
         found = {s.variable for s in self.steps + self.head_steps} & names & self.analysis.uniform
@@ -92,7 +92,7 @@ class Kernel(BlockVariables):
         """Finds the statements that are cut, and those beside them."""
         for statement in statements:
             if not self.splits(statement):
-                self.check_run(statement, in_loop)
+                self.check_region(statement, in_loop)
                 self.level_statements.append(statement)
                 continue
             if statement.kind not in ("block", "if", "for", "while", "do"):
@@ -115,7 +115,7 @@ class Kernel(BlockVariables):
         """A block's statements, or the one statement in its place."""
         return statement.body if statement.kind == "block" else [statement]
 
-    def check_run(self, statement, in_loop):
+    def check_region(self, statement, in_loop):
         if not self.has_barrier:
             return
         if any(inner.kind == "other" for inner in statement.walk()):
@@ -124,32 +124,32 @@ class Kernel(BlockVariables):
             raise Refusal("break or continue in a loop with a barrier")
 
     def cut(self, statements):
-        """A list of statements as runs, and statements that run once for the whole block."""
-        run = []
+        """A list of statements as regions, and statements that run once for the whole block."""
+        region = []
         for statement in statements:
             if not self.is_whole(statement):
-                run.append(statement)
+                region.append(statement)
                 continue
-            if run:
-                yield run
-            run = []
+            if region:
+                yield region
+            region = []
             yield statement
-        if run:
-            yield run
+        if region:
+            yield region
 
-    def find_runs(self, statements):
-        """Collects all runs of a list of statements."""
+    def find_regions(self, statements):
+        """Collects all regions of a list of statements."""
         for piece in self.cut(statements):
             if isinstance(piece, list):
-                self.runs.append(piece)
+                self.regions.append(piece)
             elif piece in self.levels:
                 for part in self.parts(piece):
-                    self.find_runs(part)
+                    self.find_regions(part)
 
     def check_flow(self, statements, before):
         """Refuses to cut where a barrier is missing, since cutting would do what it should.
 
-        `before` has the runs that come before without a barrier; returned are those at the end.
+        `before` has the regions that come before without a barrier; returned are those at the end.
         """
         for piece in self.cut(statements):
             if isinstance(piece, list):
@@ -162,14 +162,14 @@ class Kernel(BlockVariables):
                 ends = [self.check_flow(part, before) for part in self.parts(piece)]
                 if piece.kind in ("for", "while", "do"):  # the next turn
                     self.check_flow(self.parts(piece)[0], ends[0])
-                after = [run for end in ends for run in end]
+                after = [region for end in ends for region in end]
                 is_sure = piece.kind == "block" or (piece.kind == "if" and piece.otherwise)
                 before = after if is_sure else before + after
         return before
 
-    def is_final(self, run):
-        """Whether nothing follows a run."""
-        return not self.has_barrier or run[-1] is self.function.block.body[-1]
+    def is_final(self, region):
+        """Whether nothing follows a region."""
+        return not self.has_barrier or region[-1] is self.function.block.body[-1]
 
     # Text
 
@@ -177,16 +177,16 @@ class Kernel(BlockVariables):
         """The text of a list of statements at a cut level."""
         return " ".join(
             self.storage(piece)
-            + self.constant(self.moving(piece), Run(self, piece).write())
+            + self.constant(self.stepped(piece), Region(self, piece).write())
             + self.leave(piece)
             if isinstance(piece, list)
             else self.whole(piece)
             for piece in self.cut(statements)
         )
 
-    def leave(self, run):
-        """Leaves where a run leaves no thread: what follows might not end, or divide by 0."""
-        if self.is_final(run) or not any(has_return(statement) for statement in run):
+    def leave(self, region):
+        """Leaves where a region leaves no thread: what follows might not end, or divide by 0."""
+        if self.is_final(region) or not any(has_return(statement) for statement in region):
             return ""
         return " if (::emulator::are_all_set(emulator_left, emulator_block)) return {};"
 
@@ -238,8 +238,8 @@ class Kernel(BlockVariables):
     def declaration(self, variable):
         """A declaration of one variable; constant, if that is what it is believed to be."""
         analysis, words = self.analysis, variable.specifiers
-        is_plain = variable in analysis.plain or variable in analysis.uniform
-        is_constant = is_plain and not analysis.changes[variable]
+        may_recompute = variable in analysis.recomputable or variable in analysis.uniform
+        is_constant = may_recompute and not analysis.changes[variable]
         is_said = {"const", "constexpr"} & set(words) and not variable.stars
         const = "const " if is_constant and not is_said else ""
         text = "%s %s %s%s" % (" ".join(words), variable.stars, const, variable.name)

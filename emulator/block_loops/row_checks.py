@@ -5,11 +5,11 @@ and whether the threads x .. x + n - 1 may run the body side by side.
 """
 
 from block_loops.stored_variables import StoredVariables
-from block_loops.strides import ALIKE, CONSECUTIVE, FIXED
+from block_loops.strides import ALIKE, CONSECUTIVE, INVARIANT
 
 
 class RowChecks(StoredVariables):
-    """What is asked of the threads of one run."""
+    """What is asked of the threads of one region."""
 
     def of_thread(self, name, text):
         """A lambda that is asked of a thread."""
@@ -61,32 +61,32 @@ class RowChecks(StoredVariables):
         conditions = [guard[0] for guard in self.guards if isinstance(guard, tuple)]
         named = {v for part in conditions for v in self.analysis.names(*part)}
         own = [g for g in self.guards if not isinstance(g, tuple)]
-        found = [v for v in before + own if v in named and self.analysis.kinds[v] != FIXED]
+        found = [v for v in before + own if v in named and self.analysis.strides[v] != INVARIANT]
         return found if self.is_falling() else []
 
-    def ordered(self, plain, integers):
+    def ordered(self, recomputable, integers):
         """Whether the integers of the conditions are consecutive in the row, none below 0."""
         if not integers:
             return "const bool emulator_is_ordered = true; "
         needed = {n for v in integers for n in self.needed(*v.initial)}
-        needed = [v for v in plain if v in integers or v in needed]
+        needed = [v for v in recomputable if v in integers or v in needed]
         names = [v.name for v in integers]
         text = self.integers("limited", needed, names, [True] * len(names))
         rise = "::emulator::rise(emulator_limited, 0, emulator_width)"
         return text + "const bool emulator_is_ordered = %s; " % rise
 
-    def compared_integers(self, plain, compared):
+    def compared_integers(self, recomputable, compared):
         """A lambda: the integers that must grow as they seem to for threads to go together."""
         parts = [part for v in compared for part in self.numerators(v)]
         if not compared:
             return ""
-        by_one = [self.analysis.kinds[v] == CONSECUTIVE for v in compared] + [True] * len(parts)
+        by_one = [self.analysis.strides[v] == CONSECUTIVE for v in compared] + [True] * len(parts)
         values = [v.name for v in compared] + [self.code(*part) for part in parts]
-        return self.integers("compared", plain, values, by_one)
+        return self.integers("compared", recomputable, values, by_one)
 
     def numerators(self, variable):
         """What must grow by 1 for the quotients in a variable to be what their ends are."""
-        return self.kernel.numerators[variable] if self.analysis.kinds[variable] == ALIKE else []
+        return self.kernel.numerators[variable] if self.analysis.strides[variable] == ALIKE else []
 
     def together(self, compared, ordered):
         """A lambda: whether threads x .. x + n - 1, of which the ends are active, go together.

@@ -15,7 +15,7 @@ LEAVE = "{ emulator_left[emulator_row + threadIdx.x] = true; return; }"
 
 
 class StoredVariables(VectorGroups):
-    """The text of a run's statements."""
+    """The text of a region's statements."""
 
     def declarations(self, variables):
         return "".join(self.kernel.declaration(v) for v in variables)

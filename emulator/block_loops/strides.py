@@ -16,7 +16,7 @@ INTEGER = re.compile(
 )
 # How an integer changes from a thread to its neighbour in x: not, by 1, not (if the first and
 # the last of some threads agree), or in any way.
-FIXED, CONSECUTIVE, ALIKE, ANY = "fixed", "consecutive", "alike", "any"
+INVARIANT, CONSECUTIVE, ALIKE, ANY = "invariant", "consecutive", "alike", "any"
 
 
 class Strides(Uniformity):
@@ -24,36 +24,36 @@ class Strides(Uniformity):
 
     def __init__(self, program, function):
         super().__init__(program, function)
-        self.kinds = {}
+        self.strides = {}
         self.integers = set()  # variables that are believed to be integers
         self.numerators = []  # ranges that must grow by 1 for a quotient to be alike
 
-    def kind(self, part):
-        """How the plain integer in a range changes along x."""
+    def stride(self, part):
+        """How the recomputable integer in a range changes along x."""
         first, last = part
         if self.text(first) == "(" and self.tokens.match_forward(first) == last:
-            return self.kind((first + 1, last - 1))
+            return self.stride((first + 1, last - 1))
         if not self.varies(part):
-            return FIXED
+            return INVARIANT
         if not self.is_integral(part):
             return ANY
         if last == first + 2 and self.text(first) == "threadIdx":
             return CONSECUTIVE
         if first == last and first in self.owner:
-            return self.kinds.get(self.owner[first], ANY)
+            return self.strides.get(self.owner[first], ANY)
         if self.text(first) == "static_cast":
             opening = self.text(first + 2)
             behind = first + 4
             if INTEGER.fullmatch(opening) and self.tokens.match_forward(behind) == last:
-                return self.kind((behind + 1, last - 1))
+                return self.stride((behind + 1, last - 1))
             if self.text(behind) == "(" and self.tokens.match_forward(behind) == last:
                 return ANY
         if self.text(first + 1) == "(" and last == first + 2 and self.returned(first):
             inner, returned = self.returned(first)
-            kind = inner.kind(returned)
+            stride = inner.stride(returned)
             self.claims.update(inner.claims)
-            return ANY if kind == ALIKE else kind  # numerators are compared here alone
-        return self.kind_of_sum(part)
+            return ANY if stride == ALIKE else stride  # numerators are compared here alone
+        return self.stride_of_sum(part)
 
     def varies(self, part):
         """Whether an expression may differ along x."""
@@ -61,7 +61,7 @@ class Strides(Uniformity):
             word = self.text(i)
             if word == "threadIdx" and self.text(i + 2) not in ("y", "z"):
                 return True
-            if i in self.owner and self.kinds.get(self.owner[i], FIXED) != FIXED:
+            if i in self.owner and self.strides.get(self.owner[i], INVARIANT) != INVARIANT:
                 return True
             if word in self.program.functions and i not in self.owner:
                 returned = self.returned(i)
@@ -69,8 +69,8 @@ class Strides(Uniformity):
                     return True
         return False
 
-    def kind_of_sum(self, part):
-        """The kind of `a + b - c`, of `a / b` and of `a % b`."""
+    def stride_of_sum(self, part):
+        """The stride of `a + b - c`, of `a / b` and of `a % b`."""
         terms, signs = self.split(part, "+-")
         if terms is None:
             return ANY
@@ -78,11 +78,11 @@ class Strides(Uniformity):
             varying = [k for k, term in enumerate(terms) if self.varies(term)]
             if len(varying) != 1 or (varying[0] > 0 and signs[varying[0] - 1] == "-"):
                 return ANY
-            return self.kind(terms[varying[0]])
+            return self.stride(terms[varying[0]])
         factors, signs = self.split(part, "*/%")
         if factors is None or len(factors) != 2 or self.varies(factors[1]):
             return ANY
-        if self.kind(factors[0]) != CONSECUTIVE:
+        if self.stride(factors[0]) != CONSECUTIVE:
             return ANY
         if signs[0] == "/":
             self.numerators.append(factors[0])
@@ -179,7 +179,7 @@ class Strides(Uniformity):
         if left is None:
             return False
         if left[0] == left[1] and left[0] in self.owner:
-            return self.kinds.get(self.owner[left[0]]) == CONSECUTIVE
+            return self.strides.get(self.owner[left[0]]) == CONSECUTIVE
         return self.text(left[0]) == "threadIdx" and left[1] == left[0] + 2
 
     def left_side(self, part, wanted):
@@ -211,7 +211,7 @@ class Strides(Uniformity):
                 inner = self.bounded((term[0] + 1, term[1] - 1))
             else:
                 left = self.left_side(term, ("<", "<="))
-                inner = [left] if left and self.kind(left) == CONSECUTIVE else None
+                inner = [left] if left and self.stride(left) == CONSECUTIVE else None
             if inner is None:
                 return None
             found += inner

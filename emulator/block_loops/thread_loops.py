@@ -1,4 +1,4 @@
-"""Writes the loops over threads for a run: statements without a barrier.
+"""Writes the loops over threads for a parallel region: statements without a barrier.
 
     thread by thread     for y, for x: the statements
     rows                 the conditions that the statements stand under are checked for all
@@ -11,16 +11,16 @@ Each thread does the same operations in the same order in all three.
 
 from block_loops.flat_kernels import knows_flat_threads
 from block_loops.row_checks import RowChecks
-from block_loops.strides import ALIKE, CONSECUTIVE, FIXED
+from block_loops.strides import ALIKE, CONSECUTIVE, INVARIANT
 from block_loops.vector_groups import declared_within, has_return
 from cuda_source.tokens import Edit
 
 
-class Run(RowChecks):
-    """Writes one run of a kernel."""
+class Region(RowChecks):
+    """Writes one region of a kernel."""
 
     def write(self):
-        """The run as text."""
+        """The region as text."""
         body = self.peel(self.statements)
         if self.may_go_together(body):
             self.find_loops(body)
@@ -57,10 +57,10 @@ class Run(RowChecks):
         """The body for a row of threads at a time, or for chunks of it."""
         own = [g for g in self.guards if not isinstance(g, tuple)]
         before = self.needed(*self.span(self.statements), but=own + declared_within(body))
-        steady = [v for v in before + own if self.analysis.kinds[v] != FIXED]
+        varying = [v for v in before + own if self.analysis.strides[v] != INVARIANT]
         used = self.needed(*self.span(body))
         compared = self.compared = [
-            v for v in steady if v in used and self.analysis.kinds[v] in (ALIKE, CONSECUTIVE)
+            v for v in varying if v in used and self.analysis.strides[v] in (ALIKE, CONSECUTIVE)
         ]
         if not chunks:
             self.find_ahead(body)
@@ -69,11 +69,11 @@ class Run(RowChecks):
             return (
                 "EMULATOR_ROWS { EMULATOR_ROW; "
                 "const unsigned emulator_x = 0; const int emulator_n = emulator_width; %s%s} "
-                % (self.first_thread(before, steady), self.whole_row(body))
+                % (self.first_thread(before, varying), self.whole_row(body))
             )
-        plain, ordered = before + own, self.ordered_by(before)
+        recomputable, ordered = before + own, self.ordered_by(before)
         implied = bool(compared) and all(
-            v in ordered and self.analysis.kinds[v] == CONSECUTIVE for v in compared
+            v in ordered and self.analysis.strides[v] == CONSECUTIVE for v in compared
         )
         if implied and not chunks and not self.choices:
             self.kernel.is_flat = knows_flat_threads(self.kernel)
@@ -81,20 +81,20 @@ class Run(RowChecks):
             "EMULATOR_ROWS { EMULATOR_ROW; "
             + self.active(before)
             + self.chosen()
-            + self.ordered(plain, ordered)
-            + ("" if implied else self.compared_integers(plain, compared))
+            + self.ordered(recomputable, ordered)
+            + ("" if implied else self.compared_integers(recomputable, compared))
             + self.together(compared, ordered if implied else [])
-            + self.body(plain, steady, body, chunks)
+            + self.body(recomputable, varying, body, chunks)
             + "::emulator::run_row<%s, %s>(emulator_width, emulator_is_active, "
             "emulator_is_ordered, emulator_together, emulator_body); }"
             % ("true" if chunks else "false", "true" if self.is_falling() else "false")
         )
 
-    def body(self, plain, steady, body, chunks):
+    def body(self, recomputable, varying, body, chunks):
         """A lambda: the body for threads x .. x + n - 1, n being an integer or Threads<n>."""
         text = "const auto emulator_body = [&](unsigned emulator_x, auto emulator_count) "
         text += "EMULATOR_INLINE { const int emulator_n = emulator_count; "
-        text += self.first_thread(plain, steady)
+        text += self.first_thread(recomputable, varying)
         if not chunks:
             return text + self.whole_row(body) + " }; "
         text += self.moves(body, False)
@@ -102,8 +102,8 @@ class Run(RowChecks):
             if kind == "together":
                 loop = self.side_by_side(piece, '_Pragma("omp simd") ')
                 text += self.arrays(piece) + self.kernel.constant(self.counters(piece), loop)
-            elif kind == "plain":
-                text += self.inner_plain(piece)
+            elif kind == "recomputed":
+                text += self.recomputed(piece)
             elif kind == "open":
                 head = "{" if piece.kind == "block" else self.head(piece)
                 text += head + " "
@@ -111,15 +111,15 @@ class Run(RowChecks):
                 text += "} "
         return text + self.moves(body, True) + " }; "
 
-    def first_thread(self, plain, steady):
+    def first_thread(self, recomputable, varying):
         """Declarations for the first thread; the others' integers are counted from its own."""
-        self.steady = list(steady)
+        self.varying = list(varying)
         return "EMULATOR_THREAD(emulator_x); %s%s" % (
-            self.declarations(plain),
+            self.declarations(recomputable),
             "".join(
                 "const auto emulator_first_%s = %s; " % (v.name, v.name)
                 for v in self.compared
-                if self.analysis.kinds[v] == CONSECUTIVE
+                if self.analysis.strides[v] == CONSECUTIVE
             ),
         )
 
@@ -155,26 +155,26 @@ class Run(RowChecks):
         close = tokens.match_forward(statement.first + 1)
         return self.code(statement.first, close) + " {"
 
-    def inner_plain(self, statement):
+    def recomputed(self, statement):
         """A declaration in the body: here for the first thread, again for each that differs."""
         if statement.kind == "empty":
             return ""
         text = ""
         for variable in statement.variables:
             text += self.kernel.declaration(variable)
-            if self.analysis.kinds[variable] != FIXED:
-                self.steady.append(variable)
+            if self.analysis.strides[variable] != INVARIANT:
+                self.varying.append(variable)
         return text
 
     def side_by_side(self, statements, pragma):
         """Statements for each thread of a chunk."""
         needed = self.needed(*self.span(statements))
         text = ""
-        for variable in self.steady:
-            kind = self.analysis.kinds[variable]
-            if variable not in needed or (kind == ALIKE and variable in self.compared):
+        for variable in self.varying:
+            stride = self.analysis.strides[variable]
+            if variable not in needed or (stride == ALIKE and variable in self.compared):
                 continue
-            if kind == CONSECUTIVE and variable in self.compared:
+            if stride == CONSECUTIVE and variable in self.compared:
                 text += "const auto %s = ::emulator::further(emulator_first_%s, emulator_t); " % (
                     variable.name, variable.name)  # fmt: skip
             else:

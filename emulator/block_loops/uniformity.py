@@ -1,8 +1,8 @@
 """What is the same for all threads of a block, and what each thread has of its own.
 
 A value is *uniform* if it is made of nothing but parameters that are never assigned, constants,
-blockIdx, blockDim, gridDim, and local variables made of these. It is *plain* if it may also use
-threadIdx, but no memory: then it may be computed again wherever it is needed.
+blockIdx, blockDim, gridDim, and local variables made of these. It is *recomputable* if it may
+also use threadIdx, but no memory: then it may be computed again wherever it is needed.
 """
 
 import re
@@ -33,8 +33,8 @@ class Uniformity(Uses):
         self.local_names = {variable.name for variable in self.variables}
         self.constants = function.template_names() | program.constants | CONSTANTS
         self.uniform = set()  # variables; block_variables.py fills it
-        self.plain = set()
-        self.claims = {}  # what is believed of names from outside, for emulator/proofs.h
+        self.recomputable = set()
+        self.claims = {}  # what is believed of names from outside, for emulator/claims.h
 
     # Expressions
 
@@ -42,9 +42,9 @@ class Uniformity(Uses):
         """Whether the expression in a range is uniform."""
         return part is not None and self.is_pure(part, self.uniform, False)
 
-    def is_plain(self, part):
-        """Whether the expression in a range is plain."""
-        return part is not None and self.is_pure(part, self.uniform | self.plain, True)
+    def is_recomputable(self, part):
+        """Whether the expression in a range is recomputable."""
+        return part is not None and self.is_pure(part, self.uniform | self.recomputable, True)
 
     def is_pure(self, part, variables, with_thread):
         """Whether an expression is made of numbers, changes nothing and reads no memory.
@@ -172,7 +172,7 @@ class Uniformity(Uses):
         inner = type(self)(self.program, function)
         inner.uniform = {v for v in function.parameters if inner.is_fixed(v)}
         part = (body[0].first + 1, body[0].last - 1)
-        if not inner.is_plain(part) or function.template_names():
+        if not inner.is_recomputable(part) or function.template_names():
             return None
         claims = [claim for claim in inner.claims if claim.startswith("EMULATOR_IS_CONSTANT")]
         if len(claims) < len(inner.claims) or not takes_values(function):

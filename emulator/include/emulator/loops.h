@@ -24,8 +24,8 @@
 #include <new>
 #include <type_traits>
 
+#include "emulator/claims.h"
 #include "emulator/language.h"
-#include "emulator/proofs.h"
 #include "emulator/rows.h"
 #include "emulator/shared.h"
 
