@@ -36,7 +36,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import check_kernels
 import toolchain
-from compiler import PRELUDE, CompileError, Source, precompile, usable, without_names
+from compiler import (
+    PRELUDE,
+    CompileError,
+    Source,
+    bytes_of,
+    precompile,
+    usable,
+    without_names,
+    write,
+)
+from layout import LayoutError, laid_out
 from rewrite import CHECKED, LOOPS, THREADS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -203,9 +213,11 @@ class Driver:
         made = Source(source, self.cxx, self.kernel_flags(), self.options.mode, self.prelude())
         self.say(["preprocess, rewrite, compile:", *self.cxx, *made.flags, source])
         made.read(*dependency_flags(self.options.dependencies, output))
-        folder = os.path.dirname(output) if self.options.keep else tempfile.mkdtemp(dir=self.folder)
-        made.compile(output, os.path.join(folder, stem + ".cu.cc"))
+        plain = os.path.join(tempfile.mkdtemp(dir=self.folder), stem + ".cu.cc")
+        made.compile(output, plain)
         sys.stderr.write(made.warnings)
+        if self.options.keep:
+            keep(plain, os.path.join(os.path.dirname(output), stem + ".cu.cc"))
         return output
 
     def precompile(self):
@@ -312,6 +324,16 @@ class Driver:
         new = library + ".new"
         self.call([*self.cxx, "-shared", *bind, "-o", new, *objects, *self.libraries])
         os.replace(new, library)
+
+
+def keep(plain, path):
+    """Leaves the plain C++ that a source became, laid out where there is clang-format."""
+    text = bytes_of(plain).decode("utf-8", "surrogateescape")
+    try:
+        text = laid_out(text)
+    except LayoutError as error:
+        print("emucc: %s has long lines: %s" % (path, error), file=sys.stderr)
+    write(path, text)
 
 
 def dependency_flags(words, output):

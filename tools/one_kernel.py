@@ -4,7 +4,6 @@ python tools/one_kernel.py
 """
 
 import difflib
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -19,6 +18,7 @@ from cuda_source.tokens import Tokens, apply_edits
 from instrument.parameter_names import name_parameters
 from instrument.quick_loops import quick_loops
 from instrument.vector_copies import show_copies
+from layout import laid_out
 
 PAGE = KIT / "emulator" / "one-kernel.md"
 KERNEL = """\
@@ -38,11 +38,6 @@ __global__ void block_sum(int n, const float* in, float* out) {
 }
 void sums(int n, const float* in, float* out) { block_sum<<<n / 256, 64>>>(n, in, out); }
 """
-#: What clang-format cannot know of the macros of include/emulator.
-STYLE = """{BasedOnStyle: Google, ColumnLimit: 100, DerivePointerAlignment: false,
-StatementMacros: [EMULATOR_BLOCK, EMULATOR_ROW, EMULATOR_NUMBER, EMULATOR_INTEGER, EMULATOR_THREAD],
-AttributeMacros: [EMULATOR_INLINE, EMULATOR_UNCHECKED],
-Macros: ['EMULATOR_ROWS=for (;;)', 'EMULATOR_LANES=for (;;)']}"""
 HEAD = """\
 # One kernel's way through the passes
 
@@ -51,20 +46,13 @@ HEAD = """\
 The passes only insert text, so a line stays where it is, however long it becomes. Here clang-format
 has laid all out, and each step shows what it added to the one before. The macros (`EMULATOR_...`)
 and templates are those of `include/emulator`. `emucc.py --keep` leaves what the compiler reads of
-any program, its lines as they were.
+any program, laid out in the same way.
 
 ## The source
 
 ```cuda
 {source}```
 """
-
-
-def formatted(text: str) -> str:
-    """C++ as clang-format lays it out."""
-    tool = Path(sys.executable).with_name("clang-format")
-    command = [tool, f"--style={STYLE}", "--assume-filename=a.cc"]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
 def section(one, before: str, after: str) -> str:
@@ -84,18 +72,18 @@ def page() -> str:
     tokens = Tokens(KERNEL, "sum.cu")
     program = Program(tokens, None, None)
     text, edits = HEAD.format(source=KERNEL), []
-    before = formatted(KERNEL)
+    before = laid_out(KERNEL)
     for one in rewrite.PASSES:
         edits += one(tokens)
-        after = formatted(apply_edits(KERNEL, edits))
+        after = laid_out(apply_edits(KERNEL, edits))
         text += section(one, before, after)
         before = after
-    fast = formatted(apply_edits(KERNEL, edits + add_loops(program, edits)))
+    fast = laid_out(apply_edits(KERNEL, edits + add_loops(program, edits)))
     text += "\n# The fast build\n" + section(add_loops, before, fast)
     text += "\n# The checked build\n"
     for one in (name_parameters, show_copies, quick_loops):
         edits += one(program, edits) if one is quick_loops else one(tokens)
-        after = formatted(apply_edits(KERNEL, edits))
+        after = laid_out(apply_edits(KERNEL, edits))
         text += section(one, before, after)
         before = after
     return text

@@ -1,50 +1,20 @@
 """Writes the version of a kernel that runs a whole block: loops over threads, cut at barriers.
 
-A kernel without a barrier is one loop over the block's threads. Else each stretch between two
-barriers is one; loops and ifs around a barrier, which must be uniform, stand around these loops.
-What a thread keeps across a barrier becomes an array with an element a thread. In the same way
-a stretch is cut at its uniform loops, so that some neighbouring threads take each turn of such a
-loop together (see vector_groups.py).
+A kernel without a barrier is one loop over the block's threads. Else each parallel region,
+which is what stands between two barriers, is one; loops and ifs around a barrier, which must be
+uniform, stand around these loops. What a thread keeps across a barrier becomes an array with an
+element a thread. In the same way a region is cut at its uniform loops, so that some neighbouring
+threads take each turn of such a loop together (see vector_groups.py).
 """
 
-from block_loops.thread_loops import Run
-from block_loops.uniformity import ANY, FIXED, Analysis
+from block_loops.block_variables import BlockVariables, Refusal
+from block_loops.thread_loops import Region
 from block_loops.vector_groups import has_return, is_return, leaves_loop
 from cuda_source.functions import BARRIER, is_built_in
-from cuda_source.statements import TYPE_WORDS
 
 
-class Refusal(Exception):
-    """Why a kernel stays on fibers."""
-
-
-class Kernel:
-    """Writes the block version of one kernel; `code` gives the text of a range of tokens."""
-
-    def __init__(self, program, function, code):
-        self.function, self.code = function, code
-        self.analysis = Analysis(program, function)
-        self.program = program
-        self.tokens, self.text = function.tokens, function.tokens.text
-        self.runs = []  # lists of statements between barriers
-        self.stored = []  # variables that live across a barrier
-        self.kept = set()  # those that live across a loop
-        self.levels = set()  # statements whose parts are cut
-        self.steps, self.head_steps = [], []  # assignments for the whole block
-        self.level_statements = []  # the others beside them
-        self.numerators = {}  # of variables: ranges that must grow by 1 for it to be alike
-        self.leaves_early = False
-        self.has_lanes = False
-        self.is_flat = False  # whether blocks may run side by side as if they were one
-        names = program.number_names(function)
-        # An object may hold the address of any variable, and its functions may take references.
-        self.has_objects = not all(
-            is_built_in(v, names) for v in self.analysis.variables if not v.is_shared
-        ) or program.takes_unknown(function)
-        own = [v for v in self.analysis.variables if not v.is_parameter]
-        self.has_locals_of_classes = not all(is_built_in(v, program.aliases.keys()) for v in own)
-        # Who knows which variable such an object leads to?
-        self.has_holders = self.analysis.has_classes()
+class Kernel(BlockVariables):
+    """Writes the second version of one kernel."""
 
     def write(self):
         """The body as text."""
@@ -54,13 +24,12 @@ class Kernel:
         self.find_uniform()
         if self.has_barrier:
             self.check_uniform()
-        self.find_plain()
-        self.find_runs(body)
+        self.find_recomputable()
+        self.find_regions(body)
         if self.has_barrier:
             self.check_flow(body, [])
         self.classify()
-        left = "bool* const emulator_left = ::emulator::take_locals<bool>(emulator_block); "
-        left += "::std::memset(emulator_left, 0, blockDim.x * blockDim.y * blockDim.z); "
+        left = "bool* const emulator_left = ::emulator::take_flags(emulator_block); "
         text = self.sequence(body)
         return "%s; %s%s return {};" % (
             "EMULATOR_FLAT_BLOCK" if self.is_flat else "EMULATOR_BLOCK",
@@ -101,18 +70,11 @@ class Kernel:
             return "EMULATOR_IS_AGGREGATE(%s) %s" % (variable.name, parts)
         return "EMULATOR_NUMBER(%s) " % variable.name
 
-    def moving(self, statements):
+    def stepped(self, statements):
         """The uniform variables that statements name, and that are assigned elsewhere."""
         names = self.analysis.names(statements[0].first, statements[-1].last)
         found = {s.variable for s in self.steps + self.head_steps} & names & self.analysis.uniform
         return sorted(found, key=lambda v: v.name)
-
-    def types(self):
-        """The types of the variables that are copied as bytes."""
-        own = self.kept.union(self.stored)
-        unknown = [v for v in own if not set(v.type.split()) <= TYPE_WORDS and "*" not in v.stars]
-        types = sorted({v.type for v in unknown})
-        return types if self.has_objects else ["::emulator::Moved<%s>" % name for name in types]
 
     # What is cut
 
@@ -130,7 +92,7 @@ class Kernel:
         """Finds the statements that are cut, and those beside them."""
         for statement in statements:
             if not self.splits(statement):
-                self.check_run(statement, in_loop)
+                self.check_region(statement, in_loop)
                 self.level_statements.append(statement)
                 continue
             if statement.kind not in ("block", "if", "for", "while", "do"):
@@ -153,7 +115,7 @@ class Kernel:
         """A block's statements, or the one statement in its place."""
         return statement.body if statement.kind == "block" else [statement]
 
-    def check_run(self, statement, in_loop):
+    def check_region(self, statement, in_loop):
         if not self.has_barrier:
             return
         if any(inner.kind == "other" for inner in statement.walk()):
@@ -162,32 +124,32 @@ class Kernel:
             raise Refusal("break or continue in a loop with a barrier")
 
     def cut(self, statements):
-        """A list of statements as runs, and statements that run once for the whole block."""
-        run = []
+        """A list of statements as regions, and statements that run once for the whole block."""
+        region = []
         for statement in statements:
             if not self.is_whole(statement):
-                run.append(statement)
+                region.append(statement)
                 continue
-            if run:
-                yield run
-            run = []
+            if region:
+                yield region
+            region = []
             yield statement
-        if run:
-            yield run
+        if region:
+            yield region
 
-    def find_runs(self, statements):
-        """Collects all runs of a list of statements."""
+    def find_regions(self, statements):
+        """Collects all regions of a list of statements."""
         for piece in self.cut(statements):
             if isinstance(piece, list):
-                self.runs.append(piece)
+                self.regions.append(piece)
             elif piece in self.levels:
                 for part in self.parts(piece):
-                    self.find_runs(part)
+                    self.find_regions(part)
 
     def check_flow(self, statements, before):
         """Refuses to cut where a barrier is missing, since cutting would do what it should.
 
-        `before` has the runs that come before without a barrier; returned are those at the end.
+        `before` has the regions that come before without a barrier; returned are those at the end.
         """
         for piece in self.cut(statements):
             if isinstance(piece, list):
@@ -200,197 +162,14 @@ class Kernel:
                 ends = [self.check_flow(part, before) for part in self.parts(piece)]
                 if piece.kind in ("for", "while", "do"):  # the next turn
                     self.check_flow(self.parts(piece)[0], ends[0])
-                after = [run for end in ends for run in end]
+                after = [region for end in ends for region in end]
                 is_sure = piece.kind == "block" or (piece.kind == "if" and piece.otherwise)
                 before = after if is_sure else before + after
         return before
 
-    def is_final(self, run):
-        """Whether nothing follows a run."""
-        return not self.has_barrier or run[-1] is self.function.block.body[-1]
-
-    # What is uniform
-
-    def step_of(self, statement):
-        """The assignment that a statement at a cut level is, and nothing more; or None."""
-        if statement.kind != "expression":
-            return None
-        found = self.analysis.steps((statement.first, statement.last - 1))
-        return found[0] if found is not None and len(found) == 1 else None
-
-    def steps_of_head(self, statement):
-        """The assignments in the third part of a loop's head; None if there is anything else."""
-        return [] if is_empty(statement.step) else self.analysis.steps(statement.step)
-
-    def find_steps(self):
-        """Collects the assignments that are made for the whole block, in heads and elsewhere."""
-        statements = self.level_statements if self.has_barrier else []
-        self.steps = [step for step in map(self.step_of, statements) if step is not None]
-        self.head_steps = []
-        for statement in self.levels:
-            if statement.kind == "for":
-                self.head_steps += self.steps_of_head(statement) or []
-
-    def declared(self):
-        """Variables that are declared at a cut level, or in the head of a cut loop."""
-        statements = self.level_statements + [s.initial for s in self.levels if s.kind == "for"]
-        return [v for s in statements if s.kind == "declaration" for v in s.variables]
-
-    def find_uniform(self):
-        """Finds the uniform variables: all, less those that depend on one that is not."""
-        analysis = self.analysis
-        self.find_steps()
-        candidates = set(self.function.parameters) | set(self.declared())
-        analysis.uniform = {v for v in candidates if self.may_be_uniform(v)}
-        before = None
-        while before != len(analysis.uniform):
-            before = len(analysis.uniform)
-            for variable in list(analysis.uniform):
-                if not self.stays_uniform(variable):
-                    analysis.uniform.discard(variable)
-
-    def steps_to(self, variable):
-        return [step for step in self.steps + self.head_steps if step.variable is variable]
-
-    def may_be_uniform(self, variable):
-        analysis = self.analysis
-        if variable in analysis.pinned or variable.is_reference or variable.is_shared:
-            return False
-        if (variable.dimensions and not variable.is_parameter) or "volatile" in variable.specifiers:
-            return False
-        names = self.program.number_names(self.function)
-        if not variable.is_parameter and not is_built_in(variable, names):
-            return False
-        steps = self.steps_to(variable)
-        return all(any(s.first <= i <= s.last for s in steps) for i in analysis.changes[variable])
-
-    def stays_uniform(self, variable):
-        analysis = self.analysis
-        if not variable.is_parameter:
-            if variable.initial is None and not analysis.changes[variable]:
-                return False
-            if variable.initial is not None and not analysis.is_uniform(variable.initial):
-                return False
-        return all(s.value is None or analysis.is_uniform(s.value) for s in self.steps_to(variable))
-
-    def check_uniform(self):
-        for statement in self.levels:
-            condition = getattr(statement, "condition", None)
-            if condition is None:
-                continue
-            if not is_empty(condition) and not self.analysis.is_uniform(condition):
-                raise Refusal("the condition around a barrier may differ among threads")
-            if statement.kind == "for":
-                self.check_head(statement)
-        for parameter in self.function.parameters:
-            # Each stretch between barriers would begin with the value that it was given.
-            if parameter not in self.analysis.uniform and not self.analysis.is_fixed(parameter):
-                raise Refusal("a parameter may change")
-
-    def check_head(self, statement):
-        initial, variables = statement.initial, getattr(statement.initial, "variables", [])
-        if initial.kind != "empty" and not all(v in self.analysis.uniform for v in variables):
-            raise Refusal("a loop around a barrier may differ among threads")
-        if initial.kind not in ("empty", "declaration"):
-            raise Refusal("a loop around a barrier with a variable from outside")
-        steps = self.steps_of_head(statement)
-        if steps is None or any(step.variable not in self.analysis.uniform for step in steps):
-            raise Refusal("a loop around a barrier may differ among threads")
-
-    # What may be computed again, and what must be kept
-
-    def find_plain(self):
-        analysis = self.analysis
-        moving = {v for v in analysis.uniform if analysis.changes[v]}
-        heads = {
-            v for s in self.levels if s.kind == "for" for v in getattr(s.initial, "variables", [])
-        }
-        stepped = {step.variable for step in self.steps}
-        self.steady = analysis.uniform - (moving - heads) - stepped
-        for variable in self.declared():
-            if not self.has_barrier or variable not in analysis.uniform:
-                self.try_plain(variable)
-
-    def try_plain(self, variable):
-        """Notes a variable that may be computed again, and how it changes along x."""
-        analysis = self.analysis
-        everything, analysis.uniform = analysis.uniform, self.steady
-        is_plain = analysis.is_fixed(variable) and analysis.is_plain(variable.initial)
-        analysis.uniform = everything
-        if not is_plain or {"auto", "volatile"} & set(variable.specifiers) or variable.is_shadowed:
-            return
-        self.analysis.plain.add(variable)
-        before = len(analysis.numerators)
-        kind = self.analysis.kind(variable.initial)
-        self.numerators[variable] = analysis.numerators[before:]
-        if kind != FIXED and not self.program.is_integer(variable):
-            kind = ANY
-        self.analysis.kinds[variable] = kind
-
-    def run_of(self, i):
-        """Number of the run that a token is in, or None."""
-        for number, run in enumerate(self.runs):
-            if run[0].first <= i <= run[-1].last:
-                return number
-        return None
-
-    def classify(self):
-        """Finds the variables that live across a barrier."""
-        if not self.has_barrier:
-            return
-        for variable in self.declared():
-            if variable in self.analysis.uniform or variable in self.analysis.plain:
-                continue
-            if variable.is_shared:
-                continue
-            home = self.home_of(variable)
-            if {self.run_of(i) for i in variable.uses} <= {home} and not self.escapes(variable):
-                continue
-            reason = self.storage_problem(variable)
-            if reason:
-                raise Refusal(reason)
-            self.stored.append(variable)
-        for run in self.runs:
-            if not self.is_final(run) and any(has_return(s) for s in run):
-                self.leaves_early = True
-
-    def escapes(self, variable):
-        """Whether an address of a variable may be used where the variable is not named."""
-        return (
-            self.has_holders
-            or variable in self.analysis.pinned
-            or any(self.hands_on(variable, i) for i in variable.uses)
-        )
-
-    def hands_on(self, variable, i):
-        """Whether an array is named for its address, or an object may take one."""
-        behind = i + 1
-        if variable.dimensions:
-            while self.text(behind) == "[":
-                behind = self.tokens.match_forward(behind) + 1
-            first, last = variable.dimensions
-            depth = 0
-            while first <= last:
-                first, depth = self.tokens.match_forward(first) + 1, depth - 1
-            first = i + 1
-            while first < behind:
-                first, depth = self.tokens.match_forward(first) + 1, depth + 1
-            if depth < 0:
-                return True
-        if not self.has_locals_of_classes:
-            return False
-        is_argument = self.text(i - 1) in ("(", ",", "{") and self.text(behind) in (")", ",", "}")
-        return is_argument or (self.text(behind) == "." and self.text(behind + 2) == "(")
-
-    def home_of(self, variable):
-        """Number of the run that declares a variable."""
-        for number, run in enumerate(self.runs):
-            if any(s.kind == "declaration" and variable in s.variables for s in run):
-                return number
-        return None
-
-    def storage_problem(self, variable):
-        return storage_problem(self.program, self.function, variable)
+    def is_final(self, region):
+        """Whether nothing follows a region."""
+        return not self.has_barrier or region[-1] is self.function.block.body[-1]
 
     # Text
 
@@ -398,37 +177,18 @@ class Kernel:
         """The text of a list of statements at a cut level."""
         return " ".join(
             self.storage(piece)
-            + self.constant(self.moving(piece), Run(self, piece).write())
+            + self.constant(self.stepped(piece), Region(self, piece).write())
             + self.leave(piece)
             if isinstance(piece, list)
             else self.whole(piece)
             for piece in self.cut(statements)
         )
 
-    def leave(self, run):
-        """Leaves where a run leaves no thread: what follows might not end, or divide by 0."""
-        if self.is_final(run) or not any(has_return(statement) for statement in run):
+    def leave(self, region):
+        """Leaves where a region leaves no thread: what follows might not end, or divide by 0."""
+        if self.is_final(region) or not any(has_return(statement) for statement in region):
             return ""
-        return (
-            " if (::std::memchr(emulator_left, 0, "
-            "blockDim.x * blockDim.y * blockDim.z) == nullptr) "
-            "return {};"
-        )
-
-    def storage(self, run):
-        """Declares the arrays for what a run declares and others use."""
-        found = [v for s in run if s.kind == "declaration" for v in s.variables if v in self.stored]
-        # Nothing else leads to what no address is taken of.
-        restrict = "" if any(self.by_reference(v) for v in self.stored) else "__restrict "
-        return "".join(
-            "typedef %s emulator_type_%s%s; emulator_type_%s* %sconst emulator_all_%s = "
-            "::emulator::take_locals<emulator_type_%s>(emulator_block); "
-            % (v.type, v.name, self.dimensions(v), v.name, restrict, v.name, v.name)
-            for v in found
-        )
-
-    def dimensions(self, variable):
-        return self.code(*variable.dimensions) if variable.dimensions else ""
+        return " if (::emulator::are_all_set(emulator_left, emulator_block)) return {};"
 
     def is_whole(self, statement):
         """Whether a statement runs once for the whole block."""
@@ -478,8 +238,8 @@ class Kernel:
     def declaration(self, variable):
         """A declaration of one variable; constant, if that is what it is believed to be."""
         analysis, words = self.analysis, variable.specifiers
-        is_plain = variable in analysis.plain or variable in analysis.uniform
-        is_constant = is_plain and not analysis.changes[variable]
+        may_recompute = variable in analysis.recomputable or variable in analysis.uniform
+        is_constant = may_recompute and not analysis.changes[variable]
         is_said = {"const", "constexpr"} & set(words) and not variable.stars
         const = "const " if is_constant and not is_said else ""
         text = "%s %s %s%s" % (" ".join(words), variable.stars, const, variable.name)
@@ -488,29 +248,3 @@ class Kernel:
             value = self.code(*variable.initial)
             text += {"=": " = %s", "(": "(%s)", "{": "{%s}"}[variable.style] % value
         return text + "; " + (self.claim(variable) if is_constant else "")
-
-    def by_reference(self, variable):
-        """Whether a variable is used where it lies, and never copied from there and back.
-
-        Its address may be known elsewhere; or it is an object, whose own functions may change it.
-        """
-        if variable.dimensions is not None or variable in self.analysis.pinned:
-            return True
-        return self.has_objects
-
-
-def is_empty(part):
-    """Whether a range has no tokens."""
-    return part[0] > part[1]
-
-
-def storage_problem(program, function, variable):
-    """Why there cannot be an array of a variable, or None."""
-    words = [word for word in variable.type.replace("*", " ").split() if word != "const"]
-    known = TYPE_WORDS | function.template_names() | program.aliases.keys()
-    structs = {program.tokens.text(i + 1) for i in program.places.get("struct", ())}
-    if "volatile" in variable.specifiers or variable.is_reference or variable.is_shadowed:
-        return "`%s` lives across a barrier, or a loop" % variable.name
-    if not all(word in known | structs for word in words) or not words:
-        return "`%s` lives across a barrier, or a loop" % variable.name
-    return None

@@ -2,7 +2,7 @@
 
 The second version is an overload beside the first one, on lines that say the same numbers and
 count as a system header's, so that no warning comes twice. What it rests on is said in it so that
-the compiler can refuse it (emulator/proofs.h); emucc.py then leaves it out. Kernels of which
+the compiler can refuse it (emulator/claims.h); emucc.py then leaves it out. Kernels of which
 anything is not understood have none: their threads run one after another, on fibers where they
 wait.
 """
@@ -180,7 +180,7 @@ class Loops:
         if kernel.is_flat:
             kind = "::emulator::Flat"
         said = CUT if kernel.has_barrier else LOOPS
-        how = "in chunks" if kernel.has_lanes else "blocks side by side" if kernel.is_flat else ""
+        how = "in chunks" if kernel.has_chunks else "blocks side by side" if kernel.is_flat else ""
         self.program.said.append((function.name, said, how))
         return "%s%s%s%s { %s }" % (
             before, kind, after, head[len(before + void + after) :], body)  # fmt: skip

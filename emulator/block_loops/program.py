@@ -4,7 +4,7 @@ import re
 
 from block_loops.hidden_calls import Hidden
 from block_loops.overloads import Overloads
-from block_loops.uniformity import INTEGER
+from block_loops.strides import INTEGER
 from cuda_source.functions import (
     BARRIER,
     CASTS,

@@ -1,21 +1,20 @@
-"""Finds how the threads of a run may go together: see thread_loops.py, which writes them.
+"""Finds how the threads of a region may go together: see thread_loops.py, which writes them.
 
-A run is a list of statements without a barrier.
+A parallel region is a list of statements without a barrier.
 """
 
-from block_loops.uniformity import CONSECUTIVE
+from block_loops.strides import CONSECUTIVE
 from cuda_source.functions import is_built_in
 
 
-class Lanes:
-    """What may be done side by side in one run of a kernel."""
+class VectorGroups:
+    """What may be done side by side in one region of a kernel."""
 
     def __init__(self, kernel, statements):
         self.kernel, self.statements = kernel, statements
         self.analysis, self.code = kernel.analysis, kernel.code
         self.is_cut = kernel.has_barrier  # whether a thread comes back to its variables
         self.guards = []  # declarations, and (condition, whether it must hold)
-        self.plain = set()  # variables of this run alone that may be computed again
         self.loops = {}  # loops that chunks of threads take together, with their variables
         self.ahead = []  # tokens at which `p[i]` begins that may be read ahead
         self.edits, self.loads = [], ""  # what that changes
@@ -31,7 +30,7 @@ class Lanes:
         """Notes declarations and conditions at the beginning; returns the rest."""
         while statements:
             first = statements[0]
-            if first.kind == "declaration" and first.variables[0] in self.analysis.plain:
+            if first.kind == "declaration" and first.variables[0] in self.analysis.recomputable:
                 self.guards.append(first.variables[0])
             elif first.kind == "if" and first.otherwise is None and self.may_guard(first):
                 if is_return(first.then):
@@ -39,7 +38,7 @@ class Lanes:
                 elif len(statements) == 1:
                     self.guards.append((first.condition, True))
                     inner = self.kernel.listed(first.then)
-                    self.find_plain(inner)
+                    self.find_recomputable(inner)
                     return self.peel(inner)
                 else:
                     break
@@ -51,14 +50,14 @@ class Lanes:
     def may_guard(self, statement):
         if is_return(statement.then) and not self.kernel.is_final(self.statements):
             return False
-        return self.analysis.is_plain(statement.condition)
+        return self.analysis.is_recomputable(statement.condition)
 
-    def find_plain(self, statements):
+    def find_recomputable(self, statements):
         """Finds variables of an inner block that may be computed again."""
         for statement in statements:
             if statement.kind == "declaration":
                 for variable in statement.variables:
-                    self.kernel.try_plain(variable)
+                    self.kernel.try_recompute(variable)
 
     def may_go_together(self, body):
         """Whether the body may run for several threads at once, in any order."""
@@ -77,10 +76,10 @@ class Lanes:
 
     # Loops that several threads take together
 
-    def is_fixed(self, part, variables=()):
+    def is_invariant(self, part, variables=()):
         """Whether an expression is the same for the threads of a chunk."""
         analysis = self.analysis
-        allowed = analysis.uniform | analysis.plain | set(variables)
+        allowed = analysis.uniform | analysis.recomputable | set(variables)
         allowed |= {v for group in self.loops.values() for v in group}
         if part[0] > part[1]:
             return True
@@ -91,7 +90,7 @@ class Lanes:
         program, tokens = self.kernel.program, self.kernel.tokens
         if any(program.is_ordered(s.first, s.last, tokens) for s in statements):
             return
-        self.find_plain(statements)
+        self.find_recomputable(statements)
         for statement in statements:
             if statement.kind == "for" and self.is_together(statement):
                 self.loops[statement] = statement.initial.variables
@@ -106,27 +105,29 @@ class Lanes:
         if not variables or has_return(statement) or leaves_loop(statement.inner):
             return False
         for variable in variables:
-            if variable.initial is None or not self.is_fixed(variable.initial):
+            if variable.initial is None or not self.is_invariant(variable.initial):
                 return False
             if variable.dimensions or variable.is_reference or variable in self.analysis.pinned:
                 return False
             first, last = statement.step
             if not all(first <= i <= last for i in self.analysis.changes[variable]):
                 return False
-        return self.is_fixed(statement.condition, variables) and self.is_step(statement, variables)
+        return self.is_invariant(statement.condition, variables) and self.is_step(
+            statement, variables
+        )
 
     def is_step(self, statement, variables):
         """Whether the third part of a loop's head changes its own variables alone."""
         steps = self.kernel.steps_of_head(statement)
         return steps is not None and all(
             step.variable in variables
-            and (step.value is None or self.is_fixed(step.value, variables))
+            and (step.value is None or self.is_invariant(step.value, variables))
             for step in steps
         )
 
     def keep(self, body):
         """Finds what lives across a loop's start or end; False if it cannot be kept."""
-        pieces = [piece for kind, piece in self.pieces(body) if kind == "lanes"]
+        pieces = [piece for kind, piece in self.pieces(body) if kind == "together"]
         if any(
             self.analysis.conflict(one, other)
             for one in pieces
@@ -136,7 +137,7 @@ class Lanes:
             return False
         for piece in pieces:
             for variable in declared(piece):
-                if variable in self.analysis.plain or variable in self.kernel.stored:
+                if variable in self.analysis.recomputable or variable in self.kernel.stored:
                     continue
                 outside = any(not (piece[0].first <= i <= piece[-1].last) for i in variable.uses)
                 if outside or self.kernel.escapes(variable):
@@ -152,7 +153,7 @@ class Lanes:
         return True
 
     def pieces(self, statements):
-        """The parts of a list: loops and blocks that are cut, and ("lanes", statements)."""
+        """The parts of a list: loops and blocks that are cut, and ("together", statements)."""
         piece = []
         for statement in statements:
             inner = statement.kind == "block" and any(s in self.loops for s in statement.walk())
@@ -160,30 +161,30 @@ class Lanes:
                 if not self.is_computed(statement):
                     piece.append(statement)
                     continue
-                yield "plain", statement  # does not cut
+                yield "recomputed", statement  # does not cut
                 continue
             if piece:
-                yield "lanes", piece
+                yield "together", piece
             piece = []
             yield "open", statement
             yield from self.pieces(self.kernel.listed(statement.inner if not inner else statement))
             yield "close", statement
         if piece:
-            yield "lanes", piece
+            yield "together", piece
 
     def is_computed(self, statement):
         """Whether a statement declares nothing but what may be computed again."""
         return statement.kind == "empty" or (
             statement.kind == "declaration"
-            and all(v in self.analysis.plain for v in statement.variables)
+            and all(v in self.analysis.recomputable for v in statement.variables)
         )
 
     def needed(self, first, last, but=()):
-        """The plain variables that a range of tokens needs, in the order of their declarations."""
+        """The recomputable variables that a range of tokens needs, in their order."""
         found, todo = set(), self.analysis.names(first, last)
         while todo:
             variable = todo.pop()
-            if variable in self.analysis.plain and variable not in found:
+            if variable in self.analysis.recomputable and variable not in found:
                 found.add(variable)
                 todo |= self.analysis.names(*variable.initial)
         return sorted(found - set(but), key=lambda v: v.initial[0])
@@ -194,12 +195,12 @@ class Lanes:
     def find_ahead(self, body):
         """Finds `p[i]` behind ? or : that may be read whether or not it is chosen.
 
-        Only where all of the row's lie in an allocation, which emulator_alike asks, and where the
+        Only where all of the row's lie in an allocation, which row_checks.py asks, and where the
         thread has written nothing before. A choice between two values that are both there is what
         a compiler can vectorise.
         """
         owner, text = self.analysis.owner, self.kernel.text
-        consecutive = {v for v in self.compared if self.analysis.kinds[v] == CONSECUTIVE}
+        consecutive = {v for v in self.compared if self.analysis.strides[v] == CONSECUTIVE}
         for i in range(body[0].first, body[-1].last - 3) if body else ():
             array = owner.get(i)
             if text(i - 1) not in ("?", ":") or text(i + 4) not in (":", ";"):
@@ -257,7 +258,7 @@ class Lanes:
     def find_choices(self, body):
         """Finds ifs with a condition like `i < n`, and nothing but expressions inside."""
         for statement in body:
-            if statement.kind == "if" and self.analysis.is_plain(statement.condition):
+            if statement.kind == "if" and self.analysis.is_recomputable(statement.condition):
                 if self.analysis.bounded(statement.condition) is None:
                     continue
                 inner = [s for s in statement.walk() if s is not statement]

@@ -13,13 +13,14 @@ first, as it was, so that errors name its lines and columns:
 A loop is copied if it counts upwards, changes nothing but local numbers, calls nothing but
 functions of mathematics, and reads through pointers whose index is linear in the counter. In the
 copy all else is constant, since a lambda has captured it, and what is believed of types is said to
-the compiler (emulator/proofs.h). What is not understood, or refused, stays alone.
+the compiler (emulator/claims.h). What is not understood, or refused, stays alone.
 """
 
 import re
 
+from block_loops.dependences import Analysis
 from block_loops.loops import SECOND
-from block_loops.uniformity import INTEGER, Analysis
+from block_loops.strides import INTEGER
 from cuda_source.functions import INDICES
 from cuda_source.statements import TYPE_WORDS
 from cuda_source.tokens import MARKER, Edit, quoted

@@ -20,11 +20,13 @@
 
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <type_traits>
 
+#include "emulator/claims.h"
 #include "emulator/language.h"
-#include "emulator/proofs.h"
+#include "emulator/rows.h"
 #include "emulator/shared.h"
 
 extern "C" {
@@ -188,67 +190,35 @@ template <typename Thread>
 using IndexOf =
     const std::conditional_t<std::is_same<Thread, const FlatThread>::value, FlatIndex, Index>;
 
+inline size_t threads_of(const BlockIndex& index) {
+  return static_cast<size_t>(index.size.x) * index.size.y * index.size.z;
+}
+
 /*! \brief A variable of which each thread of the block has its own. */
 template <typename T>
 T* take_locals(const BlockIndex& index) {
-  const size_t threads = static_cast<size_t>(index.size.x) * index.size.y * index.size.z;
-  return static_cast<T*>(emulator_take_locals(threads * sizeof(T)));
+  return static_cast<T*>(emulator_take_locals(threads_of(index) * sizeof(T)));
+}
+
+/*! \brief A flag for each thread of the block, none of them set. */
+inline bool* take_flags(const BlockIndex& index) {
+  bool* const flags = take_locals<bool>(index);
+  return static_cast<bool*>(std::memset(flags, 0, threads_of(index)));
+}
+
+inline bool are_all_set(const bool* flags, const BlockIndex& index) {
+  return std::memchr(flags, 0, threads_of(index)) == nullptr;
+}
+
+/*! \brief Where a variable lies, to begin it there. */
+template <typename T>
+void* place_of(const T& variable) {
+  return const_cast<void*>(static_cast<const void*>(std::addressof(variable)));
 }
 
 template <typename T>
 bool is_readable(const T* begin, unsigned count) {
   return emulator_is_readable(begin, count * sizeof(T));
-}
-
-/*! \brief A number of threads side by side that the compiler knows. */
-template <int n>
-using Threads = std::integral_constant<int, n>;
-
-const unsigned kChunk = 16;
-
-/*!
- * \brief Runs `body(x, n)`, threads x .. x + n - 1, for all threads of a row that are active.
- *
- * Several at a time where the integers that `alike(x, n)` compares grow as they should; all, or
- * with `chunks` kChunk. If those of `ordered(x, n)` do, and `falling`, the active come first.
- */
-template <bool chunks, bool falling, typename Active, typename Alike, typename Body>
-__forceinline__ void run_row(unsigned width, const Active& active, bool ordered, const Alike& alike,
-                             const Body& body) {
-  unsigned x = 0;
-  const bool first = falling && ordered;
-  if constexpr (falling) {
-    if (ordered) {
-      unsigned above = width, middle = width - 1;  // the first that is not lies in x .. above
-      for (unsigned low = 0; low < above; middle = (low + above) / 2) {
-        if (active(middle))
-          low = middle + 1;
-        else
-          above = middle;
-      }
-      width = above;
-    }
-  }
-  if constexpr (chunks) {
-    for (unsigned n; x < width; x += n) {
-      n = width - x < kChunk ? width - x : kChunk;
-      bool all = n == kChunk && alike(x, kChunk);
-      if (!first)
-        for (unsigned i = 0; i < n; ++i) all = all && active(x + i);
-      if (all)
-        body(x, Threads<kChunk>());
-      else
-        for (unsigned i = x; i < x + n; ++i)
-          if (first || active(i)) body(i, Threads<1>());
-    }
-  } else {
-    bool all = width > 0 && (first || !falling) && alike(0, width);
-    if constexpr (!falling)
-      for (unsigned i = 0; i < width; ++i) all = all && active(i);
-    if (all) return body(0, static_cast<int>(width));
-    for (; x < width; ++x)
-      if (first || active(x)) body(x, Threads<1>());
-  }
 }
 
 }  // namespace emulator
@@ -284,7 +254,8 @@ __forceinline__ void run_row(unsigned width, const Active& active, bool ordered,
 #define EMULATOR_ROW                                                           \
   const size_t emulator_row =                                                  \
       (static_cast<size_t>(emulator_z) * emulator_block.size.y + emulator_y) * \
-      emulator_block.size.x
+      emulator_block.size.x;                                                   \
+  (void)emulator_row
 
 #define EMULATOR_THREAD(X)                                                                  \
   EMULATOR_UNREACHABLE_IF((X) >= emulator_most);                                            \
@@ -298,6 +269,6 @@ __forceinline__ void run_row(unsigned width, const Active& active, bool ordered,
   const uint3 threadIdx = emulator_index.thread, blockIdx = emulator_index.block; \
   const dim3 blockDim = emulator_index.size, gridDim = emulator_index.grid
 
-#define EMULATOR_LANES for (int emulator_l = 0; emulator_l < emulator_n; ++emulator_l)
+#define EMULATOR_SIDE_BY_SIDE for (int emulator_t = 0; emulator_t < emulator_n; ++emulator_t)
 
 #endif  // EMULATOR_LOOPS_H_

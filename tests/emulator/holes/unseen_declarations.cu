@@ -89,8 +89,8 @@ CASE(pointer_that_is_volatile_itself) {
 const int emulator_n = 3;
 
 __global__ void of_the_emulator(int* out, int m) {
-  int emulator_l = 7, i = blockIdx.x * blockDim.x + threadIdx.x, sum = 0;
-  for (int j = 0; j < m; ++j) sum += j * emulator_l + emulator_n;
+  int emulator_t = 7, i = blockIdx.x * blockDim.x + threadIdx.x, sum = 0;
+  for (int j = 0; j < m; ++j) sum += j * emulator_t + emulator_n;
   out[i] = sum;
 }
 

@@ -1,13 +1,13 @@
 /*!
- * \file proofs.h
+ * \file claims.h
  * \brief What the passes believe of a kernel, said so that the compiler refuses what is not so.
  *
  * A second version of a kernel (loops.h) rests on beliefs about names: that a variable keeps its
  * value, that an expression is made of numbers. What keeps its value is declared `const` there; the
  * rest is one of the lines below. emucc.py leaves out a second version that does not compile.
  */
-#ifndef EMULATOR_PROOFS_H_
-#define EMULATOR_PROOFS_H_
+#ifndef EMULATOR_CLAIMS_H_
+#define EMULATOR_CLAIMS_H_
 
 #pragma GCC system_header
 
@@ -123,4 +123,4 @@ constexpr bool is_copy =
                     ::std::is_trivially_copyable_v<decltype(name)>,             \
                 "copying `" #name "` may do more than copying its members");
 
-#endif  // EMULATOR_PROOFS_H_
+#endif  // EMULATOR_CLAIMS_H_
