@@ -2,6 +2,9 @@
 
 import pytest
 
+from cuda_source.direct_calls import can_be_asked
+from cuda_source.functions import find_functions
+from cuda_source.host_and_device import declarations, device_functions, function_from
 from cuda_source.kernel_starts import parameters_of
 from cuda_source.statements import Parser, resolve
 from cuda_source.tokens import Tokens, without_prelude
@@ -50,6 +53,22 @@ def test_every_use_is_of_the_variable_that_is_seen_there():
     assert [variable.is_shadowed for variable in found] == [True, False, True, False, False]
 
 
+@pytest.mark.parametrize("kind", ["int", "a::b", "a::b<c>", "a<b<1> >::c::d", "std::a *"])
+def test_a_declaration_is_told_from_an_expression_by_its_type(kind):
+    tokens = Tokens("{ %s x = 1; }" % kind)  # noqa: UP031 (it has braces)
+    (statement,) = Parser(tokens).block(0).body
+    assert statement.kind == "declaration"
+    assert [variable.name for variable in statement.variables] == ["x"]
+
+
+def test_headers_of_the_system_are_passed_over():
+    header = '# 1 "/usr/include/x.h" 1 3\nint x;\n# 1 "/usr/include/y.h" 1 3\nint y;\n'
+    header += '# 2 "/usr/include/x.h" 2 3\nint more;\n# 5 "a.cu" 2\n'
+    tokens = Tokens('# 1 "a.cu"\n' + header + "int own;\nint last;\n")
+    assert [token.text for token in tokens.all] == ["int", "own", ";", "int", "last", ";"]
+    assert [tokens.place(token.start) for token in tokens.all[::3]] == [("a.cu", 5), ("a.cu", 6)]
+
+
 ENTERED = """# 1 "a.cu"
 # 1 "<built-in>"
 # 1 "<command-line>"
@@ -73,3 +92,41 @@ def test_what_the_options_include_behind_the_prelude_is_kept():
 @pytest.mark.parametrize(("line", "is_thrown_away"), [(0, False), (1, True), (2, True), (3, False)])
 def test_calls_on_the_first_and_the_last_line_are_seen(line, is_thrown_away):
     assert is_discarded("{ f(a);\n f(b); }", line, "f") is is_thrown_away
+
+
+@pytest.mark.parametrize(
+    ("text", "can"),
+    [
+        ("__global__ void k(int a) { f(a); }", True),
+        ("__global__ void k(int a);", False),
+        ("template <class T> __global__ void k(T a) { f(a); }", False),
+        ("__global__ void k(int a) {\n#pragma unroll\n f(a); }", True),
+        ("__global__ void k(int a,\n#line 3\n int b) { f(a); }", False),
+    ],
+)
+def test_the_compiler_is_asked_about_kernels_that_stand_for_themselves(text, can):
+    functions = find_functions(Tokens(text))
+    assert [can_be_asked(function) for function in functions] == [can]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("__device__ int f(int a) { return a; }", "f"),
+        ("__device__ T operator=(T a) { return a; }", "="),
+        ("__device__ T operator+(T a);", "+"),
+        ("__device__ int a = f(1);", None),
+        ("__device__ int a;", None),
+    ],
+)
+def test_a_function_is_told_from_a_variable(text, name):
+    tokens = Tokens(text)
+    found = function_from(tokens, 0)
+    assert (found and tokens.text(found.name_index)) == name
+    assert len(device_functions(tokens)) == (name is not None)
+
+
+def test_declarations_are_all_that_is_no_function():
+    text = "int a; void f() { int c; } struct S { int d; void g() { h(); } }; int b;"
+    said = [words for _, _, words in declarations(Tokens(text), [])]
+    assert said == ["int a ;", "struct S { int d ; void g ( ) { }", ";", "int b ;"]

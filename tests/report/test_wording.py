@@ -12,12 +12,16 @@ LAUNCH = "CUDA error: invalid configuration argument"
 @pytest.mark.parametrize(
     ("kinds", "message", "hint"),
     [
-        (("DeviceError",), LAUNCH, "a block has 1 to 1,024 threads, and a grid at least 1 block"),
+        (("DeviceError",), LAUNCH, "a block has 1 to 1,024 threads, and a grid at least one block"),
         (("DeviceError",), f"{LAUNCH}\nthe block has 1,025 threads", ""),  # the emulated GPU's
         (("DeviceError",), "CUDA error: an illegal memory access was encountered", ""),
-        (("RecursionError",), "maximum recursion depth exceeded", "keep a stack of your own"),
-        (("SyntaxError",), "Missing parentheses in call to 'print'", "run 2to3 on it"),
-        (("TypeError",), "'map' object is not subscriptable", "run 2to3 on it"),
+        (
+            ("RecursionError",),
+            "maximum recursion depth exceeded",
+            "replace the recursion by a loop",
+        ),
+        (("SyntaxError",), "Missing parentheses in call to 'print'", "port it to Python 3"),
+        (("TypeError",), "'map' object is not subscriptable", "port it to Python 3"),
         (("ValueError",), "no", ""),
     ],
 )

@@ -275,6 +275,9 @@ def test_a_level_that_does_not_work_is_refused_with_the_reason(monkeypatch):
 def test_what_is_used_is_counted(tmp_path):
     (tmp_path / "f").write_bytes(b"x" * 8192)
     assert usage.disk([tmp_path], 1 << 30) >= 8192
+    gone = tmp_path / "gone"
+    for folders in ([gone, tmp_path], [tmp_path, gone]):
+        assert usage.disk(folders, 1 << 30) >= 8192
     assert usage.disk([tmp_path], 10) > 10
     child = subprocess.Popen(["sh", "-c", "sleep 60 & sleep 60"])
     try:
@@ -408,3 +411,17 @@ def test_a_child_that_closes_its_pipes_is_noticed_though_others_watch_over_it(
     with pytest.raises(ChildDied, match="closed its reply pipe"), started as remote:
         remote.import_("work")
         remote.flush()
+
+
+def test_only_bubblewrap_needs_its_program(monkeypatch):
+    isolation.why_not.cache_clear()
+    try:
+        monkeypatch.setattr(isolation.shutil, "which", lambda name: None)
+        assert "bwrap is not installed" in isolation.why_not("bubblewrap")
+        assert "bwrap" not in isolation.why_not("namespaces")
+        isolation.why_not.cache_clear()
+        monkeypatch.setattr(isolation.shutil, "which", lambda name: f"/usr/bin/{name}")
+        monkeypatch.setattr(isolation, "confined", lambda *_: ["true"])
+        assert isolation.why_not("bubblewrap") == ""
+    finally:
+        isolation.why_not.cache_clear()

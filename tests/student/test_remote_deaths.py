@@ -89,6 +89,13 @@ def test_a_deadline_holds_for_what_is_queued_inside_it(student):
     assert (caught.value.seconds, caught.value.doing) == (0.5, "a nap")
 
 
+def test_what_was_queued_before_a_deadline_has_its_own_time(student):
+    with student("import time\ndef nap(): time.sleep(2)") as remote:
+        remote.import_("work").nap()
+        with remote.deadline(1.5):
+            assert remote.fetch(1) == 1
+
+
 def test_a_deadline_is_over_after_its_block(student):
     with student() as remote:
         with remote.deadline(0.05):
