@@ -95,7 +95,7 @@ def test_an_interrupted_class_says_how_to_go_on(monkeypatch, tmp_path, capsys):
     (tmp_path / "subs" / "s1").mkdir(parents=True)
     words = ["batch", str(tmp_path / "subs"), "--output", str(tmp_path / "results")]
     assert main.main(words) == main.GRADER_FAILED
-    assert f"kept in {tmp_path}/results: the same command continues" in capsys.readouterr().err
+    assert f"are in {tmp_path}/results: the same command continues" in capsys.readouterr().err
 
 
 def test_the_folder_that_one_is_in_can_be_graded_and_has_its_name(tmp_path, monkeypatch):

@@ -86,7 +86,7 @@ def test_the_one_kind_without_a_program_is_the_one_without_an_end():
     assert set(make_site.WORDS) - found == {"launch timeout"}
 
 
-def test_every_bug_of_the_suite_is_shown_with_its_mend(site):
+def test_every_bug_of_the_suite_is_shown_with_its_fix(site):
     shown = "".join(words(path) for path in (site / "findings").glob("*.html"))
     for program in make_site.manifest.programs():
         if not program.correct:
