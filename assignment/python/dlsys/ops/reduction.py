@@ -1,5 +1,7 @@
 """Reductions over any axes: an integer, several, or None for all; kept as axes of 1 if wanted."""
 
+import numbers
+
 import numpy as np
 
 from dlsys.autodiff import zeroslike_op
@@ -19,7 +21,7 @@ class ReductionOp(TensorOp):
     )
 
     def __call__(self, x, axis=None, keepdims=False, **more):
-        axis = axis if axis is None or isinstance(axis, int) else tuple(axis)
+        axis = axis if axis is None or isinstance(axis, numbers.Integral) else tuple(axis)
         return TensorOp.__call__(self, x, axis=axis, keepdims=keepdims, **more)
 
     def shape(self, node, shape):

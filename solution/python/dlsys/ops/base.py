@@ -1,5 +1,6 @@
 """What all ops of the full set have in common: operands, attributes, axes, and their errors."""
 
+import numbers
 import re
 import sys
 
@@ -133,7 +134,7 @@ def axes_of(axis, rank):
     """
     if axis is None:
         return tuple(range(rank))
-    named = (axis,) if isinstance(axis, int) else tuple(axis)
+    named = (axis,) if isinstance(axis, numbers.Integral) else tuple(axis)
     wrong = [a for a in named if not -rank <= a < rank]
     if wrong:
         raise ValueError("there is no axis %d in %d dimensions" % (wrong[0], rank))

@@ -1,5 +1,7 @@
 """Ops that move elements and compute nothing: axes, shapes, parts and wholes."""
 
+import numbers
+
 import numpy as np
 
 from dlsys.autodiff import unbroadcast_op, zeroslike_op
@@ -45,7 +47,7 @@ class ReshapeOp(TensorOp):
     samples = (((3, 4), {"shape": (2, 6)}), ((2, 3, 4), {"shape": (3, -1)}), ((1,), {"shape": ()}))
 
     def __call__(self, x, shape):
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        shape = (shape,) if isinstance(shape, numbers.Integral) else tuple(shape)
         return TensorOp.__call__(self, x, shape=shape)
 
     def forward(self, node, x):
@@ -122,7 +124,7 @@ class SqueezeOp(_ShapeOp):
     samples = (((1, 3, 1),), ((1, 3, 1), {"axis": 2}), ((1, 1, 4), {"axis": (0, -2)}))
 
     def __call__(self, x, axis=None):
-        axis = axis if axis is None or isinstance(axis, int) else tuple(axis)
+        axis = axis if axis is None or isinstance(axis, numbers.Integral) else tuple(axis)
         return TensorOp.__call__(self, x, axis=axis)
 
     def shape(self, node, shape):
@@ -246,7 +248,9 @@ class IndexOp(TensorOp):
     def __call__(self, x, index):
         index = index if isinstance(index, tuple) else (index,)
         wrong = [
-            i for i in index if not (i is None or i is Ellipsis or isinstance(i, (int, slice)))
+            i
+            for i in index
+            if not (i is None or i is Ellipsis or isinstance(i, (numbers.Integral, slice)))
         ]
         if wrong:
             raise TypeError(
@@ -346,7 +350,7 @@ class PadOp(TensorOp):
 
 def flip_op(x, axis):
     """x with its elements along some axes in reverse; `axis` is one or several, from 0."""
-    axes = {axis} if isinstance(axis, int) else set(axis)
+    axes = {axis} if isinstance(axis, numbers.Integral) else set(axis)
     if min(axes) < 0:
         raise ValueError("flip: axis %s; hint: count axes from 0" % (axis,))
     return index_op(

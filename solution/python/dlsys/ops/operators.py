@@ -1,5 +1,7 @@
 """Gives nodes what numpy's arrays have: operators, methods, indexing."""
 
+import numbers
+
 import numpy as np
 
 from dlsys.autodiff import Node, add_byconst_op, add_op, mul_byconst_op, mul_op
@@ -9,17 +11,21 @@ from . import linear, movement, reduction
 from .base import as_node
 
 
+def _is_number(value):
+    return isinstance(value, (numbers.Real, np.bool_))
+
+
 def _sum(a, b):
     """a + b; a number goes the way of the classic op."""
-    return add_byconst_op(a, b) if np.isscalar(b) else add_op(a, as_node(b))
+    return add_byconst_op(a, b) if _is_number(b) else add_op(a, as_node(b))
 
 
 def _product(a, b):
-    return mul_byconst_op(a, b) if np.isscalar(b) else mul_op(a, as_node(b))
+    return mul_byconst_op(a, b) if _is_number(b) else mul_op(a, as_node(b))
 
 
 def _power(a, b):
-    return e.power_byconst_op(a, b) if np.isscalar(b) else e.power_op(a, b)
+    return e.power_byconst_op(a, b) if _is_number(b) else e.power_op(a, b)
 
 
 def _compared(op, is_same):
@@ -29,7 +35,7 @@ def _compared(op, is_same):
     """
 
     def compare(a, b):
-        if not (isinstance(b, (Node, np.ndarray)) or np.isscalar(b)) or isinstance(b, str):
+        if not (isinstance(b, (Node, np.ndarray)) or _is_number(b)):
             return NotImplemented
         node = op(a, b)
         if isinstance(b, Node):
@@ -51,7 +57,7 @@ _METHODS = {
     "__radd__": _sum,
     "__mul__": _product,
     "__rmul__": _product,
-    "__sub__": lambda a, b: add_byconst_op(a, -b) if np.isscalar(b) else e.subtract_op(a, b),
+    "__sub__": lambda a, b: add_byconst_op(a, -b) if _is_number(b) else e.subtract_op(a, b),
     "__rsub__": lambda a, b: e.subtract_op(b, a),
     "__truediv__": e.divide_op.__call__,
     "__rtruediv__": lambda a, b: e.divide_op(b, a),
