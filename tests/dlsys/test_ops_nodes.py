@@ -75,6 +75,21 @@ def test_nodes_are_found_in_lists_and_dictionaries(x):
         iter(x)
 
 
+def test_a_node_prints_its_shape_and_dtype_where_they_are_known(x):
+    w = ops.variable("w", (4, 3))
+    assert repr(x @ w) == "(x@w)" and (x @ w).shape is None
+    product = ops.exp(w * 2) @ np.ones((3, 5))
+    assert product.shape == (4, 5) and repr(product) == f"{product}: float64 (4, 5)"
+    assert repr(ops.argmax(w, 1)) == "ArgMax(w,1): int64 (4,)"
+    assert repr([w < 0]) == "[(w<0): bool (4, 3)]"
+
+
+def test_what_is_known_not_to_fit_is_told_at_once():
+    w = ops.variable("w", (4, 3))
+    with pytest.raises(ValueError, match="matmul: inner sizes differ: op\\(a\\) is \\(4, 3\\)"):
+        w @ w
+
+
 def test_an_error_of_a_shape_names_the_op_the_operands_and_the_line(x):
     y = ops.variable("y")
     node = x - y  # the line that is named

@@ -7,7 +7,6 @@ Nodes have their operators from the import of this package on. Where the classic
 say the same, these are they.
 """
 
-from dlsys.autodiff import Variable as variable
 from dlsys.autodiff import add_op as add
 from dlsys.autodiff import gradients as gradients
 from dlsys.autodiff import mul_op as multiply
@@ -58,6 +57,7 @@ from .indexing import embedding_op as embedding
 from .indexing import gather_op as gather
 from .indexing import one_hot_op as one_hot
 from .indexing import scatter_add_op as scatter_add
+from .known import variable as variable
 from .linear import product_op as matmul
 from .loss import cross_entropy_op as cross_entropy
 from .loss import mse_op as mse

@@ -8,6 +8,8 @@ import numpy as np
 
 from dlsys.autodiff import Node, Op, zeroslike_op
 
+from .known import known
+
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -36,11 +38,16 @@ class TensorOp(Op):
         cls.name = vars(cls).get("name", "_".join(words).lower())
 
     def __call__(self, *inputs, **attributes):
-        """A new node that applies this op."""
+        """A new node that applies this op.
+
+        Raises:
+            ShapeError: the shapes of the inputs are known, and don't fit.
+        """
         values = tuple(attributes.values())
         node = Op.__call__(self, *map(as_node, inputs), attributes=values)
         node.attributes = attributes
         node.made_at = _line_of_user()
+        known(node)
         return node
 
     def launch(self, node, *arrays):
@@ -90,9 +97,8 @@ class ConstantOp(TensorOp):
     samples = (([[1.0, 2.0]],), (3.5,))
 
     def __call__(self, value):
-        node = TensorOp.__call__(self)
-        node.attributes = {"value": np.asarray(value)}
-        value = node.attributes["value"]
+        value = np.asarray(value)
+        node = TensorOp.__call__(self, value=value)
         node.name = str(value) if value.ndim == 0 else "Constant%s" % (value.shape,)
         return node
 

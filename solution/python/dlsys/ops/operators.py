@@ -9,6 +9,7 @@ from dlsys.autodiff import Node, add_byconst_op, add_op, mul_byconst_op, mul_op
 from . import elementwise as e
 from . import linear, movement, reduction
 from .base import as_node
+from .known import described, known
 
 
 def _is_number(value):
@@ -102,3 +103,5 @@ def install():
     Node.__iter__ = None  # else Python would ask for node[0], node[1], ... for ever
     Node.__array_ufunc__ = None  # so that numpy leaves array * node to the node
     Node.T = property(movement.transpose_op.__call__)
+    Node.shape = property(lambda node: (known(node) or (None,))[0])
+    Node.__repr__ = described

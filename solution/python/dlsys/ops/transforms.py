@@ -93,31 +93,30 @@ class CheckpointOp(TensorOp):
     def __call__(self, node):
         """From the nearest checkpoints and fed values on, all is computed inside of one node."""
         inner, edge = _up_to_checkpoints(node)
-        made = TensorOp.__call__(self, *edge)
-        made.inner, made.result = inner, node
+        made = TensorOp.__call__(self, *edge, inner=inner, result=node)
         made.name = self.label.format(node.name)
         return made
 
     def forward(self, node, *values):
         known = dict(zip(node.inputs, values))
-        for each in node.inner:
+        for each in node.attributes["inner"]:
             known[each] = each.op.forward(each, *[known[i] for i in each.inputs])
-        return known[node.result]
+        return known[node.attributes["result"]]
 
     def shape(self, node, *shapes):
         known = dict(zip(node.inputs, shapes))
-        for each in node.inner:
+        for each in node.attributes["inner"]:
             known[each] = each.op.infer_shape(each, [known[i] for i in each.inputs])
-        return known[node.result]
+        return known[node.attributes["result"]]
 
     def gradient(self, node, grad):
         """Gradients through a copy of what is inside, which nothing but they will read."""
         copies = {edge: Variable(name=edge.name) for edge in node.inputs}
         new_grad = Variable(name="output_grad")
-        for each in node.inner:
+        for each in node.attributes["inner"]:
             copies[each] = _copy(each, copies)
         wrt = [copies[edge] for edge in node.inputs]
-        found = gradients(sum_op(mul_op(copies[node.result], new_grad)), wrt)
+        found = gradients(sum_op(mul_op(copies[node.attributes["result"]], new_grad)), wrt)
         real = {copies[edge]: edge for edge in node.inputs}
         real[new_grad] = grad
         for each in find_topo_sort(found):
