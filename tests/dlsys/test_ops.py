@@ -26,9 +26,9 @@ OPS = {
     if isinstance(thing, autodiff.Op) and not thing.is_fed
 }
 SAMPLES = [
-    pytest.param(op, sample, id=f"{name}{sample}".replace(" ", ""))
+    pytest.param(op, sample, id=f"{name}-{number}")
     for name, op in OPS.items()
-    for sample in op.samples
+    for number, sample in enumerate(op.samples)
 ]
 WITH_KERNELS = [
     each for each in SAMPLES if each.values[0].kernel or "launch" in vars(type(each.values[0]))
