@@ -4,6 +4,7 @@ import ctypes
 
 import numpy as np
 
+from . import dlpack
 from ._base import _LIB, c_array, check_call
 
 
@@ -165,6 +166,81 @@ class NDArray:
         check_call(_LIB.DLArrayCopyFromTo(self.handle, target.handle, None))
         return target
 
+    def __array__(self, dtype=None, copy=None):
+        """What numpy sees: on the CPU the memory itself, unless it needs another dtype or a copy.
+
+        Raises:
+            ValueError: a copy is needed, and not wanted.
+        """
+        if is_gpu_ctx(self.ctx) and copy is False:
+            raise ValueError("numpy can't see %r without a copy" % self)
+        values = self.asnumpy() if is_gpu_ctx(self.ctx) else np.asarray(_Interface(self))
+        return np.array(values, dtype=dtype, copy=copy)
+
+    @property
+    def __cuda_array_interface__(self):
+        """The memory for libraries of CUDA.
+
+        Raises:
+            AttributeError: it does not lie on a real GPU.
+        """
+        if not is_gpu_ctx(self.ctx) or is_emulated():
+            raise AttributeError("%r does not lie on a real GPU" % self)
+        return _interface(self)
+
+    def __dlpack__(self, copy=None, **_options):
+        """The memory for another library, by DLPack; see dlpack.py.
+
+        Raises:
+            BufferError: it lies on an emulated GPU, which no other library knows; or a copy is
+                wanted.
+        """
+        if copy:
+            raise BufferError("an NDArray is lent without a copy; hint: copy what you get")
+        return dlpack.lend(self, *self.__dlpack_device__())
+
+    def __dlpack_device__(self):
+        """(DLPack's number for the kind of device, its number)."""
+        if not is_gpu_ctx(self.ctx):
+            return dlpack.CPU, self.ctx.device_id
+        if is_emulated():
+            raise BufferError("%r lies on an emulated GPU; hint: its asnumpy()" % self)
+        return dlpack.CUDA, self.ctx.device_id
+
+
+def is_emulated():
+    """Whether the GPU is the emulated one, whose memory no other library can use."""
+    return hasattr(_LIB, "emulator_cuda_malloc_count")
+
+
+def _interface(array):
+    """What numpy's and CUDA's array interfaces say of an NDArray."""
+    address = array.handle.contents.data or 0
+    return {"shape": array.shape, "typestr": "<f4", "data": (address, False), "version": 3}
+
+
+class _Interface:
+    """What numpy asks for an array on the CPU, which it keeps alive."""
+
+    def __init__(self, array):
+        self.array = array
+        self.__array_interface__ = _interface(array)
+
+
+class _Borrowed(NDArray):
+    """An NDArray over another library's memory, which it keeps alive."""
+
+    __slots__ = ["_memory", "_shape", "_struct"]
+
+    def __init__(self, memory, ctx):
+        self._memory = memory
+        self._shape = c_array(ctypes.c_int64, memory.shape)
+        self._struct = DLArray(data=memory.data, ctx=ctx, ndim=len(memory.shape), shape=self._shape)
+        super().__init__(ctypes.pointer(self._struct))
+
+    def __del__(self):
+        """The other library frees the memory."""
+
 
 class _View(NDArray):
     """An NDArray over the first elements of another one's memory, which it keeps alive."""
@@ -201,6 +277,20 @@ def view(base, shape):
             "a view of shape %s does not fit into an array of shape %s" % (shape, base.shape)
         )
     return _View(base, shape)
+
+
+def from_dlpack(producer):
+    """An NDArray over the memory of another library's float32 array, without a copy.
+
+    Raises:
+        TypeError, ValueError: the array is of another kind; see dlpack.Borrowed.
+        BufferError: it lies on another kind of device.
+    """
+    memory = dlpack.Borrowed(producer)
+    kind, number = memory.device
+    if kind != dlpack.CPU and (kind != dlpack.CUDA or is_emulated()):
+        raise BufferError("the array lies on a device that is neither the CPU nor our GPU")
+    return _Borrowed(memory, gpu(number) if kind == dlpack.CUDA else cpu(number))
 
 
 def array(arr, ctx=cpu(0)):  # noqa: B008 (the published default, a constant)
