@@ -24,11 +24,11 @@ class TensorOp(Op):
     first input. Inputs may be nodes, numbers or numpy arrays.
     """
 
-    #: What errors call it: LeakyReluOp is leaky_relu, unless its class says otherwise.
+    #: What errors call it; LeakyReluOp is leaky_relu, unless its class says otherwise.
     name = ""
     #: Which inputs are integers that index something, by number; their gradient is zero.
     indices = ()
-    #: Between which numbers the op is smooth: where tests draw their inputs from.
+    #: Between which numbers the op is smooth. Tests draw their inputs from there.
     domain = (-2.0, 2.0)
     #: The dtype of the result; None if it is that of the inputs by numpy's rules.
     dtype = None

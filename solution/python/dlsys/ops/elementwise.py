@@ -209,7 +209,7 @@ class TanhOp(FunctionOp):
 
 
 class AbsOp(FunctionOp):
-    """|x|. The gradient at 0 is 0."""
+    """The absolute value. The gradient at 0 is 0."""
 
     label = "Abs({})"
 
