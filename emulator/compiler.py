@@ -12,9 +12,8 @@ import tempfile
 
 import toolchain
 from block_loops.loops import SECOND
-from compiler_facts import calls, clang_tree, gimple
+from compiler_facts import clang_tree, gimple
 from compiler_facts.addressed import PROBE, addressed
-from cuda_source.execution_spaces import without_marks
 from cuda_source.host_and_device import merged
 from cuda_source.refused_headers import tell
 from cuda_source.tokens import ENTERS, MARKER, SYSTEM, SourceError, unquoted
@@ -51,13 +50,9 @@ class Source:
     """A CUDA source and how it is compiled: `cxx` is the compiler, both as lists of words.
 
     `prelude` is what stands before it, perhaps precompiled: cuda_runtime.h, and more.
-    `takes_constexpr`: kernels may call constexpr functions, as by nvcc's --expt-relaxed-constexpr;
-    `has_own`: other files don't see its variables of the device, as without nvcc's -rdc.
     """
 
-    def __init__(
-        self, path, cxx, flags, mode=LOOPS, prelude=PRELUDE, takes_constexpr=False, has_own=True
-    ):
+    def __init__(self, path, cxx, flags, mode=LOOPS, prelude=PRELUDE):
         self.path, self.cxx, self.flags, self.mode = str(path), list(cxx), list(flags), mode
         self.prelude = str(prelude)
         self.said = []  # (kernel, how it runs, reason)
@@ -67,9 +62,6 @@ class Source:
         self.named = set()  # headers in folders that the user calls the system's, as -isystem does
         self.warnings = ""  # what the compilers said of a source that is right
         self.text = None
-        self.takes_constexpr, self.has_own = takes_constexpr, has_own
-        self.bodies = {}  # functions of which it is certain who runs them, by their numbers
-        self.is_marked = True  # whether these say so in what is compiled
 
     def preprocess(self, *words):
         """The text after the preprocessor; with the words of a device, as a kernel sees it.
@@ -136,8 +128,9 @@ class Source:
 
     def rewritten(self):
         """The source as plain C++."""
-        how = (self.mode, self.refused, self.pinned, self.is_marked, self.has_own)
-        text, program, self.bodies = self.checked(lambda: rewritten(self.text, self.path, *how))
+        text, program = self.checked(
+            lambda: rewritten(self.text, self.path, self.mode, self.refused, self.pinned)
+        )
         self.said, self.believed = (program.said, program.believed) if program else ([], {})
         return MARKER.sub(self.without_warnings, text)
 
@@ -149,40 +142,23 @@ class Source:
     def compile(self, output, plain):
         """Writes the object file, and the plain C++ that it was made of."""
         words = [*self.cxx, *of_emulator(), *without_names(self.flags), "-include", self.prelude]
-        reader = self.reader()
-        self.is_marked = reader is gimple
         with tempfile.TemporaryDirectory() as folder:
-            dump, called = os.path.join(folder, "dump"), os.path.join(folder, "calls")
-            more = [gimple.OPTION + dump, calls.OPTION + called] if reader is gimple else []
+            dump = os.path.join(folder, "dump")
             while True:
-                text = self.rewritten() + PROBE * bool(self.believed)
-                write(plain, text)
+                text = self.rewritten()
+                reader = self.reader() if self.believed else None
+                write(plain, text + PROBE * bool(reader))
+                more = ["-fdump-tree-gimple=" + dump] * (reader is gimple)
                 done = run(*words, *more, "-c", plain, "-o", output)
                 if done.returncode:
-                    self.go_on_after(done.stderr)
+                    if not self.refuse(done.stderr):
+                        raise CompileError(done.stderr)
                     continue
-                self.refuse_calls(called)
-                if reader is clang_tree and self.believed:
+                if reader is clang_tree:
                     write(dump, run(*words, *clang_tree.OPTIONS, plain).stdout)
-                if not (self.believed and self.pin(reader, dump)):
+                if not (reader and self.pin(reader, dump)):
                     self.warnings += done.stderr
-                    write(plain, without_marks(text))
                     return
-
-    def go_on_after(self, said):
-        """Notes what to leave out of a source that the compiler refused, or raises its errors."""
-        if self.refuse(said):
-            return
-        if not self.is_marked and not self.has_own:
-            raise CompileError(said)
-        self.is_marked = self.has_own = False
-
-    def refuse_calls(self, called):
-        """Raises an error if the host and the device call each other's functions."""
-        dump = bytes_of(called).decode("utf-8", "surrogateescape")
-        said = calls.told(calls.wrong_calls(dump, self.bodies), self.takes_constexpr)
-        if said:
-            raise CompileError(said)
 
     def reader(self):
         """The module that reads what the compiler understood: GCC says it in one way, clang, which

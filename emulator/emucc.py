@@ -12,9 +12,8 @@ Examples:
     emucc.py --shared kernels.cu -o libkernels.so
 
 Options of nvcc that a program needs are understood: -I -D -U -L -l -o -c -O -g -G -w -W -std
--shared -x -rdc -dc -Xcompiler -Xlinker -ccbin -M -MD -MMD -MP -MF -MT -include -isystem
---expt-relaxed-constexpr. Those that only concern a real GPU (-arch, -gencode, -lineinfo, -Xptxas,
---use_fast_math ...) change nothing.
+-shared -x -Xcompiler -Xlinker -ccbin -M -MD -MMD -MP -MF -MT -include -isystem. Those that only
+concern a real GPU (-arch, -gencode, -lineinfo, -rdc, -Xptxas, --use_fast_math ...) change nothing.
 
 Environment: CXX, the compiler. EMULATOR_CACHE, where the emulated GPU itself is kept once it is
 built, and its headers precompiled (default: ~/.cache/emulated-gpu). A program that runs heeds
@@ -59,9 +58,9 @@ DEPENDENCIES = ("-MF", "-MT", "-MQ")
 DEPENDENCY_FLAGS = ("-M", "-MM", "-MD", "-MMD", "-MP")
 # What only concerns a real GPU: exact words, words with a value behind them, and beginnings.
 IGNORED = (
-    "-G", "--device-debug", "-lineinfo", "--generate-line-info", "--use_fast_math",
+    "-G", "--device-debug", "-lineinfo", "--generate-line-info", "-dc", "--use_fast_math",
     "-use_fast_math", "--extended-lambda", "-extended-lambda", "--expt-extended-lambda",
-    "-expt-extended-lambda", "-m64",
+    "-expt-extended-lambda", "--expt-relaxed-constexpr", "-expt-relaxed-constexpr", "-m64",
     "-cudart", "-lcudart", "-lcudart_static", "-lcuda", "-lcublas", "-lcublasLt", "-lcudadevrt",
     "-lnvToolsExt",
     "--default-stream", "-dlto", "-restrict", "--restrict", "-keep", "--ptxas-options=-v",
@@ -72,7 +71,7 @@ IGNORED_WITH_VALUE = (
     "-diag-suppress", "--diag-suppress",
 )  # fmt: skip
 IGNORED_BEGINNINGS = tuple(word + "=" for word in IGNORED_WITH_VALUE) + (
-    "-fmad", "--fmad", "-ftz", "-prec-", "-cudart=",
+    "-rdc", "--relocatable-device-code", "-fmad", "--fmad", "-ftz", "-prec-", "-cudart=",
     "--cudart=", "--default-stream=", "-diag-", "-res-usage", "--resource-usage",
 )  # fmt: skip
 CUDA, CXX, LINKED = (".cu", ".cuh"), (".cc", ".cpp", ".cxx", ".c"), (".o", ".a", ".so", ".obj")
@@ -90,7 +89,6 @@ class Options:
         self.output = self.language = self.cxx = None
         self.mode, self.only_compile, self.is_shared = LOOPS, False, False
         self.prelude, self.precompiles = None, False
-        self.takes_constexpr, self.has_own = False, True
         self.keep = self.explain = self.runs = self.is_verbose = self.links_nothing = False
         self.arguments = []
         if "--" in words:
@@ -121,8 +119,6 @@ class Options:
             "--shared": "is_shared", "--keep": "keep", "--explain": "explain", "--run": "runs",
             "-run": "runs", "--precompile": "precompiles", "-v": "is_verbose",
             "--verbose": "is_verbose", "-dryrun": "is_verbose",
-            "--expt-relaxed-constexpr": "takes_constexpr",
-            "-expt-relaxed-constexpr": "takes_constexpr",
         }  # fmt: skip
         if word in simple:
             setattr(self, simple[word], True)
@@ -132,12 +128,6 @@ class Options:
             self.mode = THREADS
         elif word in ("-o", "--output-file"):
             self.output = self.value(word)
-        elif word in ("-dc", "--device-c"):
-            self.only_compile, self.has_own = True, False
-        elif word in ("-rdc", "--relocatable-device-code"):
-            self.has_own = self.value(word) != "true"
-        elif word.startswith(("-rdc=", "--relocatable-device-code=")):
-            self.has_own = word.partition("=")[2] != "true"
         elif word == "--prelude":
             self.prelude = self.value(word)
         elif word in ("-x", "--x"):
@@ -220,7 +210,7 @@ class Driver:
             words += [*self.options.dependencies, "-c", source, "-o", output]
             self.call([*self.cxx, *words])
             return output
-        made = self.source(source, self.options.mode)
+        made = Source(source, self.cxx, self.kernel_flags(), self.options.mode, self.prelude())
         self.say(["preprocess, rewrite, compile:", *self.cxx, *made.flags, source])
         made.read(*dependency_flags(self.options.dependencies, output))
         plain = os.path.join(tempfile.mkdtemp(dir=self.folder), stem + ".cu.cc")
@@ -229,11 +219,6 @@ class Driver:
         if self.options.keep:
             keep(plain, os.path.join(os.path.dirname(output), stem + ".cu.cc"))
         return output
-
-    def source(self, path, mode):
-        """A CUDA source as the command line has it compiled."""
-        options = (self.options.takes_constexpr, self.options.has_own)
-        return Source(path, self.cxx, self.kernel_flags(), mode, self.prelude(), *options)
 
     def precompile(self):
         """Writes the prelude that the command line names."""
@@ -269,7 +254,7 @@ class Driver:
         """Prints how each kernel runs; compiles, since it is the compiler that confirms it."""
         for source, language in self.options.sources:
             if language == "cu":
-                made = self.source(source, LOOPS)
+                made = Source(source, self.cxx, self.kernel_flags(), LOOPS, self.prelude())
                 made.read()
                 folder = tempfile.mkdtemp(dir=self.folder)
                 made.compile(os.path.join(folder, "a.o"), os.path.join(folder, "a.cc"))

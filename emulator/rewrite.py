@@ -7,8 +7,6 @@ Macros do most of it (include/emulator/language.h). What they cannot do is done 
 - a `__shared__` variable becomes a reference into the block's memory, see emulator/shared.h;
   a static one gets a check that it fits into the 48 KB of a block;
 - `__launch_bounds__` become a check, see cuda_source/kernel_facts.py;
-- each body says whether the host or the device runs it, see cuda_source/execution_spaces.py;
-- `__device__` and `__constant__` variables become static, see cuda_source/own_variables.py;
 - what the emulated GPU does not have is marked for the compiler to refuse, see
   cuda_source/refusals.py;
 - kernels get a second version that runs a whole block as loops, see block_loops/loops.py;
@@ -23,11 +21,9 @@ its `>>>`), so the compiler's errors name the lines of the original file.
 from block_loops.loops import add_loops
 from block_loops.program import Program
 from cuda_source.direct_calls import refuse_direct_calls
-from cuda_source.execution_spaces import bodies, marks
 from cuda_source.functions import CASTS
 from cuda_source.kernel_facts import tell_facts
 from cuda_source.launches import rewrite_launches
-from cuda_source.own_variables import own_variables
 from cuda_source.refusals import refuse_in_kernels, refuse_missing
 from cuda_source.shared_variables import rewrite_shared
 from cuda_source.statements import Parser
@@ -54,13 +50,12 @@ PROLOGUE = '#pragma GCC diagnostic ignored "-Wsign-compare"\n'
 def rewrite(source, path, mode=THREADS, refused=None):
     """Plain C++ for preprocessed CUDA C++, and a list of (kernel, how it runs, reason); see
     `rewritten`."""
-    text, program, _ = rewritten(source, path, mode, refused)
+    text, program = rewritten(source, path, mode, refused)
     return text, program.said if program else []
 
 
-def rewritten(source, path, mode, refused=None, pinned=None, is_marked=False, has_own=False):
-    """Plain C++ for preprocessed CUDA C++, the program, or None, and the bodies that say who runs
-    them, if it `is_marked`. With `has_own`, variables of the device are this file's.
+def rewritten(source, path, mode, refused=None, pinned=None):
+    """Plain C++ for preprocessed CUDA C++, and the program, or None.
 
     `refused` has reasons, by the numbers of functions, for which the compiler did not take what
     was made of them, `pinned` names of variables whose addresses it knows of. Raises SourceError.
@@ -76,10 +71,8 @@ def rewritten(source, path, mode, refused=None, pinned=None, is_marked=False, ha
         edits += quick_loops(program, edits)
     elif mode == LOOPS:
         edits += add_loops(program, edits)
-    found = bodies(tokens) if is_marked else {}
-    edits += marks(tokens, found) + (own_variables(tokens) if has_own else [])
     head = "%s# 1 %s\n" % (PROLOGUE, quoted(path))
-    return head + apply_edits(source, edits), program, found
+    return head + apply_edits(source, edits), program
 
 
 def has_open_cast(tokens):

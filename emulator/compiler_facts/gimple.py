@@ -6,7 +6,6 @@ There each address of a variable is an `&`, however it was spelt, and each state
 import re
 from collections import Counter
 
-OPTION = "-fdump-tree-gimple="
 # What a kernel's second version has in its head, and its lambdas in their names.
 NUMBER = re.compile(r"\bemulator_number_(\d+)\b|\bKernelOf<(\d+)>")
 # `&v`, and `&__closure->__v` of what a lambda holds a copy of; but not `&D.17`, a temporary.

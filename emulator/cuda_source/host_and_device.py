@@ -270,22 +270,16 @@ def declarations(tokens, functions):
 
 def functions_of_host(tokens):
     """The functions with a body, also those of classes, that the device cannot call."""
-    for function in functions(tokens):
-        is_called = {"__device__", "__global__", "constexpr"} & set(function.words)
-        if function.brace is not None and not is_called:
-            yield function
-
-
-def functions(tokens):
-    """All functions that are in no other, also those of classes, and those without a body."""
     i = 0
     while i < len(tokens.all):
         i = behind_template(tokens, i)
         function = function_from(tokens, i)
-        if function is not None:
+        if function is None or function.brace is None:
+            i = behind_declaration(tokens, i)
+            continue
+        i = function.end + 1
+        if not {"__device__", "__global__", "constexpr"} & set(function.words):
             yield function
-        has_body = function is not None and function.brace is not None
-        i = function.end + 1 if has_body else behind_declaration(tokens, i)
 
 
 def behind_template(tokens, i):

@@ -1,11 +1,11 @@
 /*!
  * \file fault.cc
- * \brief The handler of SIGSEGV, SIGBUS and SIGFPE.
+ * \brief The handler of SIGSEGV and SIGBUS.
  *
  * Device memory that is closed is opened for a kernel that touches it; see protection.h. Else, in a
  * kernel a wrong address ends the launch: the handler jumps to the CPU thread's own stack
- * and never returns. So does a division of integers that the CPU can't do. In host code it says
- * what the address is, if it is the device's, and lets the process die as it would have.
+ * and never returns. In host code it says what the address is, if it is the device's, and lets
+ * the process die as it would have.
  */
 #include "fault.h"
 
@@ -31,8 +31,8 @@ namespace emulator {
 namespace {
 
 const size_t kStackSize = 256 * 1024, kGuard = 64 * 1024;  // a page or several
-const int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
-struct sigaction previous[3];
+const int kSignals[] = {SIGSEGV, SIGBUS};
+struct sigaction previous[2];
 
 // "0x7f00, 4 bytes past the end of an allocation of 400 bytes"
 std::string describe(uintptr_t address) {
@@ -82,15 +82,6 @@ unsigned missing_alignment(uintptr_t address) {
               "emulated GPU: " + block->where() + ": " + what + line_at(at).text);
 }
 
-// A GPU goes on with a result that nothing says.
-[[noreturn]] void fail_division(Block* block, uintptr_t at) {
-  const std::string what = "divided an integer by zero, or the smallest integer by -1";
-  block->leave_loops(what);
-  block->fail(cudaErrorLaunchFailure,
-              "emulated GPU: " + block->where() + ": " + what + line_at(at).text +
-                  "\nhint: a GPU goes on, and what the result is nobody says; ask first");
-}
-
 void tell_host(uintptr_t address) {
   EMULATOR_CHECK(host_faulted(address));
   std::string message = "emulated GPU: host code touched device memory at " + describe(address) +
@@ -100,18 +91,11 @@ void tell_host(uintptr_t address) {
 }
 
 // Lets the handler before ours, or the system, have the signal: it comes again on return.
-void chain(int signal) {
-  for (int i = 0; i < 3; ++i)
-    if (kSignals[i] == signal) sigaction(signal, &previous[i], nullptr);
-}
+void chain(int signal) { sigaction(signal, &previous[signal == SIGSEGV ? 0 : 1], nullptr); }
 
 void handle(int signal, siginfo_t* info, void* context) {
   uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
   const int error = errno;
-  if (signal == SIGFPE) {
-    if (Block* block = Block::running()) fail_division(block, Interrupted(context).at);
-    return chain(signal);
-  }
   if (open_by_need(address)) {
     errno = error;
     return;
@@ -134,7 +118,7 @@ void install() {
   action.sa_sigaction = handle;
   // Not blocked while the handler runs, since it may leave by a jump.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &action, &previous[i]);
+  for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &action, &previous[i]);
 }
 
 // Taken back when its thread ends. It replaces one that is too small to look for lines on, such as

@@ -154,11 +154,10 @@ class Kit:
             program = self.folder / source.stem
             return program if program.exists() else self.build_program(source)
 
-    def link(self, *files):
-        """A program of object files; it is named last."""
-        *compiled, program = files
+    def link(self, compiled, program):
+        """A program of an object file."""
         rpath = f"-Wl,-rpath,{self.folder}"
-        done = self.call(*self.cxx, *compiled, "-o", program, self.library, rpath, *self.libraries)
+        done = self.call(*self.cxx, compiled, "-o", program, self.library, rpath, *self.libraries)
         assert done.returncode == 0, done.stderr
         return program
 

@@ -98,7 +98,7 @@ def test_a_header_of_the_students_own_is_named(kit, tmp_path):
 
 def test_names_of_the_programs_own_are_no_refusals(kit, tmp_path):
     text = """
-struct Material { __device__ float texture(float u) const { return u; } };
+struct Material { float texture(float u) const { return u; } };
 __device__ float __shfl_down(float x, int) { return x; }
 __device__ float tex2D(float x, float y) { return x + y; }
 __global__ void k(float* p) {
