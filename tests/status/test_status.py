@@ -311,7 +311,7 @@ def test_a_name_that_is_no_check_is_refused(built):
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / ".release.json").write_text("{}")
-    with pytest.raises(here.PlanError, match=r"KeyError: 'checks'; hint: run this in the folder"):
+    with pytest.raises(here.PlanError, match=r"KeyError: 'checks'; hint: run this in the assignment"):
         here.plan_of(tmp_path)
 
 
@@ -420,5 +420,5 @@ def test_one_mistake_is_told_once(work):
     edit(work, PY, right, right.replace("(output_grad,", "(output_grad * -1,"))
     said = seen(work, "1.2", "mnist_numpy")
     assert said.count("failing") == 1
-    assert "failing for the same reason: mnist_numpy; fix the above first" in said
+    assert "wrong for the same reason: mnist_numpy; fix the above first" in said
     assert "make check-kernels" not in said

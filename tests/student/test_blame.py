@@ -57,7 +57,7 @@ def test_where_memory_ran_out_around_a_small_child_it_is_the_machines(machine, w
     found = evidence.judged(killed())
     assert isinstance(found, OutOfMemory)
     assert "the kernel killed" in str(found) and "12.50 %" in str(found)
-    assert "10 MiB when it was last looked at, of 100 MiB" in str(found)
+    assert "10 MiB when last measured, of at most 100 MiB" in str(found)
     assert "hint: grade fewer at a time" in str(found)
 
 

@@ -236,7 +236,7 @@ def _show(
             print("\n".join(f"  {line}" for line in outcomes[row.name].text().splitlines()))
     if after:
         print(
-            f"\nworth no points, and often failing for the same reason: {', '.join(after)}; "
+            f"\nworth no points, and often wrong for the same reason: {', '.join(after)}; "
             "fix the above first"
         )
     if device == _KNOWN["emulated"] and any(traits_of(checks[r.name]).kernels for r in failed):
