@@ -49,7 +49,8 @@ def applied(op, sample):
 
 def values_of(op, number, shape, random):
     """Values for an input: indices, probabilities, or numbers where the op is smooth."""
-    if number in getattr(op, "indices", ()):
+    is_class = number in op.labels and len(shape) == 1
+    if is_class or number in getattr(op, "indices", ()):
         return random.integers(0, 3, shape).astype(float)
     values = random.uniform(*getattr(op, "domain", (-2, 2)), shape)
     return autodiff.softmax_func(values) if number in op.labels and values.ndim == 2 else values

@@ -32,3 +32,26 @@ def test_the_gradient_of_the_gradient_is_that_of_finite_differences(op, sample):
         for fed, values in zip(wrt, got, strict=True):
             wanted = numeric_gradient(grad, feeds, fed, weights)
             np.testing.assert_allclose(values, wanted, atol=2e-6 * (1 + np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.bool_, np.float32])
+@pytest.mark.parametrize(("op", "sample"), [each for each in NEW if not each.values[0].draws])
+def test_the_executor_keeps_all_that_numpy_computes(op, sample, dtype):
+    """No value is cut to the dtype of what was fed."""
+    node, feeds = applied(op, sample)
+    used = {fed: np.asarray(np.ceil(np.abs(v)), dtype) for fed, v in feeds.items()}
+    try:
+        wanted = op.forward(node, *used.values())
+    except TypeError:  # as numpy has no difference of truth values
+        assert dtype is np.bool_
+        return
+    with np.errstate(all="ignore"):
+        (got,) = autodiff.Executor([node]).run(used)
+    np.testing.assert_array_equal(got, np.asarray(wanted))
+    assert np.can_cast(np.asarray(wanted).dtype, got.dtype, "safe")
+
+
+def test_a_second_gradient_goes_through_relu():
+    product = ops.hessian_vector_product(lambda x: ops.relu(x) * x * x)
+    got = product(np.array([-1.0, 2.0, 3.0]), np.ones(3))
+    np.testing.assert_allclose(got, [0, 12, 18])

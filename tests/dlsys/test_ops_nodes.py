@@ -242,6 +242,32 @@ def test_dropout_uses_one_mask_for_the_value_and_the_gradient(x):
     assert set(np.unique(got)) == {0, 1 / 0.75} and abs(np.mean(got > 0) - 0.75) < 0.02
 
 
+def test_a_checkpoint_keeps_the_mask_of_its_value(x):
+    """Also where the value ran alone before, so that the mask is another one each time."""
+    node = ops.checkpoint(ops.dropout(ops.exp(x), 0.5, seed=3) * 2)
+    (grad,) = autodiff.gradients(ops.sum(node), [x])
+    feeds = {x: np.zeros(64)}
+    Executor([node]).run(dict(feeds))
+    for _ in range(3):
+        got, slope = Executor([node, grad]).run(dict(feeds))
+        assert np.array_equal(got, slope) and 0 < np.count_nonzero(got) < 64
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda x: ops.cross_entropy(x, np.array([3, 0])), "targets: index 3 is not among 0 .. 2"),
+        (lambda x: ops.one_hot(np.array([-1]), 4), "one_hot: index -1 is not among 0 .. 3"),
+        (lambda x: ops.gather(x, np.array([[2], [5]]), 1), "gather: index 5 is not among 0 .. 2"),
+        (lambda x: ops.embedding(x, np.array([2])), "embedding: index 2 is not among 0 .. 1"),
+    ],
+)
+def test_an_index_that_names_nothing_is_told(x, make, words):
+    with pytest.raises(IndexError) as caught:
+        value(make(x) + 0 * ops.sum(x), {x: VALUES})
+    assert words in str(caught.value) and f"made at {__file__}:" in str(caught.value)
+
+
 def test_no_gradient_flows_through_stop_gradient(x):
     (grad,) = autodiff.gradients(ops.sum(x * ops.stop_gradient(x)), [x])
     np.testing.assert_allclose(value(grad, {x: VALUES}), VALUES)

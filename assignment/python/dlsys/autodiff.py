@@ -599,7 +599,7 @@ class ReluGradientOp(BinaryOp):
         return np.where(x > 0, grad, 0)
 
     def gradient(self, node, output_grad):
-        raise NotImplementedError("relu_gradient has no gradient here")
+        return [zeroslike_op(node.inputs[0]), relu_gradient_op(node.inputs[0], output_grad)]
 
 
 relu_gradient_op = ReluGradientOp()

@@ -96,7 +96,8 @@ class GraphExecutor:
             if node in values:
                 continue
             inputs = [values[i] for i in node.inputs]
-            output = np.empty(self.node_to_shape_map[node], _dtype(node, inputs))
+            dtype = dtype_of(node, [value.dtype for value in inputs])
+            output = np.empty(self.node_to_shape_map[node], dtype)
             node.op.compute(node, inputs, output, use_numpy=True)
             values[node] = output
             for input_node in node.inputs:
@@ -106,8 +107,10 @@ class GraphExecutor:
         return [values[node] for node in self.eval_node_list]
 
 
-def _dtype(node, inputs):
-    """The dtype of a node's value on numpy. The classic ops know float64 alone."""
-    if not hasattr(node.op, "infer_dtype"):
-        return np.float64
-    return node.op.infer_dtype(node, [value.dtype for value in inputs])
+def dtype_of(node, dtypes):
+    """The dtype of a node's value on numpy, from those of its inputs.
+
+    The classic ops know float64 alone.
+    """
+    infer = getattr(node.op, "infer_dtype", None)
+    return infer(node, dtypes) if infer else np.dtype(np.float64)

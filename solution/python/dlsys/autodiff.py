@@ -670,7 +670,7 @@ class ReluGradientOp(BinaryOp):
         return np.where(x > 0, grad, 0)
 
     def gradient(self, node, output_grad):
-        raise NotImplementedError("relu_gradient has no gradient here")
+        return [zeroslike_op(node.inputs[0]), relu_gradient_op(node.inputs[0], output_grad)]
 
 
 relu_gradient_op = ReluGradientOp()
@@ -762,7 +762,7 @@ class Executor(GraphExecutor):
                 dying = {i for i in node.inputs if last_use[i] == position and i in buffers}
                 size = ndarray.size_of(shapes[node])
                 heir = _takes_over(node, shapes, dying)
-                buffer = buffers.pop(heir) if heir else _best_fit(pool, size)
+                buffer = _best_fit(pool, size) if heir is None else buffers.pop(heir)
                 buffers[node] = buffer or ndarray.empty((size,), self.ctx)
                 self.node_to_arr_map[node] = ndarray.view(buffers[node], shapes[node])
             for dead in {i for i in (*node.inputs, node) if last_use[i] == position}:

@@ -7,9 +7,26 @@ from dlsys.autodiff import zeroslike_op
 from .base import TensorOp, axes_of
 
 
-def as_indices(values):
-    """Whole numbers as int64, also where they were kept as floats."""
-    return np.rint(values).astype(np.int64)
+def as_indices(node, values, count):
+    """Whole numbers as int64, also where they were kept as floats.
+
+    Raises:
+        IndexError: one is not among 0 .. count - 1.
+    """
+    found = np.rint(values).astype(np.int64)
+    wrong = found[(found < 0) | (found >= count)]
+    if wrong.size:
+        raise IndexError(
+            "%s: index %d is not among 0 .. %d; %s was made at %s"
+            % (node.op.name, wrong[0], count - 1, node.name, node.made_at)
+        )
+    return found
+
+
+def one_hot_rows(node, indices, classes):
+    """1 at the index and 0 elsewhere, along a new last axis."""
+    found = as_indices(node, indices, classes)
+    return (found[..., np.newaxis] == np.arange(classes)) * 1.0
 
 
 class GatherOp(TensorOp):
@@ -30,7 +47,8 @@ class GatherOp(TensorOp):
         return TensorOp.__call__(self, x, indices, axis=axis)
 
     def forward(self, node, x, indices):
-        return np.take_along_axis(x, as_indices(indices), node.attributes["axis"])
+        axis = node.attributes["axis"]
+        return np.take_along_axis(x, as_indices(node, indices, x.shape[axis]), axis)
 
     def shape(self, node, x, indices):
         _check_along(x, indices, node.attributes["axis"])
@@ -58,8 +76,8 @@ class ScatterAddOp(TensorOp):
     def forward(self, node, x, indices, y):
         axis = node.attributes["axis"] % x.ndim
         places = list(np.indices(indices.shape, sparse=True))
-        places[axis] = as_indices(indices)
-        found = np.array(x)
+        places[axis] = as_indices(node, indices, x.shape[axis])
+        found = np.array(x, dtype=np.result_type(x, y))
         np.add.at(found, tuple(places), y)
         return found
 
@@ -83,13 +101,12 @@ class OneHotOp(TensorOp):
     label = "OneHot({},{})"
     samples = (((5,), {"classes": 4}), ((2, 3), {"classes": 3}))
     indices = (0,)
-    dtype = np.float64
 
     def __call__(self, indices, classes):
         return TensorOp.__call__(self, indices, classes=classes)
 
     def forward(self, node, indices):
-        return (as_indices(indices)[..., np.newaxis] == np.arange(node.attributes["classes"])) * 1.0
+        return one_hot_rows(node, indices, node.attributes["classes"])
 
     def shape(self, node, indices):
         return (*indices, node.attributes["classes"])
@@ -109,7 +126,7 @@ class EmbeddingOp(TensorOp):
         return TensorOp.__call__(self, table, indices)
 
     def forward(self, node, table, indices):
-        return table[as_indices(indices)]
+        return table[as_indices(node, indices, len(table))]
 
     def shape(self, node, table, indices):
         if not table:
@@ -136,7 +153,7 @@ class EmbeddingGradientOp(TensorOp):
 
     def forward(self, node, g, indices, table):
         found = np.zeros(table.shape, g.dtype)
-        np.add.at(found, as_indices(indices), g)
+        np.add.at(found, as_indices(node, indices, len(table)), g)
         return found
 
     def shape(self, node, g, indices, table):

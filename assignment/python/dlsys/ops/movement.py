@@ -12,6 +12,7 @@ from .base import TensorOp, axes_of
 class TransposeOp(TensorOp):
     """The axes in another order; reversed if none is given."""
 
+    keeps_dtype = True
     label = "Transpose({},{})"
     samples = (((3, 4),), ((2, 3, 5), {"axes": (1, 2, 0)}), ((2, 3, 5), {"axes": (-1, 0, 1)}))
 
@@ -43,6 +44,7 @@ class TransposeOp(TensorOp):
 class ReshapeOp(TensorOp):
     """The elements, in their order, in another shape; one extent may be -1."""
 
+    keeps_dtype = True
     label = "Reshape({},{})"
     samples = (((3, 4), {"shape": (2, 6)}), ((2, 3, 4), {"shape": (3, -1)}), ((1,), {"shape": ()}))
 
@@ -93,6 +95,8 @@ class ReshapeLikeOp(TensorOp):
 
 class _ShapeOp(TensorOp):
     """Another shape for the same elements, found from that of the input."""
+
+    keeps_dtype = True
 
     def forward(self, node, x):
         return np.reshape(x, self.shape(node, x.shape))
@@ -155,6 +159,7 @@ class ExpandDimsOp(_ShapeOp):
 class BroadcastShapeOp(TensorOp):
     """x, repeated until it has a shape."""
 
+    keeps_dtype = True
     label, name = "Broadcast({},{})", "broadcast_to"
     samples = (((3, 1), {"shape": (2, 3, 4)}), ((), {"shape": (3,)}), ((4,), {"shape": (3, 4)}))
 
@@ -178,6 +183,7 @@ class BroadcastShapeOp(TensorOp):
 class ConcatenateOp(TensorOp):
     """Arrays one behind the other along an axis that they have."""
 
+    keeps_dtype = True
     label = "Concatenate"
     samples = (((3, 4), (2, 4)), ((2, 3), (2, 1), (2, 4), {"axis": -1}))
 
@@ -238,6 +244,7 @@ class PartOfWholeOp(TensorOp):
 class IndexOp(TensorOp):
     """x[index], of integers, slices with steps, None and Ellipsis."""
 
+    keeps_dtype = True
     label = "{}[{}]"
     samples = (
         ((5, 4), {"index": (1,)}),
@@ -325,17 +332,23 @@ class PlaceOp(TensorOp):
 class PadOp(TensorOp):
     """x with a border: `widths` are (before, after) for each axis, `value` is what fills it."""
 
+    keeps_dtype = True
     label = "Pad({},{},{})"
     samples = (((3, 4), {"widths": ((1, 2), (0, 3))}), ((4,), {"widths": ((2, 0),), "value": 7.0}))
 
-    def __call__(self, x, widths, value=0.0):
+    def __call__(self, x, widths, value=0):
         widths = tuple((int(before), int(after)) for before, after in widths)
         if any(width < 0 for pair in widths for width in pair):
             raise ValueError("pad: widths are %s; hint: none is below 0" % (widths,))
         return TensorOp.__call__(self, x, widths=widths, value=value)
 
     def forward(self, node, x):
-        return np.pad(x, node.attributes["widths"], constant_values=node.attributes["value"])
+        widths, value = node.attributes["widths"], node.attributes["value"]
+        return np.pad(x.astype(np.result_type(x, value)), widths, constant_values=value)
+
+    def infer_dtype(self, node, dtypes):
+        value = np.asarray(node.attributes["value"])
+        return super().infer_dtype(node, [*dtypes, np.result_type(dtypes[0], value.dtype)])
 
     def shape(self, node, shape):
         widths = node.attributes["widths"]

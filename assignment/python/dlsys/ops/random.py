@@ -45,25 +45,37 @@ def uniform_numbers(size, seed, draw):
     return (philox(size, seed, draw) >> np.uint32(8)).astype(np.float64) * 2.0**-24
 
 
-class _DrawOp(TensorOp):
+class _RandomOp(TensorOp):
     """Numbers drawn anew at each run: those of run k depend on the seed and k."""
 
-    samples = (({"shape": (3, 5), "seed": 7},), ({"shape": (), "seed": 2**64 - 1},))
-    dtype = np.float64
+    draws = True
 
-    def __call__(self, shape, seed, **parameters):
+    def __call__(self, *inputs, seed, **attributes):
         if not 0 <= seed < 2**64:
             raise ValueError("%s: the seed is %d; hint: 0 to 2**64 - 1" % (self.name, seed))
-        node = TensorOp.__call__(self, shape=tuple(shape), seed=seed, **parameters)
+        node = TensorOp.__call__(self, *inputs, **attributes, seed=seed)
         node.runs = 0
         return node
 
-    def forward(self, node):
-        attributes = dict(node.attributes)
-        shape, seed = attributes.pop("shape"), attributes.pop("seed")
-        size = math.prod(shape)
+    def next_run(self, node):
+        """(seed, number of this run)."""
         node.runs += 1
-        return self.drawn(size, seed, node.runs - 1, **attributes).reshape(shape)
+        return node.attributes["seed"], node.runs - 1
+
+
+class _DrawOp(_RandomOp):
+    """An array of random numbers."""
+
+    samples = (({"shape": (3, 5), "seed": 7},), ({"shape": (), "seed": 2**64 - 1},))
+
+    def __call__(self, shape, seed, **parameters):
+        return _RandomOp.__call__(self, shape=tuple(shape), seed=seed, **parameters)
+
+    def forward(self, node):
+        shape = node.attributes["shape"]
+        names = [name for name in node.attributes if name not in ("shape", "seed")]
+        parameters = {name: node.attributes[name] for name in names}
+        return self.drawn(math.prod(shape), *self.next_run(node), **parameters).reshape(shape)
 
     def shape(self, node):
         return node.attributes["shape"]
@@ -102,24 +114,20 @@ class NormalOp(_DrawOp):
         return mean + deviation * found.reshape(-1)[:size]
 
 
-class BernoulliOp(TensorOp):
+class BernoulliOp(_RandomOp):
     """1 with a probability, else 0, in the shape of x, drawn anew at each run."""
 
     label = "Bernoulli({}.shape,{},{})"
     samples = (((3, 5), 0.4, 7),)
     labels = (0,)
-    dtype = np.float64
 
     def __call__(self, x, probability, seed):
         if not 0 <= probability <= 1:
             raise ValueError("bernoulli: the probability is %s; hint: 0 to 1" % probability)
-        node = TensorOp.__call__(self, x, probability=probability, seed=seed)
-        node.runs = 0
-        return node
+        return _RandomOp.__call__(self, x, probability=probability, seed=seed)
 
     def forward(self, node, x):
-        node.runs += 1
-        numbers = uniform_numbers(x.size, node.attributes["seed"], node.runs - 1)
+        numbers = uniform_numbers(x.size, *self.next_run(node))
         return (numbers < node.attributes["probability"]).reshape(x.shape) * 1.0
 
     def gradient(self, node, grad):

@@ -128,9 +128,16 @@ class _AlongAxisOp(TensorOp):
         axes_of(node.attributes["axis"], len(shape))
         return shape
 
-    def shifted(self, node, x):
-        """The exponents, the largest of which is 0."""
-        return x - np.max(x, axis=node.attributes["axis"], keepdims=True)
+
+def shifted(x, axis):
+    """The exponents of softmax, the largest of which is 0."""
+    return x - np.max(x, axis=axis, keepdims=True)
+
+
+def log_softmax(x, axis):
+    """The logarithm of the softmax of a numpy array."""
+    exponents = shifted(x, axis)
+    return exponents - np.log(np.sum(np.exp(exponents), axis=axis, keepdims=True))
 
 
 class SoftmaxAlongOp(_AlongAxisOp):
@@ -139,7 +146,7 @@ class SoftmaxAlongOp(_AlongAxisOp):
     label, name = "Softmax({},{})", "softmax"
 
     def forward(self, node, x):
-        exponentials = np.exp(self.shifted(node, x))
+        exponentials = np.exp(shifted(x, node.attributes["axis"]))
         return exponentials / np.sum(exponentials, axis=node.attributes["axis"], keepdims=True)
 
     def gradient(self, node, grad):
@@ -154,10 +161,7 @@ class LogSoftmaxOp(_AlongAxisOp):
     label = "LogSoftmax({},{})"
 
     def forward(self, node, x):
-        shifted = self.shifted(node, x)
-        return shifted - np.log(
-            np.sum(np.exp(shifted), axis=node.attributes["axis"], keepdims=True)
-        )
+        return log_softmax(x, node.attributes["axis"])
 
     def gradient(self, node, grad):
         total = sum_op(grad, node.attributes["axis"], True)

@@ -30,8 +30,12 @@ class TensorOp(Op):
     indices = ()
     #: Between which numbers the op is smooth. Tests draw their inputs from there.
     domain = (-2.0, 2.0)
-    #: The dtype of the result; None if it is that of the inputs by numpy's rules.
-    dtype = None
+    #: The dtype of the result,
+    dtype = np.float64
+    #: and whether it is that of the inputs instead, by numpy's rules: integers make integers.
+    keeps_dtype = False
+    #: Whether it draws random numbers, others at each run.
+    draws = False
 
     def __init_subclass__(cls):
         words = re.findall("[A-Z][a-z0-9]*", cls.__name__.removesuffix("Op"))
@@ -80,7 +84,7 @@ class TensorOp(Op):
 
     def infer_dtype(self, node, dtypes):
         """The dtype of the value on numpy, where what is not whole is a float64."""
-        if self.dtype is not None:
+        if not self.keeps_dtype:
             return np.dtype(self.dtype)
         common = np.result_type(*dtypes)
         return np.dtype(np.float64) if np.issubdtype(common, np.floating) else common

@@ -47,6 +47,7 @@ class PairOp(ElementwiseOp):
 class SubtractOp(PairOp):
     """a - b."""
 
+    keeps_dtype = True
     label = "({}-{})"
 
     def forward(self, node, a, b):
@@ -61,7 +62,6 @@ class DivideOp(PairOp):
 
     label = "({}/{})"
     domain = (0.5, 2.0)
-    dtype = np.float64
 
     def forward(self, node, a, b):
         return np.true_divide(a, b)
@@ -111,6 +111,7 @@ class PowerByConstOp(FunctionOp):
 class NegateOp(FunctionOp):
     """-x."""
 
+    keeps_dtype = True
     label = "-{}"
 
     def forward(self, node, x):
@@ -123,10 +124,11 @@ class NegateOp(FunctionOp):
 class SquareOp(FunctionOp):
     """x ** 2."""
 
+    keeps_dtype = True
     label = "Square({})"
 
     def forward(self, node, x):
-        return np.square(x)
+        return x * x
 
     def gradient(self, node, grad):
         return [grad * (node.inputs[0] * 2)]
@@ -211,6 +213,7 @@ class TanhOp(FunctionOp):
 class AbsOp(FunctionOp):
     """The absolute value. The gradient at 0 is 0."""
 
+    keeps_dtype = True
     label = "Abs({})"
 
     def forward(self, node, x):
@@ -223,6 +226,7 @@ class AbsOp(FunctionOp):
 class SignOp(FunctionOp):
     """-1, 0 or 1."""
 
+    keeps_dtype = True
     label = "Sign({})"
 
     def forward(self, node, x):
@@ -255,6 +259,8 @@ class ClipOp(FunctionOp):
 
 class _ExtremeOp(PairOp):
     """The larger or the smaller of two. Where they are equal, each gets half of the gradient."""
+
+    keeps_dtype = True
 
     def gradient(self, node, grad):
         a, b = node.inputs
@@ -371,6 +377,7 @@ class LogicalNotOp(FunctionOp):
 class WhereOp(ElementwiseOp):
     """a where the condition is not 0, else b."""
 
+    keeps_dtype = True
     label = "Where({},{},{})"
     samples = (((3, 4), (3, 4), (3, 4)), ((3, 1), (4,), ()), ((4,), (2, 3, 4), (3, 1)))
 

@@ -8,6 +8,7 @@ from .base import TensorOp
 class StopGradientOp(TensorOp):
     """x, whose gradient is taken as zero."""
 
+    keeps_dtype = True
     label = "StopGradient({})"
     elementwise = True
     samples = (((3, 4),),)

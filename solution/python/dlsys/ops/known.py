@@ -3,6 +3,7 @@
 import numpy as np
 
 from dlsys.autodiff import Variable
+from dlsys.executor import dtype_of
 
 
 def variable(name, shape=None, dtype=np.float64):
@@ -44,5 +45,4 @@ def _from_inputs(node):
     if node.op.is_fed or None in inputs:
         return None
     shapes, dtypes = [shape for shape, _ in inputs], [dtype for _, dtype in inputs]
-    infer = getattr(node.op, "infer_dtype", lambda node, dtypes: np.dtype(np.float64))
-    return node.op.infer_shape(node, shapes), infer(node, dtypes)
+    return node.op.infer_shape(node, shapes), dtype_of(node, dtypes)

@@ -14,6 +14,7 @@ class ProductOp(TensorOp):
     The flags transpose the last two axes of an operand first.
     """
 
+    keeps_dtype = True
     label, name = "({}@{})", "matmul"
     samples = (
         ((3, 4), (4, 5)),

@@ -4,10 +4,10 @@ import numpy as np
 
 from dlsys.autodiff import zeroslike_op
 
-from .activation import softmax_along_op
+from .activation import log_softmax, softmax_along_op
 from .base import TensorOp
 from .elementwise import negate_op, square_op, subtract_op
-from .indexing import as_indices, gather_op
+from .indexing import gather_op, one_hot_rows
 from .movement import expand_dims_op, squeeze_op
 from .reduction import mean_op, spread_op, sum_op
 
@@ -23,7 +23,6 @@ class TargetsOp(TensorOp):
     label = "Targets({},{}.shape,{})"
     samples = (((5,), (5, 3)), ((2, 3), (2, 3)), ((5,), (5, 3), {"smoothing": 0.1}))
     labels = (0,)
-    dtype = np.float64
 
     def __call__(self, labels, logits, smoothing=0.0):
         return TensorOp.__call__(self, labels, logits, smoothing=smoothing)
@@ -31,7 +30,7 @@ class TargetsOp(TensorOp):
     def forward(self, node, labels, logits):
         classes, smoothing = logits.shape[-1], node.attributes["smoothing"]
         if labels.ndim < logits.ndim:
-            labels = (as_indices(labels)[..., np.newaxis] == np.arange(classes)) * 1.0
+            labels = one_hot_rows(node, labels, classes)
         return labels * (1 - smoothing) + smoothing / classes
 
     def shape(self, node, labels, logits):
@@ -52,15 +51,12 @@ class CrossEntropyOp(TensorOp):
     label = "CrossEntropy({},{})"
     samples = (((3, 4), (3, 4)), ((2, 3, 5), (2, 3, 5)))
     labels = (1,)
-    dtype = np.float64
 
     def __call__(self, logits, targets):
         return TensorOp.__call__(self, logits, targets)
 
     def forward(self, node, logits, targets):
-        shifted = logits - np.max(logits, axis=-1, keepdims=True)
-        log_sum = np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
-        return -np.sum(targets * (shifted - log_sum), axis=-1)
+        return -np.sum(targets * log_softmax(logits, -1), axis=-1)
 
     def shape(self, node, logits, targets):
         if not logits or logits != targets:

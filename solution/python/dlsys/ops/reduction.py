@@ -71,7 +71,14 @@ class SpreadOp(TensorOp):
         return dtypes[0]
 
 
-class SumOp(ReductionOp):
+class _TotalOp(ReductionOp):
+    """A sum or a product: of integers and truth values, an int64."""
+
+    def infer_dtype(self, node, dtypes):
+        return np.dtype(np.float64 if np.issubdtype(dtypes[0], np.floating) else np.int64)
+
+
+class SumOp(_TotalOp):
     """The sum."""
 
     label = "Sum({},{},{})"
@@ -87,7 +94,6 @@ class MeanOp(ReductionOp):
     """The mean."""
 
     label = "Mean({},{},{})"
-    dtype = np.float64
 
     def forward(self, node, x):
         return np.mean(x, **self.options(node, x))
@@ -103,7 +109,6 @@ class DivideByCountOp(TensorOp):
     label = "DivideByCount({},{})"
     elementwise = True
     samples = (((3, 4), (3, 4)), ((5,), (2, 3), {"axis": 0}), ((5,), (2, 3), {"less": 1}))
-    dtype = np.float64
 
     def __call__(self, y, x, axis=None, less=0):
         return TensorOp.__call__(self, y, x, axis=axis, less=less)
@@ -124,7 +129,6 @@ class VarianceOp(ReductionOp):
 
     label = "Variance({},{},{},{})"
     samples = (*ReductionOp.samples[:3], ((2, 3, 5), {"axis": 2, "ddof": 1}))
-    dtype = np.float64
 
     def __call__(self, x, axis=None, keepdims=False, ddof=0):
         return ReductionOp.__call__(self, x, axis, keepdims, ddof=ddof)
@@ -140,6 +144,8 @@ class VarianceOp(ReductionOp):
 
 class _ExtremumOp(ReductionOp):
     """The largest or smallest element. Equal ones share the gradient."""
+
+    keeps_dtype = True
 
     def gradient(self, node, grad):
         (x,), axis = node.inputs, node.attributes["axis"]
@@ -166,7 +172,7 @@ class MinOp(_ExtremumOp):
         return np.min(x, **self.options(node, x))
 
 
-class ProdOp(ReductionOp):
+class ProdOp(_TotalOp):
     """The product."""
 
     label = "Prod({},{},{})"
@@ -211,7 +217,6 @@ class LogSumExpOp(ReductionOp):
     """log(sum(exp(x))), right for large x too."""
 
     label, name = "LogSumExp({},{},{})", "logsumexp"
-    dtype = np.float64
 
     def forward(self, node, x):
         options = self.options(node, x)

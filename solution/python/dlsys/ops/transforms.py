@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from dlsys.autodiff import Executor, Variable, find_topo_sort, gradients, mul_op
+from dlsys.executor import dtype_of
 
 from .base import TensorOp, as_node
 from .reduction import sum_op
@@ -109,6 +110,12 @@ class CheckpointOp(TensorOp):
             known[each] = each.op.infer_shape(each, [known[i] for i in each.inputs])
         return known[node.attributes["result"]]
 
+    def infer_dtype(self, node, dtypes):
+        known = dict(zip(node.inputs, dtypes))
+        for each in node.attributes["inner"]:
+            known[each] = dtype_of(each, [known[i] for i in each.inputs])
+        return known[node.attributes["result"]]
+
     def gradient(self, node, grad):
         """Gradients through a copy of what is inside, which nothing but they will read."""
         copies = {edge: Variable(name=edge.name) for edge in node.inputs}
@@ -130,8 +137,9 @@ def _up_to_checkpoints(node):
     known = set()
 
     def is_edge(each):
-        is_another = each is not node and isinstance(each.op, CheckpointOp)
-        return each.op.is_fed or is_another
+        # What was drawn is kept: drawn again, it would be another value.
+        is_kept = isinstance(each.op, CheckpointOp) or getattr(each.op, "draws", False)
+        return each.op.is_fed or (is_kept and each is not node)
 
     stack = [(node, False)]
     while stack:
