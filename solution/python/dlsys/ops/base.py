@@ -30,9 +30,9 @@ class TensorOp(Op):
     indices = ()
     #: Between which numbers the op is smooth. Tests draw their inputs from there.
     domain = (-2.0, 2.0)
-    #: The dtype of the result,
+    #: The dtype of the result, where it is not that of the inputs.
     dtype = np.float64
-    #: and whether it is that of the inputs instead, by numpy's rules: integers make integers.
+    #: Whether it is that of the inputs, by numpy's rules, so that integers stay integers.
     keeps_dtype = False
     #: Whether it draws random numbers, others at each run.
     draws = False
