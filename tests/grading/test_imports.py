@@ -53,7 +53,9 @@ def test_what_a_broken_import_costs_is_one_check(monkeypatch, submission, line, 
     assert len(skipped) == 3
     why = [each.message for each in skipped if each.message.startswith("needs dlsys.autodiff")]
     assert len(why) >= 2
-    assert all(f"whose import failed in {failed[0]}: " in text and words in text for text in why)
+    assert all(
+        f"whose import failed in the check {failed[0]}: " in text and words in text for text in why
+    )
 
 
 @pytest.mark.parametrize(
