@@ -1,0 +1,127 @@
+"""Compiles the kernels that a program needs, and keeps them on disk for the next one.
+
+A library holds the kernels that were missing when a program was made. A kernel's name is a hash of
+its source, of the headers and of the processor, so that what is found is right. `make` compiles:
+the Makefile knows the compilers of this machine.
+"""
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import os
+import subprocess
+import sys
+
+from dlsys._base import find_lib_path
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_SOURCES = os.path.normpath(os.path.join(_HERE, "..", "..", "..", "src", "backend"))
+
+#: name -> address.
+_LOADED = {}
+
+
+class CompileError(RuntimeError):
+    """A kernel did not compile; the message has the compiler's first lines."""
+
+
+def root():
+    """The folder that holds src/ and build/."""
+    return os.path.normpath(os.path.join(_HERE, "..", "..", ".."))
+
+
+def folder():
+    """Where libraries are kept: DLSYS_KERNELS, or build/kernels."""
+    return os.environ.get("DLSYS_KERNELS") or os.path.join(
+        os.path.dirname(os.path.dirname(find_lib_path())), "kernels"
+    )
+
+
+def kernels(backend, keys):
+    """The addresses of functions for the keys of instructions, compiled where they are new.
+
+    Raises:
+        CompileError: there is no compiler, or it refuses the source.
+    """
+    wanted = {key: _name_of(backend, key) for key in keys}
+    missing = {name: key for key, name in wanted.items() if name not in _LOADED}
+    absent = {name: key for name, key in missing.items() if not os.path.exists(_path_of(name))}
+    if absent:
+        _compile(backend, absent)
+    for name in missing:
+        library = ctypes.CDLL(_path_of(name))
+        _LOADED[name] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    return [_LOADED[wanted[key]] for key in keys]
+
+
+def runner(backend):
+    """The C function that executes steps: (steps, how many, threads) -> the one that failed, or -1."""
+    (address,) = kernels(backend, [("runner",)])
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    return kind(address)
+
+
+def text_of(backend, names):
+    """The source file of some kernels, name -> key."""
+    includes = "".join('#include "%s"\n' % header for header in backend.HEADERS)
+    body = "\n".join(backend.source(name, key) for name, key in names.items())
+    return "%s\nusing namespace dlsys::backend;\n\n%s" % (includes, body)
+
+
+def _name_of(backend, key):
+    """A hash of a kernel's source, of the headers, and of the processor."""
+    text = "\0".join((backend.source("kernel", key), _surroundings(backend)))
+    return "k_" + hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+@functools.cache
+def _surroundings(backend):
+    """What decides beside a kernel's source what its library holds."""
+    texts = []
+    for name in sorted(os.listdir(_SOURCES)):
+        with open(os.path.join(_SOURCES, name)) as file:
+            texts.append(file.read())
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        texts += sorted({line for line in file if line.startswith(("flags", "model name"))})
+    return "\0".join((backend.__name__, *texts))
+
+
+def _path_of(name):
+    return os.path.join(folder(), name + ".so")
+
+
+def _compile(backend, names):
+    """Compiles kernels, name -> key, into one library; each name becomes a link to it."""
+    os.makedirs(folder(), exist_ok=True)
+    whole = "lib_" + hashlib.sha256("".join(sorted(names)).encode()).hexdigest()[:20]
+    source = os.path.join(folder(), whole + backend.SUFFIX)
+    _write(source, text_of(backend, names))
+    # Built beside its place, and moved there: another process may do the same now.
+    built = "%s.%d" % (_path_of(whole), os.getpid())
+    command = ["make", "-s", "--no-print-directory", "-C", root(), "kernels"]
+    command += ["PYTHON=" + sys.executable, "SOURCE=" + source, "TARGET=" + built]
+    done = subprocess.run(command, capture_output=True, text=True, env=_environment())
+    if done.returncode != 0 or not os.path.exists(built):
+        said = "\n".join((done.stderr or done.stdout).splitlines()[:20])
+        raise CompileError("%s does not compile:\n%s" % (source, said))
+    os.replace(built, _path_of(whole))
+    for name in names:
+        link = "%s.%d" % (_path_of(name), os.getpid())
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(link)
+        os.symlink(os.path.basename(_path_of(whole)), link)
+        os.replace(link, _path_of(name))
+
+
+def _environment():
+    """Without what an outer make would tell the inner one."""
+    return {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+
+
+def _write(path, text):
+    """Writes a file at once, or not at all."""
+    temporary = "%s.%d" % (path, os.getpid())
+    with open(temporary, "w") as file:
+        file.write(text)
+    os.replace(temporary, path)

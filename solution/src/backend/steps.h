@@ -1,0 +1,34 @@
+/*!
+ * \file steps.h
+ * \brief A program as the CPU runs it: one call from Python for all of its kernels.
+ */
+#ifndef DLSYS_BACKEND_STEPS_H_
+#define DLSYS_BACKEND_STEPS_H_
+
+#include <omp.h>
+
+#include <cstdint>
+
+namespace dlsys {
+namespace backend {
+
+/*! \brief One launch: a kernel, its operands, whole numbers and numbers. */
+struct Step {
+  int (*kernel)(char* const* data, const int64_t* n, const double* number);
+  char* const* data;
+  const int64_t* n;
+  const double* number;
+};
+
+/*! \brief Executes steps in order. Returns the number of the first that failed, or -1. */
+inline int64_t run(const Step* steps, int64_t count, int64_t threads) {
+  omp_set_num_threads(static_cast<int>(threads));
+  for (int64_t i = 0; i < count; ++i)
+    if (steps[i].kernel(steps[i].data, steps[i].n, steps[i].number) != 0) return i;
+  return -1;
+}
+
+}  // namespace backend
+}  // namespace dlsys
+
+#endif  // DLSYS_BACKEND_STEPS_H_
