@@ -45,7 +45,7 @@ class GraphExecutor:
             A list of values in the order of eval_node_list. NDArrays belong to the executor:
             the next run overwrites them.
         """
-        if self._takes_back_end():
+        if self._takes_back_end(feed_dict):
             results = self._run_program(feed_dict)
             return [r.asnumpy() for r in results] if convert_to_numpy_ret_vals else results
         values = self._feed(feed_dict)
@@ -81,12 +81,14 @@ class GraphExecutor:
             values[node] = value
         return values
 
-    def _takes_back_end(self):
-        """Whether a back end runs the graph: on a CPU always, on a GPU if it has newer ops."""
+    def _takes_back_end(self, feed_dict):
+        """Whether a back end runs the graph: on a CPU always, on a GPU if the classic can't."""
         if self.ctx is None:
             return False
         is_new = any(hasattr(node.op, "lower") for node in self.topo_order)
-        return is_new or not ndarray.is_gpu_ctx(self.ctx)
+        is_other = any(getattr(v, "dtype", None) != np.float32 for v in feed_dict.values()
+                       if isinstance(v, ndarray.NDArray))  # fmt: skip
+        return is_new or is_other or not ndarray.is_gpu_ctx(self.ctx)
 
     def _run_program(self, feed_dict):
         """The values by a program for what is fed, made where it is the first of its kind."""

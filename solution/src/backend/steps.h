@@ -1,11 +1,13 @@
 /*!
  * \file steps.h
- * \brief A program as the CPU runs it: one call from Python for all of its kernels.
+ * \brief A program as a back end runs it: one call from Python for all of its kernels.
  */
 #ifndef DLSYS_BACKEND_STEPS_H_
 #define DLSYS_BACKEND_STEPS_H_
 
+#ifdef _OPENMP
 #include <omp.h>
+#endif
 
 #include <cstdint>
 
@@ -20,9 +22,11 @@ struct Step {
   const double* number;
 };
 
-/*! \brief Executes steps in order. Returns the number of the first that failed, or -1. */
-inline int64_t run(const Step* steps, int64_t count, int64_t threads) {
+/*! \brief Executes steps in order, on a CPU with so many threads. Returns the number of the first that failed, or -1. */
+inline int64_t run(const Step* steps, int64_t count, [[maybe_unused]] int64_t threads) {
+#ifdef _OPENMP
   omp_set_num_threads(static_cast<int>(threads));
+#endif
   for (int64_t i = 0; i < count; ++i)
     if (steps[i].kernel(steps[i].data, steps[i].n, steps[i].number) != 0) return i;
   return -1;

@@ -2,11 +2,12 @@
 
 from dlsys.dtypes import C_NAMES
 
+#: Which files of src/backend a source includes, and how its name ends.
 HEADERS = ("cpu.h", "product.h", "steps.h")
 SUFFIX = ".cc"
 
-_WAYS = {"sum": "Sum", "prod": "Product", "max": "Largest", "min": "Smallest"}
-_DRAWS = {"uniform": "UniformDraw", "normal": "NormalDraw", "bernoulli": "BernoulliDraw"}
+WAYS = {"sum": "Sum", "prod": "Product", "max": "Largest", "min": "Smallest"}
+DRAWS = {"uniform": "UniformDraw", "normal": "NormalDraw", "bernoulli": "BernoulliDraw"}
 
 RUNNER = """extern "C" int64_t %s(const Step* steps, int64_t count, int64_t threads) {
   return run(steps, count, threads);
@@ -39,7 +40,7 @@ def pointers(dtypes, first=0):
 
 
 def _loads(dtypes, computed, kinds, at):
-    """Lines that read the inputs' elements as x0, x1, ... and how each is found."""
+    """Lines that read the inputs' elements as x0, x1, ...; operand `at` is the first of them."""
     places = {0: "0", 1: "i", "s": "i * steps[%d]"}
     lines = []
     for number, (dtype, kind) in enumerate(zip(dtypes, kinds)):
@@ -100,7 +101,7 @@ def _reduce(kind, code, dtypes, computed, by_rows, kinds):
         "const auto store = [=](int64_t at, T value) { out[at] = %s; };"
         % converted("value", computed, dtypes[0]),
         "reduce_%s<%d, T, %s<T>>(n, load, store);"
-        % ("rows" if by_rows else "columns", len(dtypes) - 1, _WAYS[kind]),
+        % ("rows" if by_rows else "columns", len(dtypes) - 1, WAYS[kind]),
         "return 0;",
     ]
     return _indented(lines)
@@ -125,7 +126,7 @@ def _scatter(dtypes):
 def _draw(kind, dtypes):
     computed = "double" if dtypes[0].itemsize == 8 else "float"
     stored = C_NAMES[dtypes[0]]
-    arguments = (_DRAWS[kind], computed, stored, pointers(dtypes))
+    arguments = (DRAWS[kind], computed, stored, pointers(dtypes))
     return "  return draw<%s, %s, %s>(%s, n, number);\n" % arguments
 
 

@@ -18,6 +18,9 @@ from dlsys._base import find_lib_path
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _SOURCES = os.path.normpath(os.path.join(_HERE, "..", "..", "..", "src", "backend"))
 
+#: Kernels for which it pays to start another compiler.
+_WORTH_A_COMPILER = 12
+
 #: name -> address.
 _LOADED = {}
 
@@ -92,25 +95,43 @@ def _path_of(name):
 
 
 def _compile(backend, names):
-    """Compiles kernels, name -> key, into one library; each name becomes a link to it."""
+    """Compiles kernels, name -> key: into one library, or into one for each processor."""
     os.makedirs(folder(), exist_ok=True)
-    whole = "lib_" + hashlib.sha256("".join(sorted(names)).encode()).hexdigest()[:20]
-    source = os.path.join(folder(), whole + backend.SUFFIX)
+    ordered = sorted(names.items())
+    parts = max(1, min(len(os.sched_getaffinity(0)), len(ordered) // _WORTH_A_COMPILER))
+    started = [_started(backend, dict(ordered[i::parts])) for i in range(parts)]
+    for process, *what in started:
+        said = process.communicate()[0]
+        _finish(process, said, *what)
+
+
+def _started(backend, names):
+    """(make, the source, what it builds, where that belongs, the names of its kernels)."""
+    whole = _path_of("lib_" + hashlib.sha256("".join(names).encode()).hexdigest()[:20])
+    source = whole[: -len(".so")] + backend.SUFFIX
     _write(source, text_of(backend, names))
     # Built beside its place, and moved there: another process may do the same now.
-    built = "%s.%d" % (_path_of(whole), os.getpid())
+    built = "%s.%d" % (whole, os.getpid())
     command = ["make", "-s", "--no-print-directory", "-C", root(), "kernels"]
     command += ["PYTHON=" + sys.executable, "SOURCE=" + source, "TARGET=" + built]
-    done = subprocess.run(command, capture_output=True, text=True, env=_environment())
-    if done.returncode != 0 or not os.path.exists(built):
-        said = "\n".join((done.stderr or done.stdout).splitlines()[:20])
-        raise CompileError("%s does not compile:\n%s" % (source, said))
-    os.replace(built, _path_of(whole))
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=_environment()
+    )
+    return process, source, built, whole, names
+
+
+def _finish(process, said, source, built, whole, names):
+    """Puts a library in its place; each kernel's name becomes a link to it."""
+    if process.returncode != 0 or not os.path.exists(built):
+        raise CompileError(
+            "%s does not compile:\n%s" % (source, "\n".join(said.splitlines()[:20]))
+        )
+    os.replace(built, whole)
     for name in names:
         link = "%s.%d" % (_path_of(name), os.getpid())
         with contextlib.suppress(FileNotFoundError):
             os.remove(link)
-        os.symlink(os.path.basename(_path_of(whole)), link)
+        os.symlink(os.path.basename(whole), link)
         os.replace(link, _path_of(name))
 
 

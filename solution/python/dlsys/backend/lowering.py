@@ -158,10 +158,11 @@ class Lowering:
 
     def scatter_add(self, x, indices, y):
         """x, with y[o, k, i] added at [o, indices[o, k, i], i]."""
-        output = self.elementwise("a", x)
-        inputs = (self.dense(y, self._dtype), self.as_dtype(indices, INT64))
+        dtype = computed_in(self._dtype)
+        output = self.elementwise("a", x, dtype=dtype)
+        inputs = (self.dense(y, dtype), self.as_dtype(indices, INT64))
         self._add(Gather(output, inputs, adds=True))
-        return output
+        return self.as_dtype(output, self._dtype)
 
     def checked_indices(self, indices, count):
         """Indices as int64; the run fails if one is not among 0 .. count - 1."""

@@ -6,9 +6,10 @@ import os
 import numpy as np
 
 from dlsys import dtypes, ndarray
+from dlsys._base import _LIB, DeviceError, check_call
 from dlsys.ndarray import size_of
 
-from . import cpu, kernels
+from . import cpu, gpu, kernels
 from .instructions import Draw
 from .lowering import Lowering
 from .memory import plan
@@ -55,7 +56,7 @@ class Program:
         self._outputs = _outputs(lowering, [lowering.values[node] for node in eval_nodes])
         self.instructions = lowering.instructions
         self._feeds = {node: lowering.values[node] for node in feeds}
-        self.backend = cpu
+        self.backend = gpu if ndarray.is_gpu_ctx(ctx) else cpu
         self._lay_out()
         self._load()
 
@@ -75,6 +76,9 @@ class Program:
         failed = self._run(self._steps, len(self._steps), _threads)
         if failed >= 0:
             self._raise_for(self.instructions[failed])
+        for instruction, flag in self._flags:
+            if not flag.asnumpy():
+                self._raise_for(instruction)
         return [self._value_of(view, arrays) for view in self._outputs]
 
     def _lay_out(self):
@@ -90,6 +94,12 @@ class Program:
         for view in self._outputs:
             if view.buffer.fed is None:
                 self._owned[view.buffer] = ndarray.empty(view.shape, self.ctx, view.dtype)
+        self._flags = []
+        for instruction in self.instructions:
+            if self.backend is gpu and getattr(instruction, "kind", "") == "check_indices":
+                flag = ndarray.empty((), self.ctx, dtypes.BOOL)
+                self._flags.append((instruction, flag))
+                self._owned[instruction.output.buffer] = flag
         arena = self._arena.handle.contents.data or 0
         self._addresses = {buffer: arena + offset for buffer, offset in offsets.items()}
         for buffer, array in self._owned.items():
@@ -132,6 +142,9 @@ class Program:
 
     def _raise_for(self, instruction):
         node = instruction.node
+        if getattr(instruction, "kind", "") != "check_indices":
+            check_call(_LIB.DLDeviceSynchronize(node.name.encode()))
+            raise DeviceError("the launch of %s failed" % node.name)
         raise IndexError(
             "%s: an index is out of range; %s was made at %s"
             % (node.op.name, node.name, node.made_at)
