@@ -12,13 +12,6 @@
 namespace dlsys {
 namespace backend {
 
-/*! \brief Calls body(row) for each row, on all cores. */
-template <class Body>
-void for_rows(int64_t rows, int64_t columns, Body body) {
-#pragma omp parallel for schedule(static) num_threads(threads_for(rows* columns))
-  for (int64_t row = 0; row < rows; ++row) body(row);
-}
-
 /*! \brief The Way of value(0), value(1), ... value(count - 1). */
 template <class Way, class T, class Value>
 T reduced(int64_t count, Value value) {
@@ -50,7 +43,7 @@ T logsumexp_of(const T* x, int64_t columns) {
 
 template <class T>
 int softmax(T* out, const T* in, int64_t rows, int64_t columns) {
-  for_rows(rows, columns, [=](int64_t row) {
+  for_items(rows, rows * columns, [=](int64_t row) {
     const T* const x = in + row * columns;
     T* const y = out + row * columns;
     const T most = largest(x, columns);
@@ -65,7 +58,7 @@ int softmax(T* out, const T* in, int64_t rows, int64_t columns) {
 
 template <class T>
 int log_softmax(T* out, const T* in, int64_t rows, int64_t columns) {
-  for_rows(rows, columns, [=](int64_t row) {
+  for_items(rows, rows * columns, [=](int64_t row) {
     const T* const x = in + row * columns;
     T* const y = out + row * columns;
     const T most = largest(x, columns);
@@ -78,7 +71,7 @@ int log_softmax(T* out, const T* in, int64_t rows, int64_t columns) {
 
 template <class T>
 int logsumexp(T* out, const T* in, int64_t rows, int64_t columns) {
-  for_rows(rows, columns,
+  for_items(rows, rows * columns,
            [=](int64_t row) { out[row] = logsumexp_of(in + row * columns, columns); });
   return 0;
 }
@@ -86,7 +79,7 @@ int logsumexp(T* out, const T* in, int64_t rows, int64_t columns) {
 /*! \brief -sum(targets * log_softmax(logits)) of each row. */
 template <class T>
 int cross_entropy(T* out, const T* logits, const T* targets, int64_t rows, int64_t columns) {
-  for_rows(rows, columns, [=](int64_t row) {
+  for_items(rows, rows * columns, [=](int64_t row) {
     const T* const x = logits + row * columns;
     const T* const t = targets + row * columns;
     const T most = largest(x, columns);
@@ -106,7 +99,7 @@ int64_t first_of(const T* x, int64_t columns, T wanted) {
 
 template <class T>
 int argmax(int64_t* out, const T* in, int64_t rows, int64_t columns) {
-  for_rows(rows, columns, [=](int64_t row) {
+  for_items(rows, rows * columns, [=](int64_t row) {
     const T* const x = in + row * columns;
     out[row] = first_of(x, columns, largest(x, columns));
   });
@@ -115,7 +108,7 @@ int argmax(int64_t* out, const T* in, int64_t rows, int64_t columns) {
 
 template <class T>
 int argmin(int64_t* out, const T* in, int64_t rows, int64_t columns) {
-  for_rows(rows, columns, [=](int64_t row) {
+  for_items(rows, rows * columns, [=](int64_t row) {
     const T* const x = in + row * columns;
     const T least = reduced<Smallest<T>, T>(columns, [=](int64_t i) { return x[i]; });
     out[row] = first_of(x, columns, least);
@@ -126,7 +119,7 @@ int argmin(int64_t* out, const T* in, int64_t rows, int64_t columns) {
 /*! \brief For each element, the product of the others of its row. */
 template <class T>
 int product_of_others(T* out, const T* in, int64_t rows, int64_t columns) {
-  for_rows(rows, columns, [=](int64_t row) {
+  for_items(rows, rows * columns, [=](int64_t row) {
     const T* const x = in + row * columns;
     T* const y = out + row * columns;
     T before = 1, behind = 1;
@@ -155,7 +148,7 @@ inline int check_indices(bool* out, const int64_t* in, const int64_t* count, int
 template <class T>
 int gather(T* out, const T* x, const int64_t* indices, const int64_t* n) {
   const int64_t outer = n[0], k = n[1], inner = n[2], from = n[3];
-  for_rows(outer * k, inner, [=](int64_t row) {
+  for_items(outer * k, outer * k * inner, [=](int64_t row) {
     const int64_t o = row / k;
     const int64_t* const at = indices + o * n[4] + row % k * n[5];
     for (int64_t i = 0; i < inner; ++i)
@@ -170,8 +163,7 @@ int scatter(T* out, const T* y, const int64_t* indices, const int64_t* n) {
   const int64_t outer = n[0], k = n[1], inner = n[2], into = n[3];
   const int64_t width = std::max<int64_t>(16, inner / omp_get_max_threads());
   const int64_t parts = (inner + width - 1) / width;
-#pragma omp parallel for schedule(static) num_threads(threads_for(outer* k* inner))
-  for (int64_t item = 0; item < outer * parts; ++item) {
+  for_items(outer * parts, outer * k * inner, [=](int64_t item) {
     const int64_t o = item / parts, begin = item % parts * width;
     const int64_t end = std::min(inner, begin + width);
     for (int64_t j = 0; j < k; ++j)
@@ -180,7 +172,7 @@ int scatter(T* out, const T* y, const int64_t* indices, const int64_t* n) {
         T& sum = out[(o * into + to) * inner + i];
         sum = static_cast<T>(sum + y[(o * k + j) * inner + i]);
       }
-  }
+  });
   return 0;
 }
 
@@ -189,8 +181,7 @@ template <class Kind, class T, class Stored>
 int draw(Stored* out, const int64_t* n, const double* number) {
   const int64_t size = n[0];
   const T first = static_cast<T>(number[0]), second = static_cast<T>(number[1]);
-#pragma omp parallel for schedule(static) num_threads(threads_for(size))
-  for (int64_t block = 0; block < (size + 3) / 4; ++block) {
+  for_items((size + 3) / 4, size, [=](int64_t block) {
     const Philox philox(block, n[2], n[1]);
     for (int i = 0; i < 4; i += 2) {
       T pair[2] = {philox.uniform<T>(i), philox.uniform<T>(i + 1)};
@@ -198,7 +189,7 @@ int draw(Stored* out, const int64_t* n, const double* number) {
       for (int j = 0; j < 2; ++j)
         if (block * 4 + i + j < size) out[block * 4 + i + j] = as<Stored>(pair[j]);
     }
-  }
+  });
   return 0;
 }
 

@@ -71,12 +71,7 @@ void for_pieces(const int64_t* n, Body body) {
   if (total == 0) return;
   int64_t steps[operands];
   for (int i = 0; i < operands; ++i) steps[i] = axes.step(i);
-#pragma omp parallel num_threads(threads_for(total))
-  {
-    const int64_t lines = (total + 63) / 64;
-    const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
-    int64_t next = lines * thread / threads * 64;
-    const int64_t end = std::min(total, lines * (thread + 1) / threads * 64);
+  const auto pieces = [&](int64_t next, int64_t end) {
     while (next < end) {
       const int64_t column = next % inner;
       const int64_t count = std::min(inner - column, end - next);
@@ -86,7 +81,27 @@ void for_pieces(const int64_t* n, Body body) {
       body(at, steps, count);
       next += count;
     }
+  };
+  const int threads = threads_for(total);
+  if (threads == 1) return pieces(0, total);  // a team of one is not free
+  const int64_t lines = (total + 63) / 64;
+#pragma omp parallel num_threads(threads)
+  {
+    const int64_t thread = omp_get_thread_num(), count = omp_get_num_threads();
+    pieces(lines * thread / count * 64, std::min(total, lines * (thread + 1) / count * 64));
   }
+}
+
+/*! \brief Calls body(0) ... body(items - 1), spread over the threads; `elements` is their work. */
+template <class Body>
+void for_items(int64_t items, int64_t elements, Body body) {
+  const int threads = threads_for(elements);
+  if (threads == 1) {
+    for (int64_t item = 0; item < items; ++item) body(item);
+    return;
+  }
+#pragma omp parallel for schedule(static) num_threads(threads)
+  for (int64_t item = 0; item < items; ++item) body(item);
 }
 
 /*! \brief How many elements one thread reduces at a time. */
@@ -94,7 +109,9 @@ const int64_t kReducedAtOnce = 32768;
 /*! \brief Accumulators that are independent, so that the compiler can use whole vectors. */
 const int kLanes = 32;
 /*! \brief Columns that are reduced side by side. */
-const int64_t kColumns = 512;
+const int64_t kColumns = 1024;
+/*! \brief Rows of them that one pass over their sums takes in. */
+const int64_t kRowsAtOnce = 4;
 
 /*! \brief Combines partial results, `chunks` of each of `count` elements, in their order. */
 template <class Way, class T, class Store>
@@ -119,8 +136,7 @@ void reduce_rows(const int64_t* n, Load load, Store store) {
   int64_t steps[inputs];
   for (int i = 0; i < inputs; ++i) steps[i] = reduced.step(i);
   std::vector<T> partial(chunks > 1 ? outer * chunks : 0);
-#pragma omp parallel for schedule(static) num_threads(threads_for(outer * length))
-  for (int64_t item = 0; item < outer * chunks; ++item) {
+  for_items(outer * chunks, outer * length, [&](int64_t item) {
     int64_t at[inputs + 1] = {};
     kept.add_offsets(item / chunks, kept.rank, inputs + 1, at);
     T lanes[kLanes];
@@ -147,7 +163,7 @@ void reduce_rows(const int64_t* n, Load load, Store store) {
       partial[item] = lanes[0];
     else
       store(at[0], lanes[0]);
-  }
+  });
   if (chunks == 1) return;
   combine<Way>(partial, outer, chunks, [&](int64_t i, T value) {
     int64_t at[inputs + 1] = {};
@@ -163,14 +179,13 @@ void reduce_columns(const int64_t* n, Load load, Store store) {
   const int64_t outer = kept.size(kept.rank - 1), width = kept.inner(), length = reduced.size();
   if (outer == 0 || width == 0) return;
   const int64_t tiles = (width + kColumns - 1) / kColumns;
-  const int64_t rows = std::max<int64_t>(1, kReducedAtOnce / std::min(width, kColumns));
+  const int64_t rows = std::max<int64_t>(1, 4 * kReducedAtOnce / std::min(width, kColumns));
   const int64_t chunks = std::max<int64_t>(1, (length + rows - 1) / rows);
   int64_t steps[inputs];
   for (int i = 0; i < inputs; ++i) steps[i] = kept.step(i + 1);
   // Of each tile and chunk kColumns elements, side by side.
   std::vector<T> partial(chunks > 1 ? outer * tiles * chunks * kColumns : 0);
-#pragma omp parallel for schedule(static) num_threads(threads_for(outer * width * length))
-  for (int64_t item = 0; item < outer * tiles * chunks; ++item) {
+  for_items(outer * tiles * chunks, outer * width * length, [&](int64_t item) {
     const int64_t tile = item / chunks % tiles, chunk = item % chunks;
     const int64_t columns = std::min(kColumns, width - tile * kColumns);
     int64_t at[inputs + 1] = {};
@@ -179,20 +194,33 @@ void reduce_columns(const int64_t* n, Load load, Store store) {
     T* const total = chunks > 1 ? &partial[item * kColumns] : own;
     for (int64_t i = 0; i < columns; ++i) total[i] = Way::start();
     const int64_t end = std::min(length, (chunk + 1) * rows);
-    for (int64_t row = chunk * rows; row < end; ++row) {
-      int64_t from[inputs];
-      for (int i = 0; i < inputs; ++i) from[i] = at[i + 1] + tile * kColumns * steps[i];
-      reduced.add_offsets(row, reduced.rank, inputs, from);
+    for (int64_t row = chunk * rows; row < end; row += kRowsAtOnce) {
+      const int64_t count = std::min(kRowsAtOnce, end - row);
+      int64_t from[kRowsAtOnce][inputs];
+      for (int r = 0; r < count; ++r) {
+        for (int i = 0; i < inputs; ++i) from[r][i] = at[i + 1] + tile * kColumns * steps[i];
+        reduced.add_offsets(row + r, reduced.rank, inputs, from[r]);
+      }
+      if (count == kRowsAtOnce) {
 #pragma omp simd
-      for (int64_t i = 0; i < columns; ++i) total[i] = Way::both(total[i], load(from, steps, i));
+        for (int64_t i = 0; i < columns; ++i) {
+          const T first = Way::both(load(from[0], steps, i), load(from[1], steps, i));
+          const T second = Way::both(load(from[2], steps, i), load(from[3], steps, i));
+          total[i] = Way::both(total[i], Way::both(first, second));
+        }
+        continue;
+      }
+      for (int r = 0; r < count; ++r)
+#pragma omp simd
+        for (int64_t i = 0; i < columns; ++i)
+          total[i] = Way::both(total[i], load(from[r], steps, i));
     }
-    if (chunks > 1) continue;
+    if (chunks > 1) return;
     for (int64_t i = 0; i < columns; ++i)
       store(at[0] + (tile * kColumns + i) * kept.step(0), total[i]);
-  }
+  });
   if (chunks == 1) return;
-#pragma omp parallel for schedule(static) num_threads(threads_for(outer * width * chunks))
-  for (int64_t item = 0; item < outer * tiles; ++item) {
+  for_items(outer * tiles, outer * width * chunks, [&](int64_t item) {
     const int64_t tile = item % tiles, columns = std::min(kColumns, width - tile * kColumns);
     int64_t at[inputs + 1] = {};
     kept.add_offsets(item / tiles, kept.rank - 1, inputs + 1, at);
@@ -203,7 +231,7 @@ void reduce_columns(const int64_t* n, Load load, Store store) {
         total[i] = Way::both(total[i], total[c * kColumns + i]);
     for (int64_t i = 0; i < columns; ++i)
       store(at[0] + (tile * kColumns + i) * kept.step(0), total[i]);
-  }
+  });
 }
 
 }  // namespace backend

@@ -130,13 +130,13 @@ DLSYS_INLINE bool is_nan(T value) {
 /*! \brief The larger; NaN if one is NaN. */
 template <class T>
 DLSYS_INLINE T maximum(T a, T b) {
-  return a > b || is_nan(a) ? a : b;
+  return (a > b) | is_nan(a) ? a : b;  // no branch, so that whole vectors can be compared
 }
 
 /*! \brief The smaller; NaN if one is NaN. */
 template <class T>
 DLSYS_INLINE T minimum(T a, T b) {
-  return a < b || is_nan(a) ? a : b;
+  return (a < b) | is_nan(a) ? a : b;
 }
 
 template <class T>
@@ -195,7 +195,8 @@ template <class T>
 struct Largest {
   DLSYS_INLINE static T start() {
     typedef std::numeric_limits<T> Limits;
-    return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    constexpr T least = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    return least;
   }
   DLSYS_INLINE static T both(T a, T b) { return maximum(a, b); }
 };
@@ -204,7 +205,8 @@ template <class T>
 struct Smallest {
   DLSYS_INLINE static T start() {
     typedef std::numeric_limits<T> Limits;
-    return Limits::has_infinity ? Limits::infinity() : Limits::max();
+    constexpr T most = Limits::has_infinity ? Limits::infinity() : Limits::max();
+    return most;
   }
   DLSYS_INLINE static T both(T a, T b) { return minimum(a, b); }
 };

@@ -100,9 +100,9 @@ def _compile(backend, names):
     ordered = sorted(names.items())
     parts = max(1, min(len(os.sched_getaffinity(0)), len(ordered) // _WORTH_A_COMPILER))
     started = [_started(backend, dict(ordered[i::parts])) for i in range(parts)]
-    for process, *what in started:
-        said = process.communicate()[0]
-        _finish(process, said, *what)
+    said = [process.communicate()[0] for process, *_ in started]
+    for text, process in zip(said, started):
+        _finish(text, *process)
 
 
 def _started(backend, names):
@@ -120,7 +120,7 @@ def _started(backend, names):
     return process, source, built, whole, names
 
 
-def _finish(process, said, source, built, whole, names):
+def _finish(said, process, source, built, whole, names):
     """Puts a library in its place; each kernel's name becomes a link to it."""
     if process.returncode != 0 or not os.path.exists(built):
         raise CompileError(

@@ -60,26 +60,34 @@ class Program:
         self._lay_out()
         self._load()
 
-    def run(self, arrays):
-        """The values, as NDArrays that the next run overwrites.
+    def feed(self, arrays):
+        """Says what the next runs compute from.
 
         Args:
-            arrays: fed node -> NDArray of the device.
+            arrays: fed node -> NDArray of the device, which is kept.
+        """
+        self._fed = arrays
+        for node, places in self._places_of_feeds.items():
+            address = arrays[node].handle.contents.data or 0
+            self._pointers[places] = self._offsets[places] + address
+        self._results = [self._value_of(view, arrays) for view in self._outputs]
+
+    def run(self):
+        """The values, as NDArrays that the next run overwrites.
 
         Raises:
             IndexError: an index is out of range.
+            DeviceError: the GPU refused a launch.
         """
-        for node, places in self._places_of_feeds.items():
-            self._pointers[places] = self._offsets[places] + (arrays[node].handle.contents.data or 0)
         for instruction, sizes in self._draws:
             sizes[-1] = instruction.next_run()
-        failed = self._run(self._steps, len(self._steps), _threads)
+        failed = self._run(self._steps, self._count, _threads)
         if failed >= 0:
             self._raise_for(self.instructions[failed])
         for instruction, flag in self._flags:
             if not flag.asnumpy():
                 self._raise_for(instruction)
-        return [self._value_of(view, arrays) for view in self._outputs]
+        return list(self._results)
 
     def _lay_out(self):
         """Gives every buffer memory: constants their own, all others a place in one arena."""
@@ -133,7 +141,7 @@ class Program:
             first += len(instruction.operands)
             if isinstance(instruction, Draw):
                 self._draws.append((instruction, sizes))
-        self._run = kernels.runner(self.backend)
+        self._run, self._count = kernels.runner(self.backend), len(self._steps)
 
     def _value_of(self, view, arrays):
         if view.buffer.fed is not None:
