@@ -29,6 +29,18 @@ C_NAMES = {
     **({BFLOAT16: "BFloat16"} if BFLOAT16 else {}),
 }
 
+#: DLPack's code of a dtype's kind; with the number of bits it says which dtype it is.
+DLPACK_CODES = {
+    FLOAT32: 2,
+    FLOAT64: 2,
+    FLOAT16: 2,
+    INT32: 0,
+    INT64: 0,
+    UINT8: 1,
+    BOOL: 6,
+    **({BFLOAT16: 4} if BFLOAT16 else {}),
+}
+
 #: Those with a fraction.
 FLOATS = frozenset(each for each in (FLOAT32, FLOAT64, FLOAT16, BFLOAT16) if each)
 
@@ -49,6 +61,19 @@ def checked(dtype):
         names = ", ".join(each.name for each in C_NAMES)
         raise TypeError("arrays of %s are not for a device; hint: %s" % (found, names))
     return found
+
+
+def of_dlpack(code, bits, lanes):
+    """The dtype of a DLPack array.
+
+    Raises:
+        TypeError: an NDArray has none such.
+    """
+    for dtype, known in DLPACK_CODES.items():
+        if (known, dtype.itemsize * 8, 1) == (code, bits, lanes):
+            return dtype
+    names = ", ".join(each.name for each in C_NAMES)
+    raise TypeError("an NDArray has no elements of that type; hint: convert to one of %s" % names)
 
 
 def computed_in(dtype):

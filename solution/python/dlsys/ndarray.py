@@ -182,6 +182,43 @@ class NDArray:
         check_call(_LIB.DLArrayCopyFromTo(self._words().handle, target._words().handle, None))
         return target
 
+    def reshape(self, *shape):
+        """A view of the same elements in another shape; one extent may be -1.
+
+        Raises:
+            ValueError: it has another number of elements.
+        """
+        wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        wanted = np.broadcast_to(np.int8(0), self.shape).reshape(wanted).shape
+        return _View(self, wanted, self.dtype)
+
+    def __getitem__(self, rows):
+        """A view of some rows: `a[3]`, `a[2:5]`, along the first axis alone and without steps.
+
+        Raises:
+            IndexError: there is no such row.
+            TypeError: it is not a whole number or a slice without steps.
+        """
+        if not self.shape:
+            raise IndexError("%r has no axes" % self)
+        count, rest = self.shape[0], self.shape[1:]
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            begin, end, _ = rows.indices(count)
+            shape = (max(0, end - begin), *rest)
+        elif isinstance(rows, (int, np.integer)):
+            if not -count <= rows < count:
+                raise IndexError("row %d of %d" % (rows, count))
+            begin, shape = rows % count, rest
+        else:
+            raise TypeError("rows are a number or a slice without steps; hint: ops on a node")
+        return _View(self, shape, self.dtype, begin * size_of(rest) * self.dtype.itemsize)
+
+    def __len__(self):
+        """The length of the first axis."""
+        if not self.shape:
+            raise TypeError("%r has no axes" % self)
+        return self.shape[0]
+
     def __array__(self, dtype=None, copy=None):
         """What numpy sees: on the CPU the memory itself, unless it needs another dtype or a copy.
 
@@ -190,7 +227,9 @@ class NDArray:
         """
         if is_gpu_ctx(self.ctx) and copy is False:
             raise ValueError("numpy can't see %r without a copy" % self)
-        values = self.asnumpy() if is_gpu_ctx(self.ctx) else np.asarray(_Interface(self))
+        # numpy's interface knows no bfloat16, which passes as whole numbers of its size.
+        seen = self.asnumpy() if is_gpu_ctx(self.ctx) else np.asarray(_Interface(self))
+        values = seen.view(self.dtype)
         return np.array(values, dtype=dtype, copy=copy)
 
     @property
@@ -202,6 +241,8 @@ class NDArray:
         """
         if not is_gpu_ctx(self.ctx) or is_emulated():
             raise AttributeError("%r does not lie on a real GPU" % self)
+        if self.dtype.kind not in "biuf":
+            raise AttributeError("CUDA's interface knows no %s; hint: DLPack" % self.dtype)
         return _interface(self)
 
     def __dlpack__(self, copy=None, **_options):
@@ -232,7 +273,8 @@ def is_emulated():
 def _interface(array):
     """What numpy's and CUDA's array interfaces say of an NDArray."""
     address = array.handle.contents.data or 0
-    return {"shape": array.shape, "typestr": array.dtype.str, "data": (address, False), "version": 3}
+    typestr = array.dtype.str if array.dtype.kind in "biuf" else "<u2"
+    return {"shape": array.shape, "typestr": typestr, "data": (address, False), "version": 3}
 
 
 class _Interface:
@@ -260,16 +302,17 @@ class _Borrowed(NDArray):
 
 
 class _View(NDArray):
-    """An NDArray over the first elements of another one's memory, which it keeps alive."""
+    """An NDArray over elements of another one's memory, which it keeps alive."""
 
     __slots__ = ["_base", "_shape", "_struct", "dtype"]
 
-    def __init__(self, base, shape, dtype=np.float32):
+    def __init__(self, base, shape, dtype=np.float32, offset=0):
         self.dtype = np.dtype(dtype)
         self._base = base
         self._shape = c_array(ctypes.c_int64, shape)
         struct = base.handle.contents
-        self._struct = DLArray(data=struct.data, ctx=struct.ctx, ndim=len(shape), shape=self._shape)
+        data = (struct.data or 0) + offset
+        self._struct = DLArray(data=data, ctx=struct.ctx, ndim=len(shape), shape=self._shape)
         super().__init__(ctypes.pointer(self._struct))
 
     def __del__(self):
@@ -324,7 +367,7 @@ def lent(values):
 
 
 def from_dlpack(producer):
-    """An NDArray over the memory of another library's float32 array, without a copy.
+    """An NDArray over the memory of another library's array, without a copy.
 
     Raises:
         TypeError, ValueError: the array is of another kind; see dlpack.Borrowed.
@@ -334,7 +377,7 @@ def from_dlpack(producer):
     kind, number = memory.device
     if kind != dlpack.CPU and (kind != dlpack.CUDA or is_emulated()):
         raise BufferError("the array lies on a device that is neither the CPU nor our GPU")
-    return _Borrowed(memory, gpu(number) if kind == dlpack.CUDA else cpu(number))
+    return _Borrowed(memory, gpu(number) if kind == dlpack.CUDA else cpu(number), memory.dtype)
 
 
 def array(arr, ctx=cpu(0), dtype=np.float32):  # noqa: B008 (the published default, a constant)

@@ -110,8 +110,6 @@ const int64_t kReducedAtOnce = 32768;
 const int kLanes = 32;
 /*! \brief Columns that are reduced side by side. */
 const int64_t kColumns = 1024;
-/*! \brief Rows of them that one pass over their sums takes in. */
-const int64_t kRowsAtOnce = 4;
 
 /*! \brief Combines partial results, `chunks` of each of `count` elements, in their order. */
 template <class Way, class T, class Store>
@@ -194,26 +192,26 @@ void reduce_columns(const int64_t* n, Load load, Store store) {
     T* const total = chunks > 1 ? &partial[item * kColumns] : own;
     for (int64_t i = 0; i < columns; ++i) total[i] = Way::start();
     const int64_t end = std::min(length, (chunk + 1) * rows);
-    for (int64_t row = chunk * rows; row < end; row += kRowsAtOnce) {
-      const int64_t count = std::min(kRowsAtOnce, end - row);
-      int64_t from[kRowsAtOnce][inputs];
-      for (int r = 0; r < count; ++r) {
-        for (int i = 0; i < inputs; ++i) from[r][i] = at[i + 1] + tile * kColumns * steps[i];
-        reduced.add_offsets(row + r, reduced.rank, inputs, from[r]);
-      }
-      if (count == kRowsAtOnce) {
+    const auto offsets = [&](int64_t row, int64_t* from) {
+      for (int i = 0; i < inputs; ++i) from[i] = at[i + 1] + tile * kColumns * steps[i];
+      reduced.add_offsets(row, reduced.rank, inputs, from);
+    };
+    int64_t row = chunk * rows;
+    for (; row + 4 <= end; row += 4) {  // one pass over the sums takes in four rows
+      int64_t from[4][inputs];
+      for (int r = 0; r < 4; ++r) offsets(row + r, from[r]);
 #pragma omp simd
-        for (int64_t i = 0; i < columns; ++i) {
-          const T first = Way::both(load(from[0], steps, i), load(from[1], steps, i));
-          const T second = Way::both(load(from[2], steps, i), load(from[3], steps, i));
-          total[i] = Way::both(total[i], Way::both(first, second));
-        }
-        continue;
+      for (int64_t i = 0; i < columns; ++i) {
+        const T first = Way::both(load(from[0], steps, i), load(from[1], steps, i));
+        const T second = Way::both(load(from[2], steps, i), load(from[3], steps, i));
+        total[i] = Way::both(total[i], Way::both(first, second));
       }
-      for (int r = 0; r < count; ++r)
+    }
+    for (; row < end; ++row) {
+      int64_t from[inputs];
+      offsets(row, from);
 #pragma omp simd
-        for (int64_t i = 0; i < columns; ++i)
-          total[i] = Way::both(total[i], load(from[r], steps, i));
+      for (int64_t i = 0; i < columns; ++i) total[i] = Way::both(total[i], load(from, steps, i));
     }
     if (chunks > 1) return;
     for (int64_t i = 0; i < columns; ++i)

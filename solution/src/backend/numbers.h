@@ -130,13 +130,15 @@ DLSYS_INLINE bool is_nan(T value) {
 /*! \brief The larger; NaN if one is NaN. */
 template <class T>
 DLSYS_INLINE T maximum(T a, T b) {
-  return (a > b) | is_nan(a) ? a : b;  // no branch, so that whole vectors can be compared
+  const T larger = a > b ? a : b;  // b if one is NaN
+  return is_nan(a) ? a : larger;
 }
 
 /*! \brief The smaller; NaN if one is NaN. */
 template <class T>
 DLSYS_INLINE T minimum(T a, T b) {
-  return (a < b) | is_nan(a) ? a : b;
+  const T smaller = a < b ? a : b;
+  return is_nan(a) ? a : smaller;
 }
 
 template <class T>
@@ -165,15 +167,15 @@ DLSYS_INLINE T power(T a, T b) {
 
 /*! \brief To the nearest whole number; whole numbers as they are. */
 template <class T>
-DLSYS_INLINE T rint(T a) {
+DLSYS_INLINE T nearest(T a) {
   return a;
 }
 template <>
-DLSYS_INLINE float rint(float a) {
+DLSYS_INLINE float nearest(float a) {
   return ::rintf(a);
 }
 template <>
-DLSYS_INLINE double rint(double a) {
+DLSYS_INLINE double nearest(double a) {
   return ::rint(a);
 }
 
@@ -191,23 +193,23 @@ struct Product {
   DLSYS_INLINE static T both(T a, T b) { return a * b; }
 };
 
+/*! \brief The ends of a type's numbers, known when it is compiled. */
+template <class T>
+struct Ends {
+  typedef std::numeric_limits<T> Limits;
+  static constexpr T kLeast = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  static constexpr T kMost = Limits::has_infinity ? Limits::infinity() : Limits::max();
+};
+
 template <class T>
 struct Largest {
-  DLSYS_INLINE static T start() {
-    typedef std::numeric_limits<T> Limits;
-    constexpr T least = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    return least;
-  }
+  DLSYS_INLINE static T start() { return Ends<T>::kLeast; }
   DLSYS_INLINE static T both(T a, T b) { return maximum(a, b); }
 };
 
 template <class T>
 struct Smallest {
-  DLSYS_INLINE static T start() {
-    typedef std::numeric_limits<T> Limits;
-    constexpr T most = Limits::has_infinity ? Limits::infinity() : Limits::max();
-    return most;
-  }
+  DLSYS_INLINE static T start() { return Ends<T>::kMost; }
   DLSYS_INLINE static T both(T a, T b) { return minimum(a, b); }
 };
 

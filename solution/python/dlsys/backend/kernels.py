@@ -15,6 +15,11 @@ import sys
 
 from dlsys._base import find_lib_path
 
+try:
+    import fcntl
+except ImportError:  # a system without such locks compiles twice
+    fcntl = None
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _SOURCES = os.path.normpath(os.path.join(_HERE, "..", "..", "..", "src", "backend"))
 
@@ -51,7 +56,12 @@ def kernels(backend, keys):
     missing = {name: key for key, name in wanted.items() if name not in _LOADED}
     absent = {name: key for name, key in missing.items() if not os.path.exists(_path_of(name))}
     if absent:
-        _compile(backend, absent)
+        os.makedirs(folder(), exist_ok=True)
+        with _alone():
+            # Another process may have compiled them meanwhile.
+            absent = {n: key for n, key in absent.items() if not os.path.exists(_path_of(n))}
+            if absent:
+                _compile(backend, absent)
     for name in missing:
         library = ctypes.CDLL(_path_of(name))
         _LOADED[name] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
@@ -90,13 +100,21 @@ def _surroundings(backend):
     return "\0".join((backend.__name__, *texts))
 
 
+@contextlib.contextmanager
+def _alone():
+    """One process of all that share the folder; a process that ends lets go."""
+    with open(os.path.join(folder(), "lock"), "w") as file:
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def _path_of(name):
     return os.path.join(folder(), name + ".so")
 
 
 def _compile(backend, names):
     """Compiles kernels, name -> key: into one library, or into one for each processor."""
-    os.makedirs(folder(), exist_ok=True)
     ordered = sorted(names.items())
     parts = max(1, min(len(os.sched_getaffinity(0)), len(ordered) // _WORTH_A_COMPILER))
     started = [_started(backend, dict(ordered[i::parts])) for i in range(parts)]

@@ -43,12 +43,18 @@ class Lowering:
         self._dtype = default
 
     def lower(self, node):
-        """Adds what computes a node, whose inputs are done."""
+        """Adds what computes a node, whose inputs are done.
+
+        Raises:
+            ShapeError, ValueError: the shapes don't fit.
+            NotImplementedError: no back end has the op.
+        """
         inputs = [self.values[each] for each in node.inputs]
+        shape = node.op.infer_shape(node, [each.shape for each in inputs])
         outer = self._node, self._dtype
         self._node, self._dtype = node, self._dtype_of(node, inputs)
-        rule = getattr(node.op, "lower", None) or CLASSIC[type(node.op)].__get__(node.op)
-        self.values[node] = rule(node, self, *inputs)
+        self.values[node] = _rule(node.op)(node, self, *inputs)
+        assert self.values[node].shape == shape, "%s is lowered to another shape" % node
         self._node, self._dtype = outer
 
     def _dtype_of(self, node, inputs):
@@ -166,7 +172,7 @@ class Lowering:
 
     def checked_indices(self, indices, count):
         """Indices as int64; the run fails if one is not among 0 .. count - 1."""
-        found = self.elementwise("rint(a)", indices, dtype=INT64)
+        found = self.elementwise("nearest(a)", indices, dtype=INT64)
         nothing = new_view((), BOOL)
         self._add(Rows(nothing, (found.reshaped((1, size_of(found.shape))),
                                  self.constant(np.array([count]))), kind="check_indices"))  # fmt: skip
@@ -234,6 +240,17 @@ class Lowering:
     def _add(self, instruction):
         instruction.node = self._node
         self.instructions.append(instruction)
+
+
+def _rule(op):
+    """How an op is lowered: its own method, or the classic set's rule for its class."""
+    own = getattr(op, "lower", None)
+    if own is None and type(op) not in CLASSIC:
+        raise NotImplementedError(
+            "%s has no rule for back ends; hint: a TensorOp with `code` or `lower`"
+            % type(op).__name__
+        )
+    return own or CLASSIC[type(op)].__get__(op)
 
 
 def _renamed(code, old, new):

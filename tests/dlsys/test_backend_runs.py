@@ -1,0 +1,213 @@
+"""What a back end does beside the ops: dtypes, random numbers, threads, memory, bad input."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from dlsys import autodiff, dtypes, ndarray, ops
+from dlsys.autodiff import Executor
+from dlsys.backend import memory, program
+from dlsys.backend.view import collapsed, dense_strides, new_view
+from dlsys.ops import base
+
+CPU, GPU = ndarray.cpu(0), ndarray.gpu(0)
+DEVICES = pytest.mark.parametrize("ctx", [CPU, GPU], ids=["cpu", "gpu"])
+
+
+@pytest.fixture
+def threads():
+    """Sets the number of threads, until the test ends."""
+    before = program.default_threads()
+    yield program.set_threads
+    program.set_threads(before)
+
+
+def value_of(node, feeds, ctx=CPU):
+    return Executor([node], ctx=ctx).run(feeds, True)[0]
+
+
+@pytest.mark.parametrize("dtype", sorted(each.name for each in dtypes.C_NAMES))
+@DEVICES
+def test_arrays_of_every_dtype_go_there_and_back(ctx, dtype):
+    dtype = dtypes.checked(dtype)
+    for shape in ((), (0,), (3,), (5, 7)):
+        values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+        array = ndarray.array(values, ctx, dtype)
+        assert array.dtype == dtype
+        for back in (array, array.copyto(CPU), array.copyto(GPU)):
+            np.testing.assert_array_equal(back.asnumpy(), values)
+            assert back.asnumpy().dtype == dtype
+
+
+@pytest.mark.parametrize("pair", list(itertools.product(dtypes.C_NAMES, repeat=2)), ids=str)
+def test_two_dtypes_make_what_numpy_makes_of_them(pair):
+    found = dtypes.promoted(pair)
+    like = {dtypes.BFLOAT16: dtypes.FLOAT16}
+    if set(pair) == {dtypes.BFLOAT16, dtypes.FLOAT16}:
+        assert found == dtypes.FLOAT32
+    elif dtypes.BFLOAT16 in pair:
+        numpys = np.result_type(*(like.get(each, each) for each in pair))
+        assert found == (dtypes.BFLOAT16 if numpys == np.float16 else numpys)
+    else:
+        assert found == np.result_type(*pair)
+
+
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+@DEVICES
+def test_halves_are_rounded_as_their_libraries_round(ctx, half):
+    """All bit patterns go through a kernel, and numbers between them are rounded."""
+    dtype = dtypes.checked(half)
+    x = ops.variable("x")
+    every = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    same = value_of(x * 1, {x: ndarray.array(every, ctx, dtype)}, ctx)
+    np.testing.assert_array_equal(same.astype(np.float32), every.astype(np.float32))
+    between = np.random.default_rng(0).normal(0, 100, 5000).astype(np.float32)
+    fed = ndarray.array(between, ctx)
+    zero = ndarray.array(np.zeros(1), ctx, dtype)
+    y = ops.variable("y")
+    wide = value_of(x + y, {x: fed, y: zero}, ctx)  # a half and a float32 make a float32
+    assert wide.dtype == np.float32
+    halved = value_of(x * 1, {x: ndarray.array(between, ctx, dtype)}, ctx)
+    np.testing.assert_array_equal(halved, between.astype(dtype))
+
+
+@DEVICES
+def test_whole_numbers_stay_whole(ctx):
+    x, y = ops.variable("x"), ops.variable("y")
+    a, b = np.array([[1, -2], [3, 4]]), np.array([[5, 6], [-7, 8]])
+    feeds = {x: ndarray.array(a, ctx, np.int64), y: ndarray.array(b, ctx, np.int32)}
+    nodes = [x - y, x @ y, ops.sum(x, 0), ops.max(y), x < y, -x, ops.maximum(x, y)]
+    got = Executor(nodes, ctx=ctx).run(feeds, True)
+    wanted = [a - b, a @ b, a.sum(0), b.max(), a < b, -a, np.maximum(a, b)]
+    for found, expected in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype.kind in "ib"
+
+
+@DEVICES
+def test_one_seed_gives_the_same_numbers_on_every_back_end(ctx):
+    like = ops.variable("like")
+    made = {
+        "uniform": lambda: ops.uniform((37, 11), seed=5, low=-1.0, high=3.0),
+        "normal": lambda: ops.normal((1001,), seed=2**64 - 3, mean=1.0, deviation=2.0),
+        "bernoulli": lambda: ops.bernoulli(like, 0.3, seed=9),
+    }
+    feeds = {like: np.zeros((17, 9), np.float32)}
+    for make in made.values():
+        here, there = make(), make()
+        needed = {n: v for n, v in feeds.items() if n in autodiff.find_topo_sort([here])}
+        on_numpy, on_device = Executor([here]), Executor([there], ctx=ctx)
+        draws = []
+        for _ in range(3):
+            (wanted,), (got,) = on_numpy.run(needed), on_device.run(needed, True)
+            np.testing.assert_allclose(got, wanted, atol=2e-5)
+            draws.append(got)
+        assert not np.array_equal(draws[0], draws[1])
+
+
+def test_the_number_of_threads_changes_no_reduction(threads):
+    x = ops.variable("x")
+    values = np.random.default_rng(3).normal(size=(700, 333)).astype(np.float32)
+    nodes = [ops.sum(x), ops.sum(x, 0), ops.sum(x, 1), ops.variance(x, 0), ops.softmax(x, 0)]
+    executor, found = Executor(nodes, ctx=CPU), []
+    for count in (1, 2, 3, 7):
+        threads(count)
+        found.append(executor.run({x: values}, True))
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="0 threads; hint: 1 or more"):
+        threads(0)
+
+
+@DEVICES
+def test_a_run_from_another_array_sees_it(ctx):
+    x = ops.variable("x")
+    executor = Executor([ops.exp(x), x], ctx=ctx)
+    first, second = (ndarray.array(np.full(4, number), ctx) for number in (0.0, 1.0))
+    assert executor.run({x: first}, True)[0][0] == 1
+    assert executor.run({x: second}, True)[0][0] == pytest.approx(np.e)
+    first[:] = np.full(4, 1.0, np.float32)
+    assert executor.run({x: first}, True)[0][0] == pytest.approx(np.e)
+    assert executor.run({x: np.zeros((2, 3))}, True)[0].shape == (2, 3)
+    assert executor.run({x: first}, True)[1].shape == (4,)
+
+
+def test_no_two_buffers_that_live_at_once_overlap():
+    draw = random.Random(1)
+    for _ in range(60):
+        views, instructions = [], []
+        for _ in range(draw.randrange(1, 40)):
+            inputs = tuple(draw.sample(views, min(len(views), draw.randrange(3))))
+            output = new_view((draw.choice((0, 1, 5, 64, 1000)),), dtypes.FLOAT32)
+            views.append(output)
+            instructions.append(_Instruction(output, inputs))
+        apart = {view.buffer for view in draw.sample(views, len(views) // 4)}
+        offsets, size = memory.plan(instructions, apart)
+        lives = {}
+        for position, each in enumerate(instructions):
+            for view in each.operands:
+                lives.setdefault(view.buffer, [position, position])[1] = position
+        assert offsets.keys() == lives.keys() - apart
+        for one, other in itertools.combinations(offsets, 2):
+            together = lives[one][0] <= lives[other][1] and lives[other][0] <= lives[one][1]
+            ends = offsets[one] + one.size, offsets[other] + other.size
+            apart_in_memory = ends[0] <= offsets[other] or ends[1] <= offsets[one]
+            assert not together or apart_in_memory
+        assert all(offset + buffer.size <= size for buffer, offset in offsets.items())
+
+
+class _Instruction:
+    def __init__(self, output, inputs):
+        self.output, self.inputs, self.operands = output, inputs, (output, *inputs)
+
+
+def test_a_chain_needs_the_memory_of_two_values():
+    x = ops.variable("x")
+    y = x
+    for _ in range(50):
+        y = ops.tanh(y)
+    executor = Executor([y], ctx=CPU)
+    executor.run({x: np.zeros(1024, np.float32)})
+    (made,) = executor._programs.values()
+    assert made.peak == 2 * 4096
+
+
+def test_loops_are_collapsed_where_all_operands_lie_alike():
+    dense = dense_strides((2, 3, 4))
+    assert collapsed((2, 3, 4), [dense, dense]) == ((24,), [(1,), (1,)])
+    assert collapsed((2, 3, 4), [dense, (0, 4, 1)]) == ((2, 12), [(12, 1), (0, 1)])
+    assert collapsed((1, 1), [(0, 0)]) == ((1,), [(0,)])
+
+
+@DEVICES
+def test_an_index_out_of_range_is_told_with_the_line(ctx):
+    table, indices = ops.variable("table"), ops.variable("indices")
+    rows = ops.embedding(table, indices)
+    executor = Executor([rows], ctx=ctx)
+    feeds = {table: np.ones((3, 2)), indices: np.array([0, 3])}
+    with pytest.raises(IndexError, match=r"embedding: an index is out of range.*test_backend_runs"):
+        executor.run(feeds)
+    feeds[indices] = np.array([0, 2])
+    assert executor.run(feeds, True)[0].shape == (2, 2)
+
+
+def test_bad_input_is_told_with_a_way_out():
+    x = ops.variable("x")
+    y = ops.exp(x)
+    with pytest.raises(TypeError, match=r"arrays of complex128 are not for a device; hint: "):
+        Executor([y], ctx=CPU).run({x: np.zeros(3, complex)})
+    with pytest.raises(TypeError, match=r"lies on gpu\(0\), this executor runs on cpu\(0\); hint"):
+        Executor([y], ctx=CPU).run({x: ndarray.empty((3,), GPU)})
+    with pytest.raises(AssertionError, match="feed_dict has no value for x"):
+        Executor([y], ctx=CPU).run({})
+    a, b = ops.variable("a"), ops.variable("b")
+    feeds = {a: np.zeros((2, 3)), b: np.zeros((2, 4))}
+    with pytest.raises(base.ShapeError, match=r"maximum: shapes \(2, 3\) and \(2, 4\) don't"):
+        Executor([ops.maximum(a, b)], ctx=CPU).run(feeds)
+    with pytest.raises(TypeError, match=r"take float32, not NDArray.*hint: dlsys.ops"):
+        autodiff.gpu_op.relu(ndarray.empty((3,), GPU, np.int32), ndarray.empty((3,), GPU))
+    with pytest.raises(TypeError, match="can't copy int32 to an array of float32"):
+        ndarray.empty((3,), CPU, np.int32).copyto(ndarray.empty((3,), CPU))
