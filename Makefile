@@ -38,13 +38,13 @@ lint: $(READY_DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=solution/python:emulator $(BIN)/lint-imports
-	git ls-files 'emulator/*.cc' 'emulator/*.h' 'solution/*.cc' 'solution/*.h' 'solution/*.cu' 'grader/*.cc' 'grader/*.h' | xargs $(BIN)/clang-format --dry-run -Werror
+	git ls-files 'emulator/*.cc' 'emulator/*.h' 'solution/*.cc' 'solution/*.h' 'solution/*.cu' 'solution/*.cuh' 'grader/*.cc' 'grader/*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 
 # Writes the code in the form that lint wants.
 format: $(READY_DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	git ls-files 'emulator/*.cc' 'emulator/*.h' 'solution/*.cc' 'solution/*.h' 'solution/*.cu' 'grader/*.cc' 'grader/*.h' | xargs $(BIN)/clang-format -i
+	git ls-files 'emulator/*.cc' 'emulator/*.h' 'solution/*.cc' 'solution/*.h' 'solution/*.cu' 'solution/*.cuh' 'grader/*.cc' 'grader/*.h' | xargs $(BIN)/clang-format -i
 
 # Regenerates assignment/ from solution/.
 release: $(READY)

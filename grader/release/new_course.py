@@ -24,7 +24,7 @@ _COPIED = (
     ".vscode/tasks.json", ".devcontainer/*", ".github/**/*",
     "Makefile", "configure.py", "requirements.txt", "pytest.ini", "submit.py",
     "python/dlsys/__init__.py", "python/dlsys/_base.py", "python/dlsys/dlpack.py",
-    "python/dlsys/ndarray.py",
+    "python/dlsys/dtypes.py", "python/dlsys/ndarray.py",
     "src/*.h", "src/*.cc", "tests/__init__.py", "tests/conftest.py",
     "tests/failed_device.py", "tests/second_opinion.py",
 )  # fmt: skip

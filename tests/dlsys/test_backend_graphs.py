@@ -1,6 +1,6 @@
 """Random graphs of the full set, with their gradients: a back end beside numpy, in float64.
 
-    BACKEND_GRAPHS=2000 pytest tests/dlsys/test_backend_graphs.py
+BACKEND_GRAPHS=2000 pytest tests/dlsys/test_backend_graphs.py
 """
 
 import os

@@ -19,7 +19,7 @@ class DLDevice(ctypes.Structure):
 
 
 class DLDataType(ctypes.Structure):
-    """The type of an element: a code (0 int, 1 unsigned, 2 float, 4 bfloat, 6 bool), and its bits."""
+    """The type of an element: a code (2 is a float), and its bits."""
 
     _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
 

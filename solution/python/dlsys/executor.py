@@ -3,6 +3,8 @@
 `autodiff.Executor` adds what is to be known before: the shapes, and the memory on the GPU.
 """
 
+import importlib
+
 import numpy as np
 
 from . import ndarray
@@ -101,8 +103,6 @@ class GraphExecutor:
         self._last_feeds = None
         if not self._takes_back_end(feed_dict):
             return None
-        from .backend.program import Program  # which needs the ops, which need this module
-
         self._check_all_fed(feed_dict)
         needed = set(self.topo_order)
         arrays = {n: self._on_device(n, v) for n, v in feed_dict.items() if n in needed}
@@ -111,7 +111,9 @@ class GraphExecutor:
         if key not in self._programs:
             if len(self._programs) >= _MOST_PROGRAMS:
                 del self._programs[next(iter(self._programs))]
-            self._programs[key] = Program(self.topo_order, self.eval_node_list, kinds, self.ctx)
+            self._programs[key] = _back_end().Program(
+                self.topo_order, self.eval_node_list, kinds, self.ctx
+            )
         self._programs[key].feed(arrays)
         if all(isinstance(value, ndarray.NDArray) for value in feed_dict.values()):
             # An array stays where it is: the next run from the same ones need not look again.
@@ -166,6 +168,11 @@ class GraphExecutor:
                 if readers[input_node] == 0 and input_node not in evaluated:
                     del values[input_node]
         return [values[node] for node in self.eval_node_list]
+
+
+def _back_end():
+    """dlsys.backend.program, which stands above this module: it needs the ops."""
+    return importlib.import_module(".backend.program", __package__)
 
 
 def dtype_of(node, dtypes):

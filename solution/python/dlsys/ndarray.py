@@ -1,4 +1,4 @@
-"""Arrays on the CPU or on the GPU, owned by the C runtime: float32 unless another dtype is named."""
+"""Arrays on the CPU or on the GPU, owned by the C runtime: float32 unless told otherwise."""
 
 import ctypes
 

@@ -72,7 +72,7 @@ int log_softmax(T* out, const T* in, int64_t rows, int64_t columns) {
 template <class T>
 int logsumexp(T* out, const T* in, int64_t rows, int64_t columns) {
   for_items(rows, rows * columns,
-           [=](int64_t row) { out[row] = logsumexp_of(in + row * columns, columns); });
+            [=](int64_t row) { out[row] = logsumexp_of(in + row * columns, columns); });
   return 0;
 }
 
@@ -84,7 +84,8 @@ int cross_entropy(T* out, const T* logits, const T* targets, int64_t rows, int64
     const T* const t = targets + row * columns;
     const T most = largest(x, columns);
     const T total = log(reduced<Sum<T>, T>(columns, [=](int64_t i) { return exp(x[i] - most); }));
-    out[row] = -reduced<Sum<T>, T>(columns, [=](int64_t i) { return t[i] * (x[i] - most - total); });
+    out[row] =
+        -reduced<Sum<T>, T>(columns, [=](int64_t i) { return t[i] * (x[i] - most - total); });
   });
   return 0;
 }
@@ -176,7 +177,8 @@ int scatter(T* out, const T* y, const int64_t* indices, const int64_t* n) {
   return 0;
 }
 
-/*! \brief Random numbers, four from each value of the counter. n is size, seed, number of the run. */
+/*! \brief Random numbers, four from each value of the counter. n is size, seed, number of the run.
+ */
 template <class Kind, class T, class Stored>
 int draw(Stored* out, const int64_t* n, const double* number) {
   const int64_t size = n[0];

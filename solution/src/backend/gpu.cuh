@@ -152,9 +152,8 @@ const int kRowsOfABlock = kThreads / kColumnsOfABlock;
 
 /*! \brief Each block reduces one chunk for 32 outputs; neighbouring threads have neighbours. */
 template <class T, class Way, int inputs, class Load, class Store>
-__global__ void reduce_columns_kernel(Loops<inputs + 1> kept, Loops<inputs> reduced,
-                                      int64_t length, Cut cut, Load load, Store store,
-                                      T* partial) {
+__global__ void reduce_columns_kernel(Loops<inputs + 1> kept, Loops<inputs> reduced, int64_t length,
+                                      Cut cut, Load load, Store store, T* partial) {
   __shared__ T totals[kRowsOfABlock][kColumnsOfABlock];
   const int64_t outer = kept.size();
   const int64_t tiles = (outer + kColumnsOfABlock - 1) / kColumnsOfABlock;
@@ -231,8 +230,9 @@ int reduce(const int64_t* n, Load load, Store store) {
     reduce_columns_kernel<T, Way, inputs>
         <<<grid, kThreads>>>(kept, reduced, length, parts, load, store, partial);
   if (parts.chunks > 1)
-    combine_kernel<T, Way, inputs><<<static_cast<int>(std::min<int64_t>(outer, 1 << 20)),
-                                     kThreads>>>(kept, parts.chunks, store, partial);
+    combine_kernel<T, Way, inputs>
+        <<<static_cast<int>(std::min<int64_t>(outer, 1 << 20)), kThreads>>>(kept, parts.chunks,
+                                                                            store, partial);
   return launched();
 }
 
@@ -377,8 +377,8 @@ int product(T* out, const T* left, const T* right, const int64_t* n) {
   const int k = static_cast<int>(n[2]);
   const bool flip_a = n[4] != 1, flip_b = n[6] != 1;
   const auto lead = [](bool flip, int64_t row, int64_t column, int tall, int wide) {
-    return static_cast<int>(std::max<int64_t>(flip ? std::max(tall, 1) : std::max(wide, 1),
-                                              flip ? column : row));
+    return static_cast<int>(
+        std::max<int64_t>(flip ? std::max(tall, 1) : std::max(wide, 1), flip ? column : row));
   };
   const int lead_a = lead(flip_a, n[3], n[4], rows, k);
   const int lead_b = lead(flip_b, n[5], n[6], k, columns);
@@ -404,7 +404,8 @@ __global__ void whole_product_kernel(T* out, const T* left, const T* right, int6
                                      int64_t row_b, int64_t column_b, Loops<3> batch) {
   const int64_t each = rows * columns, total = each * batch.size();
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < total; i += step) {
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < total;
+       i += step) {
     int64_t at[3] = {};
     batch.add_offsets(i / each, at);
     const int64_t row = i % each / columns, column = i % columns;

@@ -225,8 +225,7 @@ void reduce_columns(const int64_t* n, Load load, Store store) {
     T* const total = &partial[item * chunks * kColumns];
     for (int64_t c = 1; c < chunks; ++c)
 #pragma omp simd
-      for (int64_t i = 0; i < columns; ++i)
-        total[i] = Way::both(total[i], total[c * kColumns + i]);
+      for (int64_t i = 0; i < columns; ++i) total[i] = Way::both(total[i], total[c * kColumns + i]);
     for (int64_t i = 0; i < columns; ++i)
       store(at[0] + (tile * kColumns + i) * kept.step(0), total[i]);
   });

@@ -22,7 +22,8 @@ struct Step {
   const double* number;
 };
 
-/*! \brief Executes steps in order, on a CPU with so many threads. Returns the number of the first that failed, or -1. */
+/*! \brief Executes steps in order, on a CPU with so many threads. Returns the number of the first
+ * that failed, or -1. */
 inline int64_t run(const Step* steps, int64_t count, [[maybe_unused]] int64_t threads) {
 #ifdef _OPENMP
   omp_set_num_threads(static_cast<int>(threads));

@@ -39,7 +39,9 @@ def _elementwise(name, code, dtypes, computed, kinds, given):
     names, numbers = {"name": name}, range(len(dtypes) - 1)
     of_output, *of_inputs = _types(dtypes)
     values = ", ".join("%s v%d" % (of_inputs[i], i) for i in numbers)
-    loads = ["const T x%d = %s;" % (i, converted("v%d" % i, dtypes[i + 1], computed)) for i in numbers]
+    loads = [
+        "const T x%d = %s;" % (i, converted("v%d" % i, dtypes[i + 1], computed)) for i in numbers
+    ]
     struct = [
         "struct %(name)s_value {" % names,
         "  typedef %s T;" % C_NAMES[computed],
@@ -73,7 +75,10 @@ def _elementwise(name, code, dtypes, computed, kinds, given):
         "const int64_t total = loops.size();",
         "if (total == 0) return 0;",
         "const %s_value value = {%s};"
-        % (name, ", ".join("static_cast<%s_value::T>(number[%d])" % (name, i) for i in range(given))),
+        % (
+            name,
+            ", ".join("static_cast<%s_value::T>(number[%d])" % (name, i) for i in range(given)),
+        ),
     ]
     if is_dense:
         start += [
@@ -96,7 +101,9 @@ def _dense_kernel(name, of_output, of_inputs, kinds, parameters):
     reads, packed, single = [], [], []
     for i, (of_input, kind) in enumerate(zip(of_inputs, kinds)):
         if kind == 1:
-            reads.append("const auto v%d = reinterpret_cast<const Pack<%s>*>(in%d)[i];" % (i, of_input, i))
+            reads.append(
+                "const auto v%d = reinterpret_cast<const Pack<%s>*>(in%d)[i];" % (i, of_input, i)
+            )
         packed.append("v%d.values[j]" % i if kind == 1 else "in%d[0]" % i)
         single.append("in%d[%s]" % (i, "last" if kind == 1 else "0"))
     return [
@@ -143,11 +150,15 @@ def _reduce(name, kind, code, dtypes, computed, by_rows, kinds):
         "",
     ]
     way = (of_sum, WAYS[kind], of_sum, len(of_inputs), "true" if by_rows else "false")
-    return "\n".join(lines) + "\n" + _launcher(
-        name,
-        "const %s_load load = {%s};" % (name, pointers(dtypes, 1)),
-        "const %s_store store = {reinterpret_cast<%s*>(data[0])};" % (name, of_output),
-        "return reduce<%s, %s<%s>, %d, %s>(n, load, store);" % way,
+    return (
+        "\n".join(lines)
+        + "\n"
+        + _launcher(
+            name,
+            "const %s_load load = {%s};" % (name, pointers(dtypes, 1)),
+            "const %s_store store = {reinterpret_cast<%s*>(data[0])};" % (name, of_output),
+            "return reduce<%s, %s<%s>, %d, %s>(n, load, store);" % way,
+        )
     )
 
 
@@ -157,7 +168,11 @@ def _rows(name, kind, dtypes):
     if len(dtypes) == 2:  # there is no other input; none is read
         arguments += ", reinterpret_cast<const %s*>(data[1])" % C_NAMES[dtypes[1]]
     of_each = "1" if is_reduction else "n[1]"
-    return _launcher(name, "return rows<%s>(%s, n[0], n[1], %s);" % (row.format(C_NAMES[dtypes[1]]), arguments, of_each))
+    return _launcher(
+        name,
+        "return rows<%s>(%s, n[0], n[1], %s);"
+        % (row.format(C_NAMES[dtypes[1]]), arguments, of_each),
+    )
 
 
 def _product(name, dtypes):

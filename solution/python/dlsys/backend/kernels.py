@@ -69,7 +69,7 @@ def kernels(backend, keys):
 
 
 def runner(backend):
-    """The C function that executes steps: (steps, how many, threads) -> the one that failed, or -1."""
+    """The C function that executes steps: (steps, count, threads) -> which one failed, or -1."""
     (address,) = kernels(backend, [("runner",)])
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     return kind(address)
@@ -141,9 +141,7 @@ def _started(backend, names):
 def _finish(said, process, source, built, whole, names):
     """Puts a library in its place; each kernel's name becomes a link to it."""
     if process.returncode != 0 or not os.path.exists(built):
-        raise CompileError(
-            "%s does not compile:\n%s" % (source, "\n".join(said.splitlines()[:20]))
-        )
+        raise CompileError("%s does not compile:\n%s" % (source, "\n".join(said.splitlines()[:20])))
     os.replace(built, whole)
     for name in names:
         link = "%s.%d" % (_path_of(name), os.getpid())

@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 
+from dlsys.dtypes import BOOL, FLOAT32, FLOAT64, FLOATS, INT64, computed_in, promoted
 from dlsys.ndarray import size_of
 
 from .classic import CLASSIC
-from dlsys.dtypes import BOOL, FLOAT32, FLOAT64, FLOATS, INT64, computed_in, promoted
 from .instructions import (
     Draw,
     Elementwise,
@@ -173,9 +173,9 @@ class Lowering:
     def checked_indices(self, indices, count):
         """Indices as int64; the run fails if one is not among 0 .. count - 1."""
         found = self.elementwise("nearest(a)", indices, dtype=INT64)
-        nothing = new_view((), BOOL)
-        self._add(Rows(nothing, (found.reshaped((1, size_of(found.shape))),
-                                 self.constant(np.array([count]))), kind="check_indices"))  # fmt: skip
+        row = found.reshaped((1, size_of(found.shape)))
+        operands = (row, self.constant(np.array([count])))
+        self._add(Rows(new_view((), BOOL), operands, kind="check_indices"))
         return found
 
     def draw(self, kind, shape, seed, parameters, next_run):
@@ -256,4 +256,3 @@ def _rule(op):
 def _renamed(code, old, new):
     """The expression with a variable of one letter renamed."""
     return re.sub(r"\b%s\b" % old, new, code)
-

@@ -88,7 +88,9 @@ class _DrawOp(_RandomOp):
 
     def lower(self, node, build):
         shape = node.attributes["shape"]
-        parameters = [node.attributes[name] for name in node.attributes if name not in ("shape", "seed")]
+        parameters = [
+            node.attributes[name] for name in node.attributes if name not in ("shape", "seed")
+        ]
         return self.drawn_on(node, build, self.name, shape, tuple(parameters))
 
     def shape(self, node):
