@@ -11,6 +11,8 @@ a forked, perhaps threaded, parent. SETTINGS is a JSON object:
 - scratch: [folder, bytes] of memory to mount there, or null; only with namespaces
 - filter: the filter of system calls that lasts from here on, in hex, or null; see syscalls.py
 - must: whether a kernel without such filters is refused
+- adopt: whether the program becomes the parent of its descendants' orphans, so that they stay below
+  it where no first process of a namespace has them
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ import sys
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
-PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PR_SET_CHILD_SUBREAPER = 22, 2, 36
 KEYCTL = {"x86_64": 250, "aarch64": 219}  # number of the system call
 JOIN_SESSION_KEYRING = 1
 MOST_FILES = 50_000  # in a scratch folder
@@ -144,8 +146,8 @@ def mount_scratch(folder: str, size: int) -> None:
 
 def mounts() -> list[tuple[str, list[str]]]:
     """[(mount point, its options)] as they are now."""
-    with open("/proc/self/mountinfo", errors="surrogateescape") as file:
-        rows = [line.split() for line in file]
+    with open("/proc/self/mountinfo", errors="surrogateescape", newline="\n") as file:
+        rows = [line.split(" ") for line in file]  # other white space may be part of a name
     plain = [re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), row[4]) for row in rows]
     return [(path, row[5].split(",")) for path, row in zip(plain, rows, strict=True)]
 
@@ -256,6 +258,8 @@ def main() -> None:
     settings = json.loads(sys.argv[1])
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # where memory runs out this process ends, and not the grader
+    # Whoever starts the grader may ignore this, and so could nobody wait for a child.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     end_with_parent()
     if settings["hide"] is not None:
         isolate(settings["hide"], settings["show"], settings["scratch"])
@@ -270,6 +274,7 @@ def main() -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     if sys.platform == "linux":
         call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        call("prctl", PR_SET_CHILD_SUBREAPER, int(settings["adopt"]), 0, 0, 0)
     if settings["filter"] is not None:
         set_filter(settings["filter"], settings["must"])
     try:

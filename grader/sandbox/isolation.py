@@ -81,6 +81,7 @@ class View:
         hidden: further folders that must not be seen.
         budget: of processor time, shared with other children; or None.
         gpu: measures the GPU's memory while the child runs; or None.
+        tools: whether it runs tools, as make and compilers, which need more system calls.
     """
 
     level: str = "none"
@@ -89,6 +90,7 @@ class View:
     hidden: tuple[Path, ...] = ()
     budget: Budget | None = None
     gpu: Meter | None = None
+    tools: bool = True
 
     def __post_init__(self) -> None:
         for name in ("readable", "writable", "hidden"):
@@ -154,20 +156,20 @@ def confined(
         room: bytes of `home`, which then lies in memory if the level can do that.
     """
     if view.level == "none":
-        return _shim(argv, cwd, limits(False))
+        return _shim(argv, cwd, limits(False), view=view)
     user = _give_away((cwd, *view.writable, home))
     if view.level == "process":
-        return _shim(argv, cwd, limits(user is not None), user, filtered="try")
+        return _shim(argv, cwd, limits(user is not None), user, view=view)
     own = limits(user is not None or _counts_namespaces_apart())
     if view.level == "bubblewrap":
         size = room if room and can_size_scratch() else None
         words = _bubblewrap((cwd, *view.readable), view.writable, user, view.hidden, (home, size))
-        return [*words, *_shim(argv, cwd, own, user, filtered="must")]
+        return [*words, *_shim(argv, cwd, own, user, view=view)]
     shown = [(str(path), False) for path in (*interpreter_paths(), cwd, *view.readable)]
     shown += [(str(path), True) for path in (*view.writable, *((home,) if room is None else ()))]
     scratch = None if room is None else (str(home), room)
     hidden = _hidden(view.hidden)
-    return _shim(argv, cwd, own, user, hidden, shown, scratch, filtered="must")
+    return _shim(argv, cwd, own, user, hidden, shown, scratch, view=view)
 
 
 def _counts_namespaces_apart() -> bool:
@@ -184,14 +186,17 @@ def _shim(
     hide: list[str] | None = None,
     show: list[tuple[str, bool]] | None = None,
     scratch: tuple[str, int] | None = None,
-    filtered: str = "",
+    *,
+    view: View,
 ) -> list[str]:
-    """The command that starts the shim. `filtered` is "must", or "try" if the kernel may lack
-    filters of system calls, or ""."""
-    program = syscalls.program(has_gpu()) if filtered and sys.platform == "linux" else None
+    """The command that starts the shim. At the level "process" the kernel may lack filters of
+    system calls."""
+    weak = view.level in ("none", "process")
+    filtered = view.level != "none" and sys.platform == "linux"
+    program = syscalls.program(has_gpu(), view.tools) if filtered else None
     settings = {
         "limits": limits, "cwd": str(cwd), "uid": uid, "hide": hide, "show": show,
-        "scratch": scratch, "must": filtered == "must",
+        "scratch": scratch, "must": not weak, "adopt": weak,
         "filter": program.hex() if program else None,
     }  # fmt: skip
     return [sys.executable, "-I", "-S", "-c", _SHIM, json.dumps(settings), *argv]

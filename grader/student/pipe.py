@@ -118,7 +118,7 @@ class Pipe:
         config = json.dumps({"sys_path": sys_path, "root": str(root)})
         argv = [*wrap, str(python), "-I", "-B", "-u", str(WORKER), *map(str, theirs), config]
         try:
-            seen = replace(view, readable=(*view.readable, WORKER))
+            seen = replace(view, readable=(*view.readable, WORKER), tools=bool(wrap))
             self.child = process.start(argv, root, env, limits, (*theirs, *fds), seen)
         except BaseException:
             self._close()

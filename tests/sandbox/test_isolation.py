@@ -149,11 +149,11 @@ def test_processor_time_and_file_sizes_are_limited(tree, level):
     assert (tree / "build/f").stat().st_size <= 1000
 
 
-def test_what_lives_on_in_a_session_of_its_own_is_ended(tree, level):
+def test_what_lives_on_is_ended(tree, level):
     code = """
 import os, time
 if os.fork() == 0:
-    os.setsid()
+    os.setpgid(0, 0)
     if os.fork() == 0:
         while True:
             open("build/beat", "w").write(str(time.time()))

@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from grader.sandbox.process import LimitError, Limits, Output, plain, run, signal_name, start
+from grader.sandbox.process import (
+    MIB,
+    LimitError,
+    Limits,
+    Output,
+    plain,
+    run,
+    signal_name,
+    start,
+)
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prctl")
 
@@ -170,6 +179,21 @@ def test_a_daemon_of_a_killed_process_is_found_and_killed(tmp_path):
     finally:
         assert child.kill() == -signal.SIGKILL
     assert not alive(daemon)
+
+
+@linux_only
+def test_what_orphans_hold_counts_for_the_child(tmp_path):
+    code = """
+import os, time
+if os.fork() == 0:
+    if os.fork() == 0:
+        time.sleep(0.3)
+        held = b"x" * (300 << 20)
+        time.sleep(60)
+    os._exit(0)
+time.sleep(60)
+"""
+    assert python(tmp_path, code, memory=200 * MIB).reason == "memory"
 
 
 @linux_only

@@ -5,6 +5,7 @@ import errno
 import os
 import platform
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -40,18 +41,18 @@ def tree():
         yield folder
 
 
-def python(tree, level, code, **limits):
+def python(tree, level, code, tools=True, **limits):
     argv = [sys.executable, "-I", "-u", "-c", code]
-    view = View(level, writable=(tree / "build",))
+    view = View(level, writable=(tree / "build",), tools=tools)
     return run(argv, tree, limits=Limits(**{"wall": 30.0, **limits}), view=view)
 
 
 # --- the filter of system calls -----------------------------------------------------------------
 
 
-def judged(program, number, machine, first=0):
+def judged(program, number, machine, *arguments):
     """What the kernel would do about a call: the filter, run here."""
-    data = struct.pack("=IIQQ", number, machine, 0, first) + bytes(40)
+    data = struct.pack("=IIQ6Q", number, machine, 0, *(*arguments, 0, 0, 0, 0, 0, 0)[:6])
     code = [struct.unpack_from("=HBBI", program, place) for place in range(0, len(program), 8)]
     at, held = 0, 0
     while True:
@@ -69,10 +70,11 @@ def judged(program, number, machine, first=0):
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 @pytest.mark.parametrize("sockets", [False, True])
 def test_on_each_machine_the_filter_refuses_what_is_named_and_nothing_else(machine, sockets):
-    program = syscalls.program(sockets, machine)
+    program = syscalls.program(sockets, machine=machine)
     name, column = syscalls._MACHINES[machine]
     refused = {numbers[column] for numbers in syscalls._REFUSED.values()}
     refused |= {numbers[column] for numbers in syscalls._SOCKETS.values()}
+    refused |= {numbers[column] for numbers in syscalls._OF_TOOLS.values()}
     for number in range(600):
         expected = EPERM if number in refused else ENOSYS if number == 435 else ALLOW
         assert judged(program, number, name) == expected, number
@@ -80,7 +82,7 @@ def test_on_each_machine_the_filter_refuses_what_is_named_and_nothing_else(machi
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_calls_by_the_numbers_of_another_machine_are_refused(machine):
-    program = syscalls.program(False, machine)
+    program = syscalls.program(False, machine=machine)
     for other in (0x40000003, 0x40000028, 0xC000003E, 0xC00000B7):  # i386, arm, x86-64, arm64
         expected = ALLOW if other == syscalls._MACHINES[machine][0] else EPERM
         assert judged(program, 1, other) == expected
@@ -88,33 +90,73 @@ def test_calls_by_the_numbers_of_another_machine_are_refused(machine):
 
 def test_calls_of_the_x32_interface_are_refused():
     name = syscalls._MACHINES["x86_64"][0]
-    assert judged(syscalls.program(False, "x86_64"), 0x40000000 | 1, name) == EPERM
+    assert judged(syscalls.program(False, machine="x86_64"), 0x40000000 | 1, name) == EPERM
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_a_process_may_be_cloned_and_a_namespace_not(machine):
     name, column = syscalls._MACHINES[machine]
-    program, clone = syscalls.program(False, machine), syscalls._CLONE[column]
-    assert judged(program, clone, name, first=0x01200011) == ALLOW  # fork
-    assert judged(program, clone, name, first=0x003D0F00) == ALLOW  # a thread
+    program, clone = syscalls.program(False, machine=machine), syscalls._CLONE[column]
+    assert judged(program, clone, name, 0x01200011) == ALLOW  # fork
+    assert judged(program, clone, name, 0x003D0F00) == ALLOW  # a thread
     for kind in (0x00020000, 0x02000000, 0x04000000, 0x08000000, 1 << 28, 1 << 29, 1 << 30):
-        assert judged(program, clone, name, first=kind | 17) == EPERM
+        assert judged(program, clone, name, kind | 17) == EPERM
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_no_process_leaves_the_tree_that_is_measured(machine):
+    name, column = syscalls._MACHINES[machine]
+
+    def asked(numbers, *arguments):
+        return judged(syscalls.program(False, machine=machine), numbers[column], name, *arguments)
+
+    assert asked(syscalls._CLONE, 0x8000 | 17) == EPERM  # a sister
+    assert asked(syscalls._CLONE, 0x003D0F00 & ~0x400) == EPERM  # a thread with files of its own
+    assert [asked(syscalls._CLOSE_RANGE, 3, 9, flags) for flags in (0, 2, 4)] == [
+        *(ALLOW, EPERM, ALLOW)
+    ]
+    for which, undone in ((1, ALLOW), (4, EPERM), (15, ALLOW), (36, EPERM)):
+        assert asked(syscalls._PRCTL, which, 0) == undone
+        assert asked(syscalls._PRCTL, which, 1) == ALLOW
+    for action, child in ((0, ALLOW), (1, EPERM), (1 << 40, EPERM)):
+        assert asked(syscalls._SIGACTION, signal.SIGCHLD, action) == child
+        assert asked(syscalls._SIGACTION, signal.SIGUSR1, action) == ALLOW
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("tools", [False, True])
+def test_what_is_for_tools_alone_and_larger_pipes_are_for_nobody(machine, tools):
+    name, column = syscalls._MACHINES[machine]
+    program = syscalls.program(False, tools, machine=machine)
+    for_tools = ALLOW if tools else EPERM
+    for call in ("flock", "setsid"):
+        assert judged(program, syscalls._OF_TOOLS[call][column], name) == for_tools
+    action = syscalls._SIGACTION[column]
+    assert judged(program, action, name, signal.SIGCHLD, 1 << 20) == for_tools
+    for command in range(1100):
+        refused = command in (1026, 1031) or (command in (6, 7, 37, 38) and not tools)
+        expected = EPERM if refused else ALLOW
+        assert judged(program, syscalls._FCNTL[column], name, 3, command) == expected, command
 
 
 def test_where_there_is_a_gpu_sockets_are_between_processes_alone():
     name, column = syscalls._MACHINES["x86_64"]
     for kind in ("socket", "socketpair"):
         number = syscalls._SOCKETS[kind][column]
-        found = [judged(syscalls.program(True, "x86_64"), number, name, f) for f in (1, 2, 10, 40)]
+        found = [
+            judged(syscalls.program(True, machine="x86_64"), number, name, f)
+            for f in (1, 2, 10, 40)
+        ]
         assert found == [ALLOW, EPERM, EPERM, EPERM]
 
 
 def test_a_machine_whose_numbers_are_not_known_has_no_filter():
-    assert syscalls.program(False, "s390x") is None
+    assert syscalls.program(False, machine="s390x") is None
 
 
 def test_what_is_refused_is_refused_at_every_level(tree, level):
-    calls = {name: numbers[COLUMN] for name, numbers in syscalls._REFUSED.items()}
+    named = syscalls._REFUSED | syscalls._OF_TOOLS
+    calls = {name: numbers[COLUMN] for name, numbers in named.items()}
     code = f"""
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -125,7 +167,7 @@ for name, number in {calls!r}.items():
 libc.syscall(435, 0, 0)
 print(ctypes.get_errno())
 """
-    assert python(tree, level, code).output == f"{errno.ENOSYS}\n"
+    assert python(tree, level, code, tools=False).output == f"{errno.ENOSYS}\n"
 
 
 def test_nobody_makes_himself_a_namespace(tree, level):
@@ -150,6 +192,53 @@ for family in (1, 2, 10, 16, 40):
         except OSError as error:
             assert error.errno == 1, error
 """
+    assert python(tree, level, code).output == ""
+
+
+def test_the_processor_time_of_children_that_nobody_waits_for_is_not_forgotten(tree, level):
+    code = """
+import os, signal, time
+try:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+except OSError:
+    pass
+while True:
+    if os.fork() == 0:
+        until = time.process_time() + 0.03
+        while time.process_time() < until:
+            pass
+        os._exit(0)
+    time.sleep(0.04)
+"""
+    done = python(tree, level, code, tools=False, cpu=1.0, wall=20.0, processes=None)
+    assert done.reason == "cpu"
+
+
+def test_orphans_count_and_nobody_gives_them_away(tree, level):
+    code = """
+import ctypes, os, time
+ctypes.CDLL(None).prctl(36, 0, 0, 0, 0)
+if os.fork() == 0:
+    if os.fork() == 0:
+        time.sleep(0.3)
+        held = b"x" * (300 << 20)
+        time.sleep(60)
+    os._exit(0)
+time.sleep(60)
+"""
+    assert python(tree, level, code, memory=200 * MIB, wall=20.0).reason == "memory"
+
+
+def test_two_children_send_each_other_nothing_by_locks(tree, level):
+    code = f"""
+import fcntl
+for lock in (fcntl.flock, fcntl.lockf):
+    try:
+        lock(open({sys.executable!r}, "rb"), fcntl.LOCK_SH)
+    except PermissionError:
+        print("no")
+"""
+    assert python(tree, level, code, tools=False).output == "no\nno\n"
     assert python(tree, level, code).output == ""
 
 
