@@ -16,7 +16,7 @@ MOST_WAITING = 5
 
 class LimitError(Exception):
     """The child used more than its limit of `kind`: output, memory, gpu_memory, disk, processes,
-    cpu, or budget, which is processor time for a whole submission."""
+    mappings, cpu, or budget, which is processor time for a whole submission."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -38,9 +38,11 @@ class Limits:
     size of each file written.
 
     The rest count for the child and its descendants together, several times a second on Linux:
-    `cpu`; `memory`, which no file backs; `disk`, in the folders that they may write and in unnamed
-    files; `processes`, with threads. A limit of the address space could not replace these where
-    CUDA runs, since the driver reserves far more than it uses.
+    `cpu`; `memory`, which no file backs, with what open files and mappings may take of the
+    kernel's; `disk`, in the folders that they may write and in unnamed files; `processes`, with
+    threads; `mappings` of memory (Python with numpy has 140, with CUDA some hundred more). A limit
+    of the address space could not replace these where CUDA runs, since the driver reserves far more
+    than it uses.
     """
 
     wall: float = 60.0
@@ -50,6 +52,7 @@ class Limits:
     memory: int | None = min(8192 * MIB, _PHYSICAL // 2)
     disk: int | None = 2048 * MIB
     processes: int | None = 256 + 4 * (os.cpu_count() or 1)
+    mappings: int | None = 100_000
     files: int | None = 256
 
     def within(self, free: int) -> Limits:
@@ -65,8 +68,10 @@ class Limits:
     def as_rlimits(self, own_user: bool) -> list[list[object]]:
         """[name, soft, hard] of each limit; that of processes only if no other child has the same
         user."""
-        # Queues of messages and of signals are memory that no process shows.
+        # Queues of messages and of signals are memory that no process shows, and what is locked
+        # of a file stays in memory without being a process's.
         found: list[list[object]] = [["CORE", 0, 0], ["MSGQUEUE", 0, 0], ["SIGPENDING", 1024, 1024]]
+        found.append(["MEMLOCK", 64 << 10, 64 << 10])
         if self.files is not None:
             found.append(["NOFILE", self.files, self.files])
         if self.file_size is not None:

@@ -38,9 +38,9 @@ class Watch:
         """Measures the child if it is time to. Raises LimitError at a limit."""
         if time.monotonic() < self._next:
             return
-        table = usage.processes(self._pid)
-        self._waiting.look(table)
         most = self._limits.processes
+        table = usage.processes(self._pid, most)
+        self._waiting.look(table)
         if most is not None and sum(table.values()) > most:
             raise LimitError("processes")
         self._look_at_time(table)
@@ -61,8 +61,11 @@ class Watch:
     def _look_at_room(self, table: dict[int, int]) -> None:
         limits = self._limits
         scratch, device = usage.scratch(table, self._home.path)
-        memory, disk = usage.unnamed(table, device)
-        self.memory = max(self.memory, usage.memory(table, memory) + scratch)
+        unseen = usage.unseen(table, limits.mappings, device)
+        held = usage.memory(table, unseen.memory) + unseen.kernel + scratch
+        self.memory = max(self.memory, held)
+        if limits.mappings is not None and unseen.mappings > limits.mappings:
+            raise LimitError("mappings")
         if device is not None and scratch >= limits.room:
             raise LimitError("disk")
         if limits.memory is not None and self.memory > limits.memory:
@@ -70,5 +73,5 @@ class Watch:
         folders = (self._home.path, *self._view.writable)
         if self._view.gpu is not None:
             self._view.gpu.look(table)
-        if limits.disk is not None and usage.disk(folders, limits.disk) + disk > limits.disk:
+        if limits.disk is not None and usage.disk(folders, limits.disk) + unseen.disk > limits.disk:
             raise LimitError("disk")

@@ -65,6 +65,7 @@ _EXCESS = {
     "gpu_memory": "used more than {} bytes of the GPU's memory",
     "disk": "wrote more than {} bytes to the disk",
     "processes": "started more than {} processes and threads",
+    "mappings": "made more than {} mappings of memory",
     "budget": "used up the {} s of processor time that all checks have together",
     "answer": "answered with more than {} bytes",
 }
@@ -72,7 +73,7 @@ _EXCESS = {
 
 class ChildExcess(ChildError):
     """The child used more than `limit` of `kind`: output, memory, gpu_memory, disk, answer (bytes),
-    processes, or budget (seconds of processor time, of all children together)."""
+    processes, mappings, or budget (seconds of processor time, of all children together)."""
 
     def __init__(self, kind: str, limit: int, doing: str) -> None:
         self.kind, self.limit, self.doing = kind, limit, doing

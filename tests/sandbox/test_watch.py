@@ -9,19 +9,20 @@ import pytest
 from grader.sandbox import usage, watch
 from grader.sandbox.isolation import View
 from grader.sandbox.limits import MOST_WAITING, LimitError, Limits
-from grader.sandbox.usage import Budget
+from grader.sandbox.usage import Budget, Unseen
 from grader.sandbox.watch import Watch
 
-LIMITS = Limits(wall=10, cpu=3, memory=1000, disk=400, processes=5)
+LIMITS = Limits(wall=10, cpu=3, memory=1000, disk=400, processes=5, mappings=70)
 
 
 @pytest.fixture
 def used(monkeypatch):
     """What a child uses: two processes of one thread, and nothing else."""
     figures = SimpleNamespace(
-        processes={7: 1, 8: 1}, cpu=0.0, memory=0, disk=0, scratch=(0, None), unnamed=(0, 0)
-    )
-    for name in ("processes", "cpu", "disk", "scratch", "unnamed"):
+        processes={7: 1, 8: 1}, cpu=0.0, memory=0, disk=0, scratch=(0, None),
+        unseen=Unseen(0, 0, 0, 0),
+    )  # fmt: skip
+    for name in ("processes", "cpu", "disk", "scratch", "unseen"):
         monkeypatch.setattr(usage, name, lambda *_, name=name: getattr(figures, name))
     monkeypatch.setattr(usage, "memory", lambda table, more: figures.memory + more)
     monkeypatch.setattr(watch, "LOOK", 0)
@@ -38,10 +39,20 @@ def watching(limits=LIMITS, **view):
         ("processes", {"processes": {7: 2, 8: 3}}, {"processes": {7: 3, 8: 3}}),
         ("cpu", {"cpu": 3.0}, {"cpu": 3.01}),
         ("memory", {"memory": 1000}, {"memory": 1001}),
-        ("memory", {"memory": 900, "unnamed": (100, 0)}, {"memory": 900, "unnamed": (101, 0)}),
+        (
+            "memory",
+            {"memory": 900, "unseen": Unseen(100, 0, 0, 0)},
+            {"unseen": Unseen(101, 0, 0, 0)},
+        ),
+        (
+            "memory",
+            {"memory": 900, "unseen": Unseen(0, 0, 100, 0)},
+            {"unseen": Unseen(0, 0, 101, 0)},
+        ),
+        ("mappings", {"unseen": Unseen(0, 0, 0, 70)}, {"unseen": Unseen(0, 0, 0, 71)}),
         ("memory", {"memory": 900, "scratch": (100, 3)}, {"memory": 900, "scratch": (101, 3)}),
         ("disk", {"disk": 400}, {"disk": 401}),
-        ("disk", {"disk": 300, "unnamed": (0, 100)}, {"disk": 300, "unnamed": (0, 101)}),
+        ("disk", {"disk": 300, "unseen": Unseen(0, 100, 0, 0)}, {"unseen": Unseen(0, 101, 0, 0)}),
         ("disk", {"scratch": (399, 3)}, {"scratch": (400, 3)}),  # a full file system grows no more
     ],
 )
@@ -53,7 +64,8 @@ def test_a_child_ends_over_its_limit_and_not_at_it(used, kind, most, over):
     with pytest.raises(LimitError) as caught:
         child.look()
     assert caught.value.kind == kind
-    free = dataclasses.replace(LIMITS, cpu=None, memory=None, disk=None, processes=None)
+    none = dict.fromkeys(("cpu", "memory", "disk", "processes", "mappings"))
+    free = dataclasses.replace(LIMITS, **none)
     watching(free).look()
 
 
@@ -93,6 +105,7 @@ def test_the_clock_stands_still_while_a_child_waits_but_not_without_end(monkeypa
 def test_limits_in_the_words_of_the_kernel():
     limits = Limits(cpu=2.5, processes=9, files=None, file_size=None)
     fixed = [["CORE", 0, 0], ["MSGQUEUE", 0, 0], ["SIGPENDING", 1024, 1024]]
+    fixed.append(["MEMLOCK", 65536, 65536])
     assert limits.as_rlimits(False) == [*fixed, ["CPU", 3, 4]]
     assert limits.as_rlimits(True) == [*fixed, ["CPU", 3, 4], ["NPROC", 9, 9]]
     more = Limits(cpu=None, files=5, file_size=6, processes=None)
