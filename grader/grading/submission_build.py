@@ -16,6 +16,7 @@ from grader.grading.verdicts import build_failure, builds_plainly, result_of, wi
 from grader.report.model import ERROR, FAIL, PASS, Report, Result
 from grader.report.wording import tail
 from grader.sandbox import isolation, process
+from grader.sandbox.limits import Starved
 from grader.sandbox.process import Limits
 from grader.sandbox.scratch import scratch_folder
 from grader.submission.reader import Submission
@@ -77,6 +78,9 @@ class SubmissionBuild:
     def _result(self, row: Row, tree: Path, done: process.Completed) -> Result:
         if done.rc == 0:
             return result_of(row, PASS, facts={"backend": trees.backend_of(tree)})
+        if done.reason == "starved":
+            message = f"the build was kept from the processor twice: {Starved(done.seconds)}"
+            return result_of(row, ERROR, message=message, details=tail(done.output))
         failed = build_failure(row, done, self.submission.taken)
         failed = with_changed_headers(failed, self.submission.changed)
         return self._error(row) or failed
@@ -94,7 +98,11 @@ class SubmissionBuild:
     def _make(self, tree: Path, row: Row) -> process.Completed:
         command, environment = trees.make_command(self.device), trees.build_environment()
         view = self.view(tree / "build")
-        return process.run(command, tree, environment, Limits(wall=row.seconds), view)
+        for _ in range(2):  # others may keep it from the processor for a while
+            done = process.run(command, tree, environment, Limits(wall=row.seconds), view)
+            if done.reason != "starved":
+                break
+        return done
 
     def _error(self, row: Row) -> Result | None:
         """An error of the grader if the pristine files do not compile here either."""

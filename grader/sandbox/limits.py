@@ -10,7 +10,8 @@ from grader.sandbox import usage
 
 MIB = 1 << 20
 _PHYSICAL = usage.machine_memory()
-#: A child that waits for cores that others use gets so many times its wall time at most.
+#: A child that waits for cores that others use gets so many times its wall time more, and no
+#: verdict if that is not enough.
 MOST_WAITING = 5
 
 
@@ -27,15 +28,26 @@ class OutOfMemory(Exception):
     """The machine, or its GPU, ran out of memory. No submission is to blame."""
 
 
+class Starved(TimeoutError):
+    """The child's time is up, but others had the cores for most of it. Nobody's submission is to
+    blame."""
+
+    def __init__(self, waited: float) -> None:
+        super().__init__(
+            f"other processes kept this one from the processor for {waited:.0f} s, more than is "
+            "made up for; hint: grade fewer at a time, or see which processes use the machine"
+        )
+
+
 @dataclass(frozen=True)
 class Limits:
     """The limits of a child; None means no limit.
 
     `wall` and `cpu` are seconds; `cpu` is processor time. While the child waits for a core that
-    others use, its wall time stands still, up to MOST_WAITING times the limit: a busy machine is
-    nobody's fault. `files` is the number of files that a process may hold open (CUDA takes 37, with
-    compute-sanitizer 55). All others are bytes: `output` is everything printed, `file_size` the
-    size of each file written.
+    others use, its wall time stands still, up to MOST_WAITING times the limit; then it is Starved,
+    and nobody is to blame. `files` is the number of files that a process may hold open
+    (CUDA takes 37, with compute-sanitizer 55). All others are bytes: `output` is everything
+    printed, `file_size` the size of each file written.
 
     The rest count for the child and its descendants together, several times a second on Linux:
     `cpu`; `memory`, which no file backs, with what open files and mappings may take of the

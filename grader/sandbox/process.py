@@ -18,7 +18,7 @@ from pathlib import Path
 from grader.base.printable import plain
 from grader.sandbox import cancel, gpu_memory
 from grader.sandbox.isolation import View, confined
-from grader.sandbox.limits import MIB, LimitError, Limits
+from grader.sandbox.limits import MIB, LimitError, Limits, Starved
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.strays import LIVE, LOCK, adopt_orphans, end_strays, open_pidfd
 from grader.sandbox.watch import LOOK, Watch
@@ -28,6 +28,7 @@ __all__ = ["MIB", "Child", "Completed", "LimitError", "Limits", "Output", "plain
 _KEEP = 32 << 10  # bytes of output kept at either end
 _CHUNK = 64 << 10
 _PATIENCE = 5.0  # seconds that a killed process has to vanish
+_LATE = 5.0  # seconds after a deadline in which what is there is still read
 
 
 class Output:
@@ -79,27 +80,29 @@ class Child:
         """Waits until `fd` is ready (True) or the process has exited (False). Collects output
         meanwhile.
 
+        What the child did in time counts, though this process itself may come late to see it.
+
         Args:
             deadline: a time by `now`.
 
         Raises:
-            TimeoutError: the deadline has passed.
+            TimeoutError: the deadline has passed; Starved, others had the processor.
             LimitError: the child uses too much.
             Cancelled: nobody needs the child any more.
         """
         while True:
             cancel.go_on()
             left = deadline - self.now()
-            if left <= 0:
-                raise TimeoutError
-            ready = self._poll(fd, events, left)
+            ready = self._poll(fd, events, max(left, 0.0))
             if self._out in ready:
                 self.collect()
-            self._watch.look()
-            if fd in ready:
+            self._watch.look(at_once=left <= 0)
+            if fd in ready and left > -_LATE:
                 return True
             if self.exited():
                 return False
+            if left <= 0 and self.now() >= deadline:
+                raise self._watch.time_is_up()
 
     def now(self) -> float:
         """Like time.monotonic(), by a clock that stands still while the child waits for a core."""
@@ -260,7 +263,7 @@ class Completed:
     """The end of a process.
 
     Attributes:
-        reason: exit, signal, timeout, cpu, file_size or the kind of a LimitError.
+        reason: exit, signal, timeout, starved, cpu, file_size or the kind of a LimitError.
         rc: the exit code; None unless the reason is exit.
         signal: the name of the signal that ended it.
         seconds: wall time.
@@ -285,6 +288,8 @@ def run(
     reason = "exit"
     try:
         child.wait(child.deadline)
+    except Starved:
+        reason = "starved"
     except TimeoutError:
         reason = "timeout"
     except LimitError as error:

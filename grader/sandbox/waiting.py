@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from grader.sandbox import usage
 
@@ -50,13 +51,22 @@ class Interval:
         return min(lost / at_once, self.longest, self.length)
 
 
+class Run(NamedTuple):
+    """A thread: nanoseconds that it ran, nanoseconds that it was ready before it got a core each
+    time, and whether it is ready or runs now. See proc_schedstat."""
+
+    ran: int
+    waited: int
+    ready: bool
+
+
 @dataclass(frozen=True)
 class _Look:
     time: float
     own: float
     busy: float
     pids: frozenset[int]
-    runs: dict[str, tuple[int, int]]
+    runs: dict[str, Run]
 
 
 class Waiting:
@@ -69,6 +79,7 @@ class Waiting:
     def __init__(self) -> None:
         self.seconds = 0.0
         self._before: _Look | None = None
+        self._ahead: dict[str, int] = {}  # of each thread: nanoseconds told before the kernel does
 
     def look(self, pids: Iterable[int]) -> None:
         """Adds what these processes have lost since the last measurement."""
@@ -77,12 +88,27 @@ class Waiting:
         now = _Look(time.monotonic(), usage.cpu(known), _busy(), known, runs)
         before, self._before = self._before, now
         if before is not None and before.pids == now.pids:
-            self.seconds += _between(before, now).held_up()
+            self.seconds += self._between(before, now).held_up()
+
+    def _between(self, before: _Look, now: _Look) -> Interval:
+        new = Run(0, 0, False)
+        olds = {path: before.runs.get(path, new) for path in now.runs}
+        ran = [run.ran - olds[path].ran for path, run in now.runs.items()]
+        length = int((now.time - before.time) * 1e9)
+        waited = [self._waited(path, olds[path], run, length) for path, run in now.runs.items()]
+        return _interval(before, now, ran, waited)
+
+    def _waited(self, path: str, old: Run, run: Run, length: int) -> int:
+        """How long a thread waited in an interval. The kernel tells a wait when it is over, which
+        may last longer than an interval: but who was ready and did not run can't have slept."""
+        if old.ready and run.ready and run.ran == old.ran and run.waited == old.waited:
+            self._ahead[path] = self._ahead.get(path, 0) + length
+            return length
+        waited = run.waited - old.waited
+        return waited - min(waited, self._ahead.pop(path, 0))
 
 
-def _between(before: _Look, now: _Look) -> Interval:
-    ran = [run[0] - before.runs.get(path, (0, 0))[0] for path, run in now.runs.items()]
-    waited = [run[1] - before.runs.get(path, (0, 0))[1] for path, run in now.runs.items()]
+def _interval(before: _Look, now: _Look, ran: list[int], waited: list[int]) -> Interval:
     return Interval(
         length=now.time - before.time,
         cores=len(_cores()),
@@ -93,14 +119,15 @@ def _between(before: _Look, now: _Look) -> Interval:
     )
 
 
-def _runs(pid: int) -> Iterator[tuple[str, tuple[int, int]]]:
-    """(thread, nanoseconds that it ran, nanoseconds that it was ready), see proc_schedstat."""
+def _runs(pid: int) -> Iterator[tuple[str, Run]]:
+    """The threads of a process, by the folder of each."""
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
-            path = f"/proc/{pid}/task/{task}/schedstat"
+            path = Path(f"/proc/{pid}/task/{task}")
             with contextlib.suppress(OSError, ValueError, IndexError):
-                ran, waited = Path(path).read_text().split()[:2]
-                yield path, (int(ran), int(waited))
+                ran, waited = (path / "schedstat").read_bytes().split()[:2]
+                state = (path / "stat").read_bytes().rpartition(b")")[2].split()[0]
+                yield str(path), Run(int(ran), int(waited), state == b"R")
 
 
 def _cores() -> frozenset[int]:

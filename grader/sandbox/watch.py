@@ -7,7 +7,7 @@ import time
 
 from grader.sandbox import usage
 from grader.sandbox.isolation import View
-from grader.sandbox.limits import MOST_WAITING, LimitError, Limits
+from grader.sandbox.limits import MOST_WAITING, LimitError, Limits, Starved
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.waiting import Waiting
 
@@ -28,15 +28,22 @@ class Watch:
         self._waiting = Waiting()
         self._next = 0.0
         self._cpu = 0.0
+        self._waiting.look(usage.processes(pid, limits.processes))
         self._plan()
 
     def now(self) -> float:
         """Like time.monotonic(), by a clock that stands still while the child waits for a core."""
         return time.monotonic() - min(self._waiting.seconds, MOST_WAITING * self._limits.wall)
 
-    def look(self) -> None:
-        """Measures the child if it is time to. Raises LimitError at a limit."""
-        if time.monotonic() < self._next:
+    def time_is_up(self) -> TimeoutError:
+        """What to raise at a deadline: Starved if the child lost more than this clock stood still,
+        since nobody knows what it would have done with that time."""
+        waited = self._waiting.seconds
+        return Starved(waited) if waited > MOST_WAITING * self._limits.wall else TimeoutError()
+
+    def look(self, at_once: bool = False) -> None:
+        """Measures the child if it is time to, or at once. Raises LimitError at a limit."""
+        if time.monotonic() < self._next and not at_once:
             return
         most = self._limits.processes
         table = usage.processes(self._pid, most)

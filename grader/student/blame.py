@@ -5,7 +5,8 @@ kill itself, directly or by its limit of processor time. Nothing records who did
 whose child was killed runs once more, while no other of these checks runs. If the child is killed
 again, the student's code is to blame, unless the kernel counted a kill for lack of memory while the
 child was far below its limit. A check whose import hung or ended the process runs once more too,
-because after that no check imports the module again.
+because after that no check imports the module again; and one whose child others kept from the
+processor, which is an error of the machine if it happens again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeGuard
 
-from grader.sandbox.limits import OutOfMemory
+from grader.sandbox.limits import OutOfMemory, Starved
 from grader.student.remote import ChildDied, ChildError, ChildExcess
 
 __all__ = ["Evidence", "OutOfMemory", "ends_imports", "may_be_chance", "was_killed"]
@@ -31,7 +32,7 @@ def was_killed(error: Exception | None) -> TypeGuard[ChildDied]:
 
 def may_be_chance(error: Exception | None) -> bool:
     """Whether a check must run once more before it is judged."""
-    return was_killed(error) or ends_imports(error)
+    return was_killed(error) or ends_imports(error) or isinstance(error, Starved)
 
 
 def ends_imports(error: Exception | None) -> TypeGuard[ChildError]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from grader.sandbox import process
 from grader.sandbox.isolation import View
+from grader.sandbox.limits import Starved
 from grader.sandbox.process import LimitError, Limits
 from grader.student.pipe import (
     ChildDied,
@@ -140,6 +141,9 @@ class Remote(Proxies):
                 [[i.action, i.target, i.args] for i in batch], arrays, most
             )
             return parse_reply(header, received, len(batch))
+        except Starved:
+            self._pipe.end()
+            raise
         except (EOFError, TimeoutError, LimitError, ProtocolError, ReplyTooLarge) as stop:
             self._end(self._diagnose(stop, batch))
 

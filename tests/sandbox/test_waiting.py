@@ -1,16 +1,18 @@
 """Waiting for a core counts only as far as the use of others explains it."""
 
 import os
+import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from grader.sandbox import usage, waiting
 from grader.sandbox.isolation import View
-from grader.sandbox.process import Limits, run
-from grader.sandbox.waiting import Interval
+from grader.sandbox.process import Limits, run, start
+from grader.sandbox.waiting import Interval, Run
 
 needs_schedstat = pytest.mark.skipif(
     not Path("/proc/self/schedstat").exists(), reason="the kernel does not tell"
@@ -67,14 +69,88 @@ def test_where_processes_come_and_go_nothing_counts(monkeypatch):
     busy = iter(range(0, 100, 10))
     monkeypatch.setattr(waiting, "_busy", lambda: float(next(busy)))
     waited = iter(range(0, 10**12, 5 * 10**8))
-    monkeypatch.setattr(waiting, "_runs", lambda pid: iter([("thread", (0, next(waited)))]))
+    monkeypatch.setattr(
+        waiting, "_runs", lambda pid: iter([("thread", Run(0, next(waited), False))])
+    )
     seen = waiting.Waiting()
     for pids, expected in (([1], 0), ([1], 0.5), ([2], 0.5), ([2], 1.0)):
         seen.look(pids)
         assert seen.seconds == pytest.approx(expected)
 
 
+def test_a_wait_that_outlasts_many_looks_counts_once_and_whole(monkeypatch):
+    second = 10**9
+    runs = [
+        Run(5, 0, False),
+        Run(6, 0, True),  # it ran, and has waited since some time in this interval
+        *[Run(6, 0, True)] * 3,  # three whole intervals
+        Run(7, int(3.75 * second), True),  # the kernel tells the wait
+        Run(7, int(3.75 * second), False),
+    ]
+    clock = iter(range(10))
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(usage, "cpu", lambda pids: 0.0)
+    busy = iter(range(0, 100, 10))
+    monkeypatch.setattr(waiting, "_busy", lambda: float(next(busy)))
+    told = iter(runs)
+    monkeypatch.setattr(waiting, "_runs", lambda pid: iter([("thread", next(told))]))
+    seen = waiting.Waiting()
+    for expected in (0, 0, 1, 2, 3, 3.75, 3.75):
+        seen.look([1])
+        assert seen.seconds == pytest.approx(expected)
+
+
 # --- children -----------------------------------------------------------------------------------
+
+
+CROWD = """
+import ctypes, os, time
+for _ in range(16):
+    if os.fork() == 0:
+        ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # it ends with its parent
+        os.setsid()  # a share of the processor of its own
+        while True:
+            pass
+print(flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def crowd(one_core):
+    """Sixteen sessions that share a core with what starts here, and never pause."""
+    parent = subprocess.Popen([sys.executable, "-c", CROWD], stdout=subprocess.PIPE)
+    parent.stdout.readline()
+    yield
+    parent.kill()
+    parent.communicate()
+
+
+@needs_schedstat
+def test_whom_others_leave_no_time_is_starved_and_who_sleeps_beside_them_is_late(tmp_path, crowd):
+    work = "import time\nwhile time.process_time() < 60: pass"
+    assert python(tmp_path, work, wall=0.5).reason == "starved"
+    # Python's own start waits, too, but by far not six times as long.
+    assert python(tmp_path, "import time; time.sleep(60)", wall=3.0).reason == "timeout"
+
+
+def test_an_answer_that_came_in_time_counts_though_the_grader_comes_late(tmp_path):
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    code = f"import os, time; os.write({write}, b'x'); time.sleep(60)"
+    child = start([sys.executable, "-c", code], tmp_path, pass_fds=(write,))
+    try:
+        time.sleep(1.0)
+        assert child.wait(child.now() - 0.5, read)
+        os.read(read, 1)
+        with pytest.raises(TimeoutError):
+            child.wait(child.now() - 0.5, read)
+        with pytest.raises(TimeoutError):
+            child.wait(child.now() - 60.0, write, select.POLLOUT)
+    finally:
+        child.kill()
+        os.close(read)
+        os.close(write)
 
 
 @needs_schedstat

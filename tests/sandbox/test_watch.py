@@ -8,7 +8,7 @@ import pytest
 
 from grader.sandbox import usage, watch
 from grader.sandbox.isolation import View
-from grader.sandbox.limits import MOST_WAITING, LimitError, Limits
+from grader.sandbox.limits import MOST_WAITING, LimitError, Limits, Starved
 from grader.sandbox.usage import Budget, Unseen
 from grader.sandbox.watch import Watch
 
@@ -100,6 +100,15 @@ def test_the_clock_stands_still_while_a_child_waits_but_not_without_end(monkeypa
     assert child.now() == 992
     child._waiting.seconds = 1e6
     assert child.now() == 1000 - 10 * MOST_WAITING
+
+
+def test_who_lost_more_time_than_is_made_up_for_was_not_too_slow():
+    child = watching()
+    child._waiting.seconds = 10.0 * MOST_WAITING
+    assert type(child.time_is_up()) is TimeoutError
+    child._waiting.seconds += 0.1
+    assert str(child.time_is_up()).startswith("other processes kept this one from the processor")
+    assert isinstance(child.time_is_up(), Starved)
 
 
 def test_limits_in_the_words_of_the_kernel():

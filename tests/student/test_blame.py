@@ -1,13 +1,17 @@
 """A child that was killed: by whom, as far as the kernel tells."""
 
 import signal
+from types import SimpleNamespace
 
 import pytest
 
 from grader.checks.traits import check
 from grader.course.rubric import load_rubric
 from grader.grading.runner import Options, grade
+from grader.grading.submission_build import SubmissionBuild
 from grader.report.model import ERROR, FAIL, PASS
+from grader.sandbox import process
+from grader.sandbox.limits import Starved
 from grader.student import blame
 from grader.student.blame import Evidence, OutOfMemory, was_killed
 from grader.student.pipe import ChildDied, ChildExcess
@@ -135,6 +139,31 @@ def test_where_memory_ran_out_it_is_an_error_of_the_machine(monkeypatch):
     result = graded(monkeypatch, killed(), killed())
     assert result.status == ERROR
     assert "this machine ran out of memory" in result.message
+
+
+def test_whom_others_kept_from_the_processor_is_asked_once_more_and_never_fails(monkeypatch):
+    assert graded(monkeypatch, Starved(400), None).status == PASS
+    result = graded(monkeypatch, Starved(400), Starved(500))
+    assert result.status == ERROR
+    assert "kept this one from the processor for 500 s" in result.message
+
+
+def test_a_build_that_others_kept_from_the_processor_is_an_error(monkeypatch):
+    ran = []
+
+    def starved(*words):
+        ran.append(words)
+        return process.Completed(None, "SIGKILL", "starved", "make: x\n", 400.0)
+
+    monkeypatch.setattr(process, "run", starved)
+    build = SubmissionBuild(SimpleNamespace(taken={}, changed=()), KIT, KIT, "emulated",
+                            None, lambda folder: None, None)  # fmt: skip
+    row = next(row for row in load_rubric("default").rows if row.name == "build")
+    done = build._make(KIT, row)
+    assert len(ran) == 2
+    result = build._result(row, KIT, done)
+    assert (result.status, result.score) == (ERROR, 0)
+    assert "kept from the processor twice" in result.message
 
 
 def test_another_death_is_not_tried_again(monkeypatch):

@@ -8,6 +8,8 @@ import time
 import numpy as np
 import pytest
 
+from grader.sandbox.limits import Starved
+from grader.sandbox.watch import Watch
 from grader.student import pipe
 from grader.student.remote import (
     ChildDied,
@@ -87,6 +89,14 @@ def test_a_deadline_holds_for_what_is_queued_inside_it(student):
         with remote.deadline(0.5), remote.doing("a nap"):
             work.f()
     assert (caught.value.seconds, caught.value.doing) == (0.5, "a nap")
+
+
+def test_whose_time_others_took_is_no_students_timeout(student, monkeypatch):
+    monkeypatch.setattr(Watch, "time_is_up", lambda watch: Starved(99))
+    with pytest.raises(Starved), student("") as remote, remote.deadline(0.2):
+        remote.import_("time").sleep(60)
+    with pytest.raises(ProcessLookupError):
+        os.kill(remote._pipe.child.pid, 0)
 
 
 def test_what_was_queued_before_a_deadline_has_its_own_time(student):
