@@ -78,6 +78,7 @@ ENDED = """
 import ctypes, mmap, os, sys, threading, time
 path = os.environ["HOME"] + "/x"
 def rest():
+    time.sleep(1.0)
     held = b"x" * (100 << 20)
     fd = os.open(path, os.O_CREAT | os.O_RDWR)
     os.unlink(path)
