@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from grader.base.errors import UsageError
-from grader.base.printable import printable
+from grader.base.printable import from_csv_cell, printable
 
 MAX_SHEET = 16 << 20  # bytes
-# What grader.base.printable.csv_cell puts in front of a cell that would be a formula.
-_QUOTED = re.compile(r"'(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 
 Row = tuple[int, list[str]]
 
@@ -70,7 +67,7 @@ def sheet_rows(path: Path, known: Collection[str]) -> Iterator[Row]:
     try:
         for row in reader:
             if begun > skipped:
-                yield begun, [" ".join(printable(_QUOTED.sub("", c, 1)).split()) for c in row]
+                yield begun, [" ".join(printable(from_csv_cell(c)).split()) for c in row]
             begun = reader.line_num + 1
     except csv.Error as error:
         raise SheetError(

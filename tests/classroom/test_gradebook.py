@@ -18,7 +18,7 @@ from class_states import (
     table,
 )
 from grader.base.files import write_whole
-from grader.base.printable import csv_cell
+from grader.base.printable import csv_cell, from_csv_cell
 from grader.classroom.gradebook import (
     GradebookError,
     figure,
@@ -92,12 +92,34 @@ def test_parts_and_checks_add_up_to_the_score(book):
         assert float(row["score"]) == sum(parts)
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", " =1", "\x1b[0m=1", "＝1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("=1+1", "+1", "-1", "@SUM(A1)", "\tx", " =1", "\x1b[0m=1", "\uff1d1", "\ufe661"),
+        *("\u200b=1", "\ufeff@x", "\u2060+1", "\u00ad-1", "\ufe0f=1", "\u3164=1", "\t =1"),
+    ],
+)
 def test_a_name_is_never_a_formula(book, name):
     change(book, 0, name=name)
     cell = table(to_csv(read_gradebook(book)))[0]["name"]
     assert cell.startswith("'")
     assert cell == csv_cell(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        (";=1+1", ";'=1+1"),
+        ("a; \ufeff=1;-2;b", "a; \ufeff'=1;'-2;b"),
+        ("a\t@x", "a\t'@x"),
+        ("=1;=2", "'=1;'=2"),
+        ("a;b = c-d", "a;b = c-d"),
+    ],
+)
+def test_no_part_of_a_cell_becomes_a_formula_where_semicolons_end_cells(text, cell):
+    assert csv_cell(text) == cell
+    assert csv_cell("\r=1") == "\\x0d=1"
+    assert from_csv_cell(cell) == text
 
 
 def test_lines_in_a_name_do_not_break_the_table(book):
