@@ -2,6 +2,10 @@
 
 A process chooses names that stand in /proc. So it is read as bytes, and no name is taken for a
 field.
+
+Of the kernel's memory, what open files and mappings may take counts. What does not count is bounded
+elsewhere; measured on Linux 6.18, with 264 processes: 50,000 files of the scratch 35 MiB, stacks of
+threads 4 MiB, 1,024 timers or signals 2 MiB. Names that the kernel remembers it gives up again.
 """
 
 from __future__ import annotations
@@ -34,9 +38,10 @@ def _number(path: str, otherwise: int) -> int:
 
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-# Bytes of the kernel's memory that these may take, and no process shows. A pipe has 16 pages; a
-# socket what may wait in it, in both directions; a set that is waited for 256 descriptors.
-_MAPPING, _FILE, _PIPE, _OTHER = 512, 4096, 16 * _PAGE, 64 << 10
+# Bytes of the kernel's memory that these may take, and no process shows. A mapping took 1.3 KiB
+# (measured); a pipe has 16 pages; a socket what may wait in it, in both directions; a set that is
+# waited for 256 descriptors.
+_MAPPING, _FILE, _PIPE, _OTHER = 1536, 4096, 16 * _PAGE, 64 << 10
 _SOCKET = 2 * _number("/proc/sys/net/core/wmem_max", 212_992)
 
 
