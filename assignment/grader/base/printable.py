@@ -34,19 +34,34 @@ def printable(text: object) -> str:
     return "\n".join(_short(line) for line in safe.split("\n"))
 
 
-# What makes a cell a formula in a spreadsheet; the wide signs do where the language is Chinese,
-# Japanese or Korean.
-_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+# What makes a cell a formula in a spreadsheet; the wide and small signs do in the languages of East
+# Asia.
+_SIGN = "[=+\\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b]"
+# What nobody sees before it, and some spreadsheets leave out.
+_BLANK = (
+    "[\\s\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0]*"
+)
+_FORMULA = re.compile(rf"{_BLANK}{_SIGN}|[\t\r\n]")
+# Where a comma is the decimal point, a semicolon ends a cell, whatever quotes stand around it.
+_INNER = re.compile(rf"([;\t]{_BLANK})(?={_SIGN})")
+_QUOTED = re.compile(rf"^'(?={_BLANK}{_SIGN})|(?<=[;\t])({_BLANK})'(?={_SIGN})")
 
 
 def csv_cell(text: object) -> str:
     """Text for a cell of a CSV file: printable, on one line, and never a formula.
 
-    What a spreadsheet would take for a formula gets a `'` in front. Numbers that we computed need
-    none of this, and must not go through it: a negative one would become text.
+    What a spreadsheet would take for a formula gets a `'` in front, also behind a semicolon or a
+    tab, at which some split a cell. Numbers that we computed need none of this, and must not go
+    through it: a negative one would become text.
     """
-    safe = " ".join(printable(text).split("\n"))
+    safe = _INNER.sub(r"\1'", " ".join(printable(text).split("\n")))
     return f"'{safe}" if _FORMULA.match(safe) else safe
+
+
+def from_csv_cell(cell: str) -> str:
+    """The text of a cell, without what `csv_cell` put into it."""
+    return _QUOTED.sub(lambda found: found[1] or "", cell)
 
 
 def _escape(match: re.Match[str]) -> str:
