@@ -210,9 +210,7 @@ int DLGpuMatrixMultiply(const DLArrayHandle matA, bool transposeA, const DLArray
 
 __global__ void relu_kernel(const float* in, float* out, size_t n) {
   for (size_t i = grid_start(); i < n; i += grid_step()) {
-    float x = in[i];
-    if (x < 0) x = 0;
-    out[i] = x;
+    out[i] = in[i] * (in[i] > 0);
   }
 }
 int DLGpuRelu(const DLArrayHandle input, DLArrayHandle output) {

@@ -557,7 +557,7 @@ class ReluOp(Op):
 
     def compute(self, node, input_vals, output_val, use_numpy=True):
         if use_numpy:
-            output_val[...] = np.maximum(input_vals[0], 0)
+            output_val[...] = input_vals[0] * (input_vals[0] > 0)
         else:
             gpu_op.relu(input_vals[0], output_val)
 
