@@ -138,9 +138,12 @@ def configure(device):
     if nvcc and (architecture or device == "cuda"):
         variables["BACKEND"] = "cuda"
         variables.update(cuda_variables(nvcc, architecture or "all-major"))
+        blas = emulated_variables()
+        variables.update(BLAS_INCLUDE=blas["BLAS_INCLUDE"], BLAS_LIBS=blas["LIBS"])
     else:
         variables["BACKEND"] = "emulated"
         variables.update(emulated_variables())
+        variables["BLAS_LIBS"] = variables["LIBS"]
         # In the configuration, so that kernels are built again for another CPU.
         variables["KERNEL_FLAGS"] = kernel_flags(variables["CXX"])
     return variables

@@ -292,7 +292,8 @@ class Driver:
         """The emulated GPU as a library, built once for each compiler and each version of it."""
         sources = sorted(glob.glob(os.path.join(HERE, "src", "*.cc")))
         sources += sorted(glob.glob(os.path.join(HERE, "src", "checked", "*.cc"))) * self.checked
-        flags = [*self.common, "-O2", "-I" + os.path.join(HERE, "include")]
+        flags = [flag for flag in self.common if flag != "-g"]
+        flags += ["-O2", "-I" + os.path.join(HERE, "include")]
         folder = os.path.join(cache_folder(), "library-" + self.state_of("", flags))
         try:
             os.makedirs(folder, exist_ok=True)
@@ -312,10 +313,12 @@ class Driver:
     def build_library(self, sources, flags, library):
         """Compiles and links the emulated GPU itself."""
         folder = tempfile.mkdtemp(dir=self.folder)
+        standard = os.path.join(folder, "standard.h")
+        precompile(self.cxx, flags, standard, [os.path.join(HERE, "src", "standard.h")])
 
         def compiled(source):
             output = os.path.join(folder, os.path.basename(source) + ".o")
-            self.call([*self.cxx, *flags, "-c", source, "-o", output])
+            self.call([*self.cxx, *flags, "-include", standard, "-c", source, "-o", output])
             return output
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:

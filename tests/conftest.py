@@ -20,13 +20,22 @@ from class_states import class_in_all_states  # noqa: E402
 from grader.classroom.store import read_classbook  # noqa: E402
 from grader.sandbox.process import Limits  # noqa: E402
 from grader.student.remote import Remote  # noqa: E402
+from kept_builds import kept_builds  # noqa: E402
+from slow_tests import SlowTests  # noqa: E402
 
 # glibc fills what malloc gives and free takes, so that no test passes because memory was zero.
 os.environ.setdefault("MALLOC_PERTURB_", "165")
 
 
+def pytest_addoption(parser):
+    """An option to write down which tests are slow."""
+    parser.addoption("--write-slow", action="store_true", help="write tests/slow.txt anew")
+
+
 def pytest_configure(config):
-    """One folder for the libraries of the emulated GPU that all workers of a run share."""
+    """Tells slow tests from quick ones, and makes one folder for the libraries of the emulated GPU
+    that all workers of a run share."""
+    config.pluginmanager.register(SlowTests(config.getoption("--write-slow")))
     if emulator_kit.KEPT not in os.environ:
         os.environ[emulator_kit.KEPT] = config.kept_libraries = tempfile.mkdtemp()
 
@@ -34,6 +43,13 @@ def pytest_configure(config):
 def pytest_unconfigure(config):
     """Removes it where it was made."""
     shutil.rmtree(getattr(config, "kept_libraries", ""), ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def same_builds():
+    """Builds of equal sources are made once; for tests of what comes after the build."""
+    with kept_builds():
+        yield
 
 
 @pytest.fixture(scope="module")

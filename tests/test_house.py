@@ -12,6 +12,7 @@ from grader.course.course import kit_course, rubric_of
 from grader.course.rubric import load_rubric, profiles
 from grader.release import holes
 from grader.release.front_matter import cover_of
+from slow_tests import listed
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -203,3 +204,16 @@ def test_what_is_packed_does_not_hold_the_time():
                 if isinstance(node, ast.Call) and ast.unparse(node.func) == "gzip.compress":
                     names = {keyword.arg for keyword in node.keywords}
                     assert "mtime" in names, f"{path}:{node.lineno}: hint: mtime=0"
+
+
+def test_the_slow_tests_exist_and_every_room_has_quick_ones():
+    slow = listed()
+    files = {p: p.read_text() for p in (KIT / "tests").rglob("test_*.py")}
+    names = {
+        f"{path.relative_to(KIT).as_posix()}::{name}": path
+        for path, text in files.items()
+        for name in re.findall(r"^def (test_\w+)", text, re.M)
+    }
+    assert slow - set(names) == set(), "hint: delete these lines of tests/slow.txt"
+    quick = {names[name].parent for name in set(names) - slow}
+    assert {path.parent for path in files} - quick == set()

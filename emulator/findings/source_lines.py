@@ -5,6 +5,8 @@ On Linux pyelftools reads it (DWARF 4 and 5), on macOS `atos`. Without them a pl
 
 import bisect
 import collections
+import functools
+import math
 import os
 import re
 import shutil
@@ -32,8 +34,8 @@ class Place(collections.namedtuple("Place", "file line")):
         return place
 
 
-# Instructions start..end-1 come of a line of a unit (a compiled source).
-Row = collections.namedtuple("Row", "start end file line column unit")
+# Instructions start..end-1 come of a line.
+Row = collections.namedtuple("Row", "start end file line column")
 # A function's body, put in place of its call: address ranges, their size, the call's place.
 Inlined = collections.namedtuple("Inlined", "size ranges place")
 
@@ -63,76 +65,114 @@ class Module:
     """The debug information of a library or program."""
 
     def __init__(self, elf):
-        self.dwarf = dwarf = elf.get_dwarf_info()
+        dwarf = elf.get_dwarf_info()
         loaded = [s["p_vaddr"] for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
         self.base = min(loaded, default=0)  # 0, unless its place in memory is fixed
-        self.units = list(dwarf.iter_CUs())
-        self.files = {}  # by unit, the paths that its line program counts
-        self.inlined = {}  # by unit
-        self.rows = sorted(row for i in range(len(self.units)) for row in self.read_rows(i))
-        self.starts = [row.start for row in self.rows]
+        self.units = {unit.cu_offset: Unit(dwarf, unit) for unit in dwarf.iter_CUs()}
+        self.ranges = sorted(self.read_ranges(dwarf.get_aranges()))
 
-    def read_rows(self, number):
-        """The lines of a unit."""
-        unit = self.units[number]
-        program = self.dwarf.line_program_for_CU(unit)
-        if program is None:
-            return
-        self.files[number] = paths_of(unit, program.header)
+    def read_ranges(self, table):
+        """The addresses of each unit, as (start, end, unit): from the table that GCC makes of them,
+        else, which takes longer, from the units themselves."""
+        listed = table.entries if table else []
+        known = {entry.info_offset for entry in listed}
+        for entry in listed:
+            yield entry.begin_addr, entry.begin_addr + entry.length, entry.info_offset
+        for offset, unit in self.units.items():
+            if offset not in known:
+                yield from ((start, end, offset) for start, end in unit.ranges(unit.top))
+
+    def frames(self, address):
+        """The place of an instruction, so many bytes from the start of the module, and behind it
+        where the functions were called that the compiler put there, the innermost first."""
+        address += self.base
+        i = bisect.bisect_right(self.ranges, (address, math.inf)) - 1
+        if i < 0 or address >= self.ranges[i][1]:
+            return []
+        return self.units[self.ranges[i][2]].frames(address)
+
+
+class Unit:
+    """The debug information of a compiled source, read when it is first asked for."""
+
+    def __init__(self, dwarf, unit):
+        self.dwarf, self.unit = dwarf, unit
+
+    @functools.cached_property
+    def top(self):
+        """The entry of the unit itself."""
+        return self.unit.get_top_DIE()
+
+    @functools.cached_property
+    def program(self):
+        """The program that makes the table of lines, or None."""
+        return self.dwarf.line_program_for_CU(self.unit)
+
+    @functools.cached_property
+    def files(self):
+        """The paths that the table of lines counts."""
+        return paths_of(self.top, self.program.header) if self.program else []
+
+    @functools.cached_property
+    def rows(self):
+        """The table of lines, by address."""
+        return sorted(self.read_rows()) if self.program else []
+
+    @functools.cached_property
+    def inlined(self):
+        """All inlined functions, the smallest first."""
+        return sorted(self.read_inlined())
+
+    def read_rows(self):
+        """The lines of the unit."""
         previous, line = None, 0
-        for entry in program.get_entries():
+        for entry in self.program.get_entries():
             state = entry.state
             if state is None:
                 continue
             # Functions that the linker left out stand at address 0.
             if previous is not None and previous.address and state.address > previous.address:
                 line = previous.line or line  # 0: no line of its own
-                file = self.path(number, previous.file)
-                yield Row(previous.address, state.address, file, line, previous.column, number)
+                file = self.path(previous.file)
+                yield Row(previous.address, state.address, file, line, previous.column)
             previous = None if state.end_sequence else state
             line = 0 if state.end_sequence else line
 
-    def path(self, number, index):
-        """A file of a unit, or "" if there is no such."""
-        files = self.files.get(number, [])
-        return files[index] if 0 <= index < len(files) else ""
+    def path(self, index):
+        """A file of the unit, or "" if there is no such."""
+        return self.files[index] if 0 <= index < len(self.files) else ""
 
     def frames(self, address):
-        """The place of an instruction, so many bytes from the start of the module, and behind it
-        where the functions were called that the compiler put there, the innermost first."""
-        address += self.base
-        i = bisect.bisect_right(self.starts, address) - 1
+        """As a module's, of an address in the unit."""
+        i = bisect.bisect_right(self.rows, (address, math.inf)) - 1
         if i < 0 or address >= self.rows[i].end or not self.rows[i].line:
             return []
         row = self.rows[i]
-        return [Place.of(row.file, row.line, row.column), *self.calls_of(row.unit, address)]
+        return [Place.of(row.file, row.line, row.column), *self.calls_of(address)]
 
-    def calls_of(self, number, address):
+    def calls_of(self, address):
         """The calls of the inlined functions that an instruction belongs to."""
-        if number not in self.inlined:
-            self.inlined[number] = sorted(self.read_inlined(number))
         return [
             place
-            for _, ranges, place in self.inlined[number]
+            for _, ranges, place in self.inlined
             if place.line and any(start <= address < end for start, end in ranges)
         ]
 
-    def read_inlined(self, number):
-        """All inlined functions of a unit."""
-        unit = self.units[number]
-        for entry in unit.iter_DIEs():
+    def read_inlined(self):
+        """All inlined functions of the unit."""
+        for entry in self.unit.iter_DIEs():
             if entry.tag != "DW_TAG_inlined_subroutine":
                 continue
-            ranges = self.ranges(unit, entry)
+            ranges = self.ranges(entry)
             file, line, column = (
                 entry.attributes.get("DW_AT_call_" + what) for what in ("file", "line", "column")
             )
             if ranges and file and line:
-                path = self.path(number, file.value)
+                path = self.path(file.value)
                 place = Place.of(path, line.value, column.value if column else 0)
                 yield Inlined(sum(end - start for start, end in ranges), ranges, place)
 
-    def ranges(self, unit, entry):
+    def ranges(self, entry):
         """The addresses of an entry, as pairs."""
         low, high = entry.attributes.get("DW_AT_low_pc"), entry.attributes.get("DW_AT_high_pc")
         if low and high:
@@ -141,8 +181,9 @@ class Module:
         listed, lists = entry.attributes.get("DW_AT_ranges"), self.dwarf.range_lists()
         if listed is None or lists is None:
             return []
-        top = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
-        return absolute(lists.get_range_list_at_offset(listed.value, unit), top.value if top else 0)
+        base = self.top.attributes.get("DW_AT_low_pc")
+        found = lists.get_range_list_at_offset(listed.value, self.unit)
+        return absolute(found, base.value if base else 0)
 
 
 def absolute(entries, base):
@@ -162,9 +203,9 @@ def text_of(value):
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def paths_of(unit, header):
+def paths_of(top, header):
     """The paths of a unit's files, so that a file's number is its index."""
-    built_in = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
+    built_in = top.attributes.get("DW_AT_comp_dir")
     built_in = text_of(built_in.value) if built_in else ""
     folders = [text_of(folder) for folder in header["include_directory"]]
     names = [(text_of(entry.name), entry.dir_index) for entry in header["file_entry"]]

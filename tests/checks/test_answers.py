@@ -24,6 +24,8 @@ from grader.report.audience import student_view
 from grader.report.model import ERROR, FAIL, PASS
 from grader.student.remote import ChildError, Opaque, Remote
 
+pytestmark = pytest.mark.usefixtures("same_builds")
+
 OFF_DEVICE = sorted(name for name, each in CHECKS.items() if not traits_of(each).device)
 KIT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("DLSYS_DATA") or KIT.parent / "shared" / "data" / "mnist")

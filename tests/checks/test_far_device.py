@@ -28,6 +28,8 @@ from grader.grading.runner import Options, grade
 from grader.report.model import ERROR, FAIL, PASS
 from grader.student.remote import ChildDied, ChildTimeout, StudentError
 
+pytestmark = pytest.mark.usefixtures("same_builds")
+
 BOTH = ("memory_plan", "feed_shapes")
 FD = "import os, struct\n_fd = int(os.environ.get('DLSYS_FAR_DEVICE', '-1'))\n"
 

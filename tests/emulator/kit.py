@@ -92,10 +92,15 @@ class Kit:
         """Compiles the emulator's sources, and links them."""
         sources = sorted((EMULATOR / "src").glob("*.cc"))
         sources += sorted((EMULATOR / "src" / "checked").glob("*.cc")) if self.checked else []
+        standard = self.folder / "standard.h"
+        headers = (str(EMULATOR / "src" / "standard.h"),)
+        compiler.precompile(self.cxx, self.flags, str(standard), headers)
+
+        def compiled(source):
+            return self.compile(source, self.folder / f"{source.stem}.o", "-include", standard)
+
         with ThreadPoolExecutor() as pool:
-            objects = list(
-                pool.map(lambda s: self.compile(s, self.folder / f"{s.stem}.o"), sources)
-            )
+            objects = list(pool.map(compiled, sources))
         done = self.call(*self.cxx, "-shared", *BIND, "-o", library, *objects, *self.libraries)
         assert done.returncode == 0, done.stderr
 

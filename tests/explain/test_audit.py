@@ -10,6 +10,8 @@ from grader.course.rubric import AuditBudget, load_rubric
 from grader.grading.runner import Options, grade
 from grader.report.model import ERROR, FAIL, PASS
 
+pytestmark = pytest.mark.usefixtures("same_builds")
+
 RUBRIC = load_rubric("default")
 MUTANTS = {mutant.name: mutant for mutant in catalogue.mutants()}
 

@@ -26,6 +26,8 @@ from grader.sandbox import process
 from grader.sandbox.isolation import View
 from grader.student.remote import ChildDied, ChildTimeout, StudentError
 
+pytestmark = pytest.mark.usefixtures("same_builds")
+
 RUBRIC = load_rubric("default")
 MUTANTS = {mutant.name: mutant for mutant in catalogue.mutants()}
 

@@ -14,6 +14,8 @@ from grader.explain.diagnosis import Diagnosis, NoFindings
 from grader.grading.runner import Options, grade
 from grader.report.model import FAIL, PASS
 
+pytestmark = pytest.mark.usefixtures("same_builds")
+
 ROOT = "/w"
 SOURCES = {"src/gpu_op.cu": b"".join(b"line %d\n" % n for n in range(1, 60))}
 

@@ -25,6 +25,8 @@ from grader.report.model import ERROR, FAIL, PASS, Result
 from grader.sandbox.isolation import View
 from grader.student.remote import ChildDied, ChildTimeout, ProtocolError, StudentError
 
+pytestmark = pytest.mark.usefixtures("same_builds")
+
 RUBRIC = load_rubric("default")
 #: Without the checked build, which takes long; with_opinion is tested with findings.
 QUICK = dataclasses.replace(RUBRIC, findings=FindingsBudget(build=0, seconds=0, total=0))

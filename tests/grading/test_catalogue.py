@@ -15,6 +15,8 @@ from grader.course.rubric import load_rubric
 from grader.grading.runner import Options, grade
 from grader.report.model import ERROR, PASS
 
+pytestmark = pytest.mark.usefixtures("same_builds")
+
 KIT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("DLSYS_DATA") or KIT.parent / "shared" / "data" / "mnist")
 MUTANTS = catalogue.mutants()

@@ -7,6 +7,8 @@ from grader.course.rubric import load_rubric
 from grader.grading.runner import Options, grade
 from grader.report.model import PASS
 
+pytestmark = pytest.mark.usefixtures("same_builds")
+
 #: tools/many_seeds.py draws others.
 SEED = "0ddba11"
 HONEST = [name for name in many_seeds.RIGHT if name not in ("default", "classic")]

@@ -12,6 +12,8 @@ from grader.report.model import FAIL, PASS, SKIPPED
 from grader.student.blame import Evidence, OutOfMemory, ends_imports
 from kit_grading import KIT, options, results
 
+pytestmark = pytest.mark.usefixtures("same_builds")
+
 CHECKS = ("topological_order", "gradient_matmul", "reverse_walk", "array_set", "feed_shapes")
 
 

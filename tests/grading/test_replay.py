@@ -15,6 +15,8 @@ from grader.grading.replay import ReplayError, replay
 from grader.grading.runner import Options, grade
 from grader.report.model import FAIL, PASS
 
+pytestmark = pytest.mark.usefixtures("same_builds")
+
 KIT = Path(__file__).resolve().parents[2]
 
 

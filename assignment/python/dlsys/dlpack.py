@@ -1,4 +1,4 @@
-"""Shares arrays with other libraries without a copy, by DLPack: float32, dense.
+"""Shares arrays with other libraries without a copy, by DLPack: dense ones.
 
 A producer wraps a DLManagedTensor in a capsule named "dltensor". Who takes it renames the capsule,
 and calls the tensor's deleter when it is done with the memory. https://dmlc.github.io/dlpack
@@ -6,8 +6,9 @@ and calls the tensor's deleter when it is done with the memory. https://dmlc.git
 
 import ctypes
 
+from .dtypes import DLPACK_CODES, of_dlpack
+
 CPU, CUDA = 1, 2
-FLOAT, BITS = 2, 32
 NAME, TAKEN = b"dltensor", b"used_dltensor"
 
 
@@ -80,7 +81,7 @@ def lend(array, device_type, device_id):
     tensor = managed.dl_tensor
     tensor.data, tensor.ndim, tensor.shape = own.data, own.ndim, own.shape
     tensor.device = DLDevice(device_type, device_id)
-    tensor.dtype = DLDataType(FLOAT, BITS, 1)
+    tensor.dtype = DLDataType(DLPACK_CODES[array.dtype], array.dtype.itemsize * 8, 1)
     managed.deleter = _give_back
     _LENT[ctypes.addressof(managed)] = (managed, array)
     return _NEW(ctypes.addressof(managed), NAME, _drop)
@@ -92,6 +93,7 @@ class Borrowed:
     Attributes:
         data: address of the first element.
         shape: a tuple.
+        dtype: a numpy dtype.
         device: (device type, number).
     """
 
@@ -99,7 +101,7 @@ class Borrowed:
         """Takes what `producer.__dlpack__()` lends.
 
         Raises:
-            TypeError: it has no such method, or its elements are not float32.
+            TypeError: it has no such method, or an NDArray has no such elements.
             ValueError: its elements are not dense and row-major.
         """
         self._managed = None
@@ -107,8 +109,7 @@ class Borrowed:
             raise TypeError("%s has no __dlpack__" % type(producer).__name__)
         capsule = producer.__dlpack__()
         tensor = self._tensor(capsule)
-        if (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) != (FLOAT, BITS, 1):
-            raise TypeError("an NDArray has float32 elements; hint: convert the array first")
+        self.dtype = of_dlpack(tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes)
         self.shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
         if not self._is_dense(tensor):
             raise ValueError("the array is not dense and row-major; hint: make it contiguous first")

@@ -3,9 +3,15 @@
 `autodiff.Executor` adds what is to be known before: the shapes, and the memory on the GPU.
 """
 
+import importlib
+
 import numpy as np
 
 from . import ndarray
+from .dtypes import checked
+
+#: Programs that an executor keeps, each for feeds of other shapes.
+_MOST_PROGRAMS = 8
 
 
 class GraphExecutor:
@@ -18,6 +24,9 @@ class GraphExecutor:
         self.node_to_shape_map = None
         self.node_to_arr_map = None
         self.feed_shapes = None
+        #: By what it was fed: the programs of a back end that ran last.
+        self._programs = {}
+        self._last_feeds = self._last_program = None
 
     def infer_shape(self, feed_shapes):
         """Fills self.node_to_shape_map for every node, the fed ones included."""
@@ -31,14 +40,18 @@ class GraphExecutor:
         """Computes the values of eval_node_list.
 
         Args:
-            feed_dict: node -> value. On numpy, numpy arrays; on the GPU, NDArrays, used as
-                they are, or numpy arrays, uploaded on every run.
-            convert_to_numpy_ret_vals: whether to return numpy arrays on the GPU too.
+            feed_dict: node -> value. On numpy, numpy arrays; on a device, NDArrays, used as
+                they are, or numpy arrays, copied there on every run.
+            convert_to_numpy_ret_vals: whether to return numpy arrays on a device too.
 
         Returns:
             A list of values in the order of eval_node_list. NDArrays belong to the executor:
             the next run overwrites them.
         """
+        program = self._program_for(feed_dict)
+        if program is not None:
+            results = program.run()
+            return [r.asnumpy() for r in results] if convert_to_numpy_ret_vals else results
         values = self._feed(feed_dict)
         feed_shapes = {node: tuple(value.shape) for node, value in values.items()}
         self._check_all_fed(values)
@@ -71,6 +84,56 @@ class GraphExecutor:
             )
             values[node] = value
         return values
+
+    def _takes_back_end(self, feed_dict):
+        """Whether a back end runs the graph: on a CPU always, on a GPU if the classic can't."""
+        if self.ctx is None:
+            return False
+        is_new = any(hasattr(node.op, "lower") for node in self.topo_order)
+        is_other = any(getattr(v, "dtype", None) != np.float32 for v in feed_dict.values()
+                       if isinstance(v, ndarray.NDArray))  # fmt: skip
+        return is_new or is_other or not ndarray.is_gpu_ctx(self.ctx)
+
+    def _program_for(self, feed_dict):
+        """The program of a back end that computes from these feeds, told of them; or None."""
+        last = self._last_feeds
+        if last is not None and len(feed_dict) == len(last):
+            if all(last.get(node) is value for node, value in feed_dict.items()):
+                return self._last_program
+        self._last_feeds = None
+        if not self._takes_back_end(feed_dict):
+            return None
+        self._check_all_fed(feed_dict)
+        needed = set(self.topo_order)
+        arrays = {n: self._on_device(n, v) for n, v in feed_dict.items() if n in needed}
+        kinds = {node: (array.shape, array.dtype) for node, array in arrays.items()}
+        key = tuple(sorted((id(node), *kind) for node, kind in kinds.items()))
+        if key not in self._programs:
+            if len(self._programs) >= _MOST_PROGRAMS:
+                del self._programs[next(iter(self._programs))]
+            self._programs[key] = _back_end().Program(
+                self.topo_order, self.eval_node_list, kinds, self.ctx
+            )
+        self._programs[key].feed(arrays)
+        if all(isinstance(value, ndarray.NDArray) for value in feed_dict.values()):
+            # An array stays where it is: the next run from the same ones need not look again.
+            self._last_feeds, self._last_program = dict(feed_dict), self._programs[key]
+        return self._programs[key]
+
+    def _on_device(self, node, value):
+        """A fed value as an NDArray of this executor's device."""
+        if isinstance(value, ndarray.NDArray):
+            if value.ctx.device_type != self.ctx.device_type:
+                raise TypeError(
+                    "feed_dict[%s] lies on %r, this executor runs on %r; hint: value.copyto(ctx)"
+                    % (node, value.ctx, self.ctx)
+                )
+            return value
+        value = np.asarray(value)
+        dtype = np.float32 if value.dtype == np.float64 else checked(value.dtype)
+        if ndarray.is_gpu_ctx(self.ctx):
+            return ndarray.array(value, self.ctx, dtype)
+        return ndarray.lent(np.ascontiguousarray(value, dtype).reshape(value.shape))
 
     def _check_all_fed(self, values):
         for node in self.topo_order:
@@ -105,6 +168,11 @@ class GraphExecutor:
                 if readers[input_node] == 0 and input_node not in evaluated:
                     del values[input_node]
         return [values[node] for node in self.eval_node_list]
+
+
+def _back_end():
+    """dlsys.backend.program, which stands above this module: it needs the ops."""
+    return importlib.import_module(".backend.program", __package__)
 
 
 def dtype_of(node, dtypes):

@@ -22,7 +22,13 @@ def _launch(function, *args):
 
 
 def _c_value(arg):
-    """What ctypes passes for an argument."""
+    """What ctypes passes for an argument.
+
+    Raises:
+        TypeError: it is an array of another dtype than float32.
+    """
+    if isinstance(arg, NDArray) and arg.dtype != "float32":
+        raise TypeError("the kernels of gpu_op.cu take float32, not %r; hint: dlsys.ops" % arg)
     return ctypes.c_float(arg) if isinstance(arg, float) else getattr(arg, "handle", arg)
 
 

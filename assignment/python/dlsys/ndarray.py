@@ -1,4 +1,4 @@
-"""Float32 arrays on the CPU or on the GPU, owned by the C runtime."""
+"""Arrays on the CPU or on the GPU, owned by the C runtime: float32 unless told otherwise."""
 
 import ctypes
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from . import dlpack
 from ._base import _LIB, c_array, check_call
+from .dtypes import checked
 
 
 class DLContext(ctypes.Structure):
@@ -54,12 +55,15 @@ def is_gpu_ctx(ctx):
 
 
 class NDArray:
-    """A float32 array of fixed shape on one device. It owns its memory.
+    """An array of fixed shape and dtype on one device. It owns its memory.
 
     `a[:] = values` copies in, `a.asnumpy()` copies out, `a.copyto(target)` copies across.
     """
 
     __slots__ = ["handle"]
+
+    #: That of the elements.
+    dtype = np.dtype(np.float32)
 
     def __init__(self, handle):
         """Takes over `handle`, a DLArrayHandle from DLArrayAlloc."""
@@ -71,7 +75,8 @@ class NDArray:
         _LIB.DLArrayFree(self.handle)
 
     def __repr__(self):
-        return "NDArray(shape=%r, ctx=%r)" % (self.shape, self.ctx)
+        dtype = "" if self.dtype == np.float32 else ", dtype=%s" % self.dtype
+        return "NDArray(shape=%r, ctx=%r%s)" % (self.shape, self.ctx, dtype)
 
     @property
     def shape(self):
@@ -105,25 +110,26 @@ class NDArray:
             raise TypeError("can't set an NDArray from type %s" % type(value))
 
     def _sync_copyfrom(self, source_array):
-        """Copies an array-like in, converted to float32.
+        """Copies an array-like in, converted to the dtype.
 
         Raises:
-            TypeError: it can't be made a float32 array.
+            TypeError: it can't be made an array of that dtype.
             ValueError: its shape is not this array's.
         """
         if not isinstance(source_array, np.ndarray):
             try:
-                source_array = np.array(source_array, dtype=np.float32)
+                source_array = np.array(source_array, dtype=self.dtype)
             except (TypeError, ValueError) as error:
                 raise TypeError("array must be array-like, not %s" % type(source_array)) from error
-        source_array = np.asarray(source_array, dtype=np.float32, order="C")
+        source_array = np.asarray(source_array, dtype=self.dtype, order="C")
         if source_array.shape != self.shape:
             raise ValueError(
                 "array shapes differ: the target is %s, the source is %s"
                 % (self.shape, source_array.shape)
             )
-        source, _keep_alive = NDArray._numpyasarray(source_array)
-        check_call(_LIB.DLArrayCopyFromTo(ctypes.byref(source), self.handle, None))
+        words = _in_words(source_array)
+        source, _keep_alive = NDArray._numpyasarray(words)
+        check_call(_LIB.DLArrayCopyFromTo(ctypes.byref(source), self._words().handle, None))
 
     @staticmethod
     def _numpyasarray(np_data):
@@ -143,11 +149,18 @@ class NDArray:
         return arr, shape
 
     def asnumpy(self):
-        """A copy as a numpy float32 array. Waits for the kernels that write this array."""
-        np_arr = np.empty(self.shape, dtype=np.float32)
-        target, _keep_alive = NDArray._numpyasarray(np_arr)
-        check_call(_LIB.DLArrayCopyFromTo(self.handle, ctypes.byref(target), None))
-        return np_arr
+        """A copy as a numpy array. Waits for the kernels that write this array."""
+        words = np.empty(_words_of(self.shape, self.dtype), dtype=np.float32)
+        target, _keep_alive = NDArray._numpyasarray(words)
+        check_call(_LIB.DLArrayCopyFromTo(self._words().handle, ctypes.byref(target), None))
+        size = size_of(self.shape) * self.dtype.itemsize
+        return words.view(np.uint8)[:size].view(self.dtype).reshape(self.shape)
+
+    def _words(self):
+        """This memory as float32, which is all that the C runtime knows."""
+        if self.dtype == np.float32:
+            return self
+        return _View(self, (_words_of(self.shape, self.dtype),))
 
     def copyto(self, target):
         """Copies into `target`, or into a new array if `target` is a DLContext.
@@ -157,14 +170,54 @@ class NDArray:
 
         Raises:
             ValueError: target is neither.
+            TypeError: the dtypes differ.
             DeviceError: the sizes differ.
         """
         if isinstance(target, DLContext):
-            target = empty(self.shape, target)
+            target = empty(self.shape, target, self.dtype)
         if not isinstance(target, NDArray):
             raise ValueError("can't copy to type %s" % type(target))
-        check_call(_LIB.DLArrayCopyFromTo(self.handle, target.handle, None))
+        if target.dtype != self.dtype:
+            raise TypeError("can't copy %s to an array of %s" % (self.dtype, target.dtype))
+        check_call(_LIB.DLArrayCopyFromTo(self._words().handle, target._words().handle, None))
         return target
+
+    def reshape(self, *shape):
+        """A view of the same elements in another shape; one extent may be -1.
+
+        Raises:
+            ValueError: it has another number of elements.
+        """
+        wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        wanted = np.broadcast_to(np.int8(0), self.shape).reshape(wanted).shape
+        return _View(self, wanted, self.dtype)
+
+    def __getitem__(self, rows):
+        """A view of some rows: `a[3]`, `a[2:5]`, along the first axis alone and without steps.
+
+        Raises:
+            IndexError: there is no such row.
+            TypeError: it is not a whole number or a slice without steps.
+        """
+        if not self.shape:
+            raise IndexError("%r has no axes" % self)
+        count, rest = self.shape[0], self.shape[1:]
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            begin, end, _ = rows.indices(count)
+            shape = (max(0, end - begin), *rest)
+        elif isinstance(rows, (int, np.integer)):
+            if not -count <= rows < count:
+                raise IndexError("row %d of %d" % (rows, count))
+            begin, shape = rows % count, rest
+        else:
+            raise TypeError("rows are a number or a slice without steps; hint: ops on a node")
+        return _View(self, shape, self.dtype, begin * size_of(rest) * self.dtype.itemsize)
+
+    def __len__(self):
+        """The length of the first axis."""
+        if not self.shape:
+            raise TypeError("%r has no axes" % self)
+        return self.shape[0]
 
     def __array__(self, dtype=None, copy=None):
         """What numpy sees: on the CPU the memory itself, unless it needs another dtype or a copy.
@@ -174,7 +227,9 @@ class NDArray:
         """
         if is_gpu_ctx(self.ctx) and copy is False:
             raise ValueError("numpy can't see %r without a copy" % self)
-        values = self.asnumpy() if is_gpu_ctx(self.ctx) else np.asarray(_Interface(self))
+        # numpy's interface knows no bfloat16, which passes as whole numbers of its size.
+        seen = self.asnumpy() if is_gpu_ctx(self.ctx) else np.asarray(_Interface(self))
+        values = seen.view(self.dtype)
         return np.array(values, dtype=dtype, copy=copy)
 
     @property
@@ -186,6 +241,8 @@ class NDArray:
         """
         if not is_gpu_ctx(self.ctx) or is_emulated():
             raise AttributeError("%r does not lie on a real GPU" % self)
+        if self.dtype.kind not in "biuf":
+            raise AttributeError("CUDA's interface knows no %s; hint: DLPack" % self.dtype)
         return _interface(self)
 
     def __dlpack__(self, copy=None, **_options):
@@ -216,7 +273,8 @@ def is_emulated():
 def _interface(array):
     """What numpy's and CUDA's array interfaces say of an NDArray."""
     address = array.handle.contents.data or 0
-    return {"shape": array.shape, "typestr": "<f4", "data": (address, False), "version": 3}
+    typestr = array.dtype.str if array.dtype.kind in "biuf" else "<u2"
+    return {"shape": array.shape, "typestr": typestr, "data": (address, False), "version": 3}
 
 
 class _Interface:
@@ -230,9 +288,10 @@ class _Interface:
 class _Borrowed(NDArray):
     """An NDArray over another library's memory, which it keeps alive."""
 
-    __slots__ = ["_memory", "_shape", "_struct"]
+    __slots__ = ["_memory", "_shape", "_struct", "dtype"]
 
-    def __init__(self, memory, ctx):
+    def __init__(self, memory, ctx, dtype=np.float32):
+        self.dtype = np.dtype(dtype)
         self._memory = memory
         self._shape = c_array(ctypes.c_int64, memory.shape)
         self._struct = DLArray(data=memory.data, ctx=ctx, ndim=len(memory.shape), shape=self._shape)
@@ -243,15 +302,17 @@ class _Borrowed(NDArray):
 
 
 class _View(NDArray):
-    """An NDArray over the first elements of another one's memory, which it keeps alive."""
+    """An NDArray over elements of another one's memory, which it keeps alive."""
 
-    __slots__ = ["_base", "_shape", "_struct"]
+    __slots__ = ["_base", "_shape", "_struct", "dtype"]
 
-    def __init__(self, base, shape):
+    def __init__(self, base, shape, dtype=np.float32, offset=0):
+        self.dtype = np.dtype(dtype)
         self._base = base
         self._shape = c_array(ctypes.c_int64, shape)
         struct = base.handle.contents
-        self._struct = DLArray(data=struct.data, ctx=struct.ctx, ndim=len(shape), shape=self._shape)
+        data = (struct.data or 0) + offset
+        self._struct = DLArray(data=data, ctx=struct.ctx, ndim=len(shape), shape=self._shape)
         super().__init__(ctypes.pointer(self._struct))
 
     def __del__(self):
@@ -266,6 +327,19 @@ def size_of(shape):
     return size
 
 
+def _words_of(shape, dtype):
+    """How many float32 an array of this shape and dtype takes."""
+    return -(-size_of(shape) * np.dtype(dtype).itemsize // 4)
+
+
+def _in_words(array):
+    """The memory of a dense numpy array as float32, the last of them filled up."""
+    if array.dtype == np.float32:
+        return array
+    flat = array.reshape(-1).view(np.uint8)
+    return np.pad(flat, (0, -flat.size % 4)).view(np.float32)
+
+
 def view(base, shape):
     """An NDArray of another shape over the first elements of `base`, sharing its memory.
 
@@ -276,11 +350,24 @@ def view(base, shape):
         raise ValueError(
             "a view of shape %s does not fit into an array of shape %s" % (shape, base.shape)
         )
-    return _View(base, shape)
+    return _View(base, shape, base.dtype)
+
+
+class _Lent:
+    """The memory of a dense numpy array."""
+
+    def __init__(self, values):
+        self.values = values
+        self.shape, self.data = values.shape, values.ctypes.data
+
+
+def lent(values):
+    """An NDArray on the CPU over the memory of a dense numpy array, without a copy."""
+    return _Borrowed(_Lent(values), cpu(0), values.dtype)
 
 
 def from_dlpack(producer):
-    """An NDArray over the memory of another library's float32 array, without a copy.
+    """An NDArray over the memory of another library's array, without a copy.
 
     Raises:
         TypeError, ValueError: the array is of another kind; see dlpack.Borrowed.
@@ -290,20 +377,27 @@ def from_dlpack(producer):
     kind, number = memory.device
     if kind != dlpack.CPU and (kind != dlpack.CUDA or is_emulated()):
         raise BufferError("the array lies on a device that is neither the CPU nor our GPU")
-    return _Borrowed(memory, gpu(number) if kind == dlpack.CUDA else cpu(number))
+    return _Borrowed(memory, gpu(number) if kind == dlpack.CUDA else cpu(number), memory.dtype)
 
 
-def array(arr, ctx=cpu(0)):  # noqa: B008 (the published default, a constant)
-    """A new NDArray with the values of an array-like, as float32."""
+def array(arr, ctx=cpu(0), dtype=np.float32):  # noqa: B008 (the published default, a constant)
+    """A new NDArray with the values of an array-like, as float32 or another dtype."""
     if not isinstance(arr, np.ndarray):
         arr = np.array(arr)
-    ret = empty(arr.shape, ctx)
+    ret = empty(arr.shape, ctx, dtype)
     ret._sync_copyfrom(arr)
     return ret
 
 
-def empty(shape, ctx=cpu(0)):  # noqa: B008 (the published default, a constant)
-    """A new NDArray, not initialised. `shape` is a sequence of ints; () is one element."""
+def empty(shape, ctx=cpu(0), dtype=np.float32):  # noqa: B008 (the published default, a constant)
+    """A new NDArray, not initialised. `shape` is a sequence of ints; () is one element.
+
+    Raises:
+        TypeError: no device has arrays of this dtype.
+    """
+    if dtype != np.float32:
+        dtype = checked(dtype)
+        return _View(empty((_words_of(shape, dtype),), ctx), shape, dtype)
     shape = c_array(ctypes.c_int64, shape)
     handle = DLArrayHandle()
     check_call(_LIB.DLArrayAlloc(shape, ctypes.c_int(len(shape)), ctx, ctypes.byref(handle)))

@@ -24,6 +24,7 @@ class LeakyReluOp(FunctionOp):
     """x, and `slope` * x below 0. The gradient at 0 is the slope."""
 
     label = "LeakyRelu({},{})"
+    code = "a > 0 ? a : p0 * a"
     samples = (((3, 4), {"slope": 0.1}), ((300,),))
 
     def __call__(self, x, slope=0.01):
@@ -31,6 +32,9 @@ class LeakyReluOp(FunctionOp):
 
     def forward(self, node, x):
         return np.where(x > 0, x, node.attributes["slope"] * x)
+
+    def numbers(self, node):
+        return (node.attributes["slope"],)
 
     def gradient(self, node, grad):
         is_above = greater_op(node.inputs[0], 0.0)
@@ -41,6 +45,7 @@ class SigmoidOp(FunctionOp):
     """1 / (1 + exp(-x)), without overflow."""
 
     label = "Sigmoid({})"
+    code = "1 / (1 + exp(-a))"
 
     def forward(self, node, x):
         small = np.exp(-np.abs(x))
@@ -54,6 +59,7 @@ class ErfOp(FunctionOp):
     """The error function."""
 
     label = "Erf({})"
+    code = "erf(a)"
 
     def forward(self, node, x):
         return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), dtype=np.float64)
@@ -66,6 +72,7 @@ class SiluOp(FunctionOp):
     """x * sigmoid(x)."""
 
     label = "Silu({})"
+    code = "a / (1 + exp(-a))"
 
     def forward(self, node, x):
         return x * sigmoid_op.forward(node, x)
@@ -92,6 +99,12 @@ class GeluOp(FunctionOp):
             return 0.5 * x * (1 + np.tanh(_GELU * (x + 0.044715 * x**3)))
         return 0.5 * x * (1 + erf_op.forward(node, x / math.sqrt(2)))
 
+    def lower(self, node, build, x):
+        if node.attributes["tanh"]:
+            inner = "p0 * (a + T(0.044715) * a * a * a)"
+            return build.elementwise("T(0.5) * a * (1 + tanh(%s))" % inner, x, numbers=(_GELU,))
+        return build.elementwise("T(0.5) * a * (1 + erf(a * p0))", x, numbers=(math.sqrt(0.5),))
+
     def gradient(self, node, grad):
         (x,) = node.inputs
         if node.attributes["tanh"]:
@@ -108,6 +121,7 @@ class SoftplusOp(FunctionOp):
     """log(1 + exp(x)), without overflow."""
 
     label = "Softplus({})"
+    code = "maximum(a, T(0)) + log1p(exp(-absolute(a)))"
 
     def forward(self, node, x):
         return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
@@ -127,6 +141,12 @@ class _AlongAxisOp(TensorOp):
     def shape(self, node, shape):
         axes_of(node.attributes["axis"], len(shape))
         return shape
+
+    def lower(self, node, build, x):
+        """A function of rows: the axis is moved behind all others, and back."""
+        axis = node.attributes["axis"]
+        moved = build.view(lambda array: np.moveaxis(array, axis, -1), x)
+        return build.view(lambda array: np.moveaxis(array, -1, axis), build.rows(self.name, moved))
 
 
 def shifted(x, axis):

@@ -36,6 +36,11 @@ class TensorOp(Op):
     keeps_dtype = False
     #: Whether it draws random numbers, others at each run.
     draws = False
+    #: The value in C, where it is one of the elements a, b, c of the inputs and of `numbers`. T is
+    #: the type in which it is computed; math.h of the back ends has what C lacks.
+    code = ""
+    #: Whether forward only moves axes and takes parts, so that a back end needs no copy.
+    is_view = False
 
     def __init_subclass__(cls):
         words = re.findall("[A-Z][a-z0-9]*", cls.__name__.removesuffix("Op"))
@@ -65,6 +70,30 @@ class TensorOp(Op):
                 "%s has no kernel; hint: Executor(nodes) computes on numpy" % self.name
             )
         Op.launch(self, node, *arrays)
+
+    def numbers(self, node):
+        """What `code` calls p0, p1, ..."""
+        return ()
+
+    def lower(self, node, build, *inputs):
+        """The value on a back end, by the instructions that `build`, a Lowering, offers.
+
+        Args:
+            inputs: where the values of node.inputs lie.
+
+        Returns:
+            Where the value lies: a View or a Literal, of the inferred shape.
+
+        Raises:
+            NotImplementedError: the op says neither `code` nor `is_view`, and has no rule.
+        """
+        if self.code:
+            return build.elementwise(self.code, *inputs, numbers=self.numbers(node))
+        if self.is_view:
+            return build.view(lambda array: self.forward(node, array), inputs[0])
+        raise NotImplementedError(
+            "%s runs on numpy alone; hint: Executor(nodes) computes on numpy" % self.name
+        )
 
     def infer_shape(self, node, input_shapes):
         """The shape of the node's value.
@@ -108,6 +137,9 @@ class ConstantOp(TensorOp):
 
     def forward(self, node):
         return node.attributes["value"]
+
+    def lower(self, node, build):
+        return build.constant(node.attributes["value"])
 
     def gradient(self, node, output_grad):
         return []

@@ -1,5 +1,7 @@
 """Arithmetic and functions of one or two numbers, element by element, with numpy's broadcasting."""
 
+import math
+
 import numpy as np
 
 from dlsys.autodiff import unbroadcast_op, zeroslike_op
@@ -49,6 +51,7 @@ class SubtractOp(PairOp):
 
     keeps_dtype = True
     label = "({}-{})"
+    code = "a - b"
 
     def forward(self, node, a, b):
         return a - b
@@ -61,6 +64,7 @@ class DivideOp(PairOp):
     """a / b."""
 
     label = "({}/{})"
+    code = "a / b"
     domain = (0.5, 2.0)
 
     def forward(self, node, a, b):
@@ -75,6 +79,7 @@ class PowerOp(PairOp):
     """a ** b. The gradient of b is zero where a is 0, and NaN where a is below."""
 
     label = "({}**{})"
+    code = "power(a, b)"
     domain = (0.5, 2.0)
 
     def forward(self, node, a, b):
@@ -101,6 +106,13 @@ class PowerByConstOp(FunctionOp):
     def forward(self, node, x):
         return np.power(x, node.attributes["exponent"], dtype=np.result_type(x, np.float32))
 
+    def lower(self, node, build, x):
+        exponent = node.attributes["exponent"]
+        code = {1: "a", 2: "a * a", 3: "a * a * a", -1: "1 / a", 0.5: "sqrt(a)"}.get(exponent)
+        if code:
+            return build.elementwise(code, x)
+        return build.elementwise("power(a, p0)", x, numbers=(exponent,))
+
     def gradient(self, node, grad):
         (x,), exponent = node.inputs, node.attributes["exponent"]
         if exponent == 0:
@@ -113,6 +125,7 @@ class NegateOp(FunctionOp):
 
     keeps_dtype = True
     label = "-{}"
+    code = "-a"
 
     def forward(self, node, x):
         return np.negative(x)
@@ -126,6 +139,7 @@ class SquareOp(FunctionOp):
 
     keeps_dtype = True
     label = "Square({})"
+    code = "a * a"
 
     def forward(self, node, x):
         return x * x
@@ -138,6 +152,7 @@ class SqrtOp(FunctionOp):
     """The square root."""
 
     label = "Sqrt({})"
+    code = "sqrt(a)"
     domain = (0.5, 2.0)
 
     def forward(self, node, x):
@@ -151,6 +166,7 @@ class RsqrtOp(FunctionOp):
     """1 / sqrt(x)."""
 
     label = "Rsqrt({})"
+    code = "1 / sqrt(a)"
     domain = (0.5, 2.0)
 
     def forward(self, node, x):
@@ -164,6 +180,7 @@ class ExpOp(FunctionOp):
     """e ** x."""
 
     label = "Exp({})"
+    code = "exp(a)"
 
     def forward(self, node, x):
         return np.exp(x)
@@ -176,6 +193,7 @@ class LogOp(FunctionOp):
     """The natural logarithm."""
 
     label = "Log({})"
+    code = "log(a)"
     domain = (0.5, 2.0)
 
     def forward(self, node, x):
@@ -189,6 +207,7 @@ class Log1pOp(FunctionOp):
     """log(1 + x), right for small x too."""
 
     label = "Log1p({})"
+    code = "log1p(a)"
     domain = (-0.5, 2.0)
 
     def forward(self, node, x):
@@ -202,6 +221,7 @@ class TanhOp(FunctionOp):
     """The hyperbolic tangent."""
 
     label = "Tanh({})"
+    code = "tanh(a)"
 
     def forward(self, node, x):
         return np.tanh(x)
@@ -215,6 +235,7 @@ class AbsOp(FunctionOp):
 
     keeps_dtype = True
     label = "Abs({})"
+    code = "absolute(a)"
 
     def forward(self, node, x):
         return np.abs(x)
@@ -228,6 +249,7 @@ class SignOp(FunctionOp):
 
     keeps_dtype = True
     label = "Sign({})"
+    code = "sign(a)"
 
     def forward(self, node, x):
         return np.sign(x)
@@ -240,6 +262,7 @@ class ClipOp(FunctionOp):
     """x between low and high; None is no limit. The gradient at a limit is that inside."""
 
     label = "Clip({},{},{})"
+    code = "minimum(maximum(a, p0), p1)"
     samples = (((3, 4), {"low": -1.0, "high": 0.5}), ((300,), {"low": None, "high": 0.0}))
 
     def __call__(self, x, low=None, high=None):
@@ -247,6 +270,10 @@ class ClipOp(FunctionOp):
 
     def forward(self, node, x):
         return np.clip(x, node.attributes["low"], node.attributes["high"])
+
+    def numbers(self, node):
+        low, high = node.attributes["low"], node.attributes["high"]
+        return (-math.inf if low is None else low, math.inf if high is None else high)
 
     def gradient(self, node, grad):
         (x,), low, high = node.inputs, node.attributes["low"], node.attributes["high"]
@@ -273,6 +300,7 @@ class MaximumOp(_ExtremeOp):
     """The larger of two numbers; NaN if one is NaN."""
 
     label = "Maximum({},{})"
+    code = "maximum(a, b)"
 
     def forward(self, node, a, b):
         return np.maximum(a, b)
@@ -286,6 +314,7 @@ class MinimumOp(_ExtremeOp):
     """The smaller of two numbers; NaN if one is NaN."""
 
     label = "Minimum({},{})"
+    code = "minimum(a, b)"
 
     def forward(self, node, a, b):
         return np.minimum(a, b)
@@ -311,60 +340,70 @@ class LessOp(ComparisonOp):
     """a < b."""
 
     label, compare = "({}<{})", np.less
+    code = "a < b"
 
 
 class LessEqualOp(ComparisonOp):
     """a <= b."""
 
     label, compare = "({}<={})", np.less_equal
+    code = "a <= b"
 
 
 class GreaterOp(ComparisonOp):
     """a > b."""
 
     label, compare = "({}>{})", np.greater
+    code = "a > b"
 
 
 class GreaterEqualOp(ComparisonOp):
     """a >= b."""
 
     label, compare = "({}>={})", np.greater_equal
+    code = "a >= b"
 
 
 class EqualOp(ComparisonOp):
     """a == b."""
 
     label, compare = "({}=={})", np.equal
+    code = "a == b"
 
 
 class NotEqualOp(ComparisonOp):
     """a != b."""
 
     label, compare = "({}!={})", np.not_equal
+    code = "a != b"
 
 
 class LogicalAndOp(ComparisonOp):
     """Whether neither is 0."""
 
     label, compare = "({}&{})", np.logical_and
+    code = "a != 0 && b != 0"
 
 
 class LogicalOrOp(ComparisonOp):
     """Whether one is not 0."""
 
     label, compare = "({}|{})", np.logical_or
+    code = "a != 0 || b != 0"
 
 
 class LogicalXorOp(ComparisonOp):
     """Whether one is 0 and the other is not."""
 
     label, compare = "({}^{})", np.logical_xor
+    code = "(a != 0) != (b != 0)"
 
 
 class LogicalNotOp(FunctionOp):
     """Whether it is 0."""
 
     label = "~{}"
+    code = "!a"
     dtype = np.bool_
 
     def forward(self, node, x):
@@ -379,6 +418,7 @@ class WhereOp(ElementwiseOp):
 
     keeps_dtype = True
     label = "Where({},{},{})"
+    code = "a != 0 ? b : c"
     samples = (((3, 4), (3, 4), (3, 4)), ((3, 1), (4,), ()), ((4,), (2, 3, 4), (3, 1)))
 
     def __call__(self, condition, a, b):

@@ -20,6 +20,9 @@ class StopGradientOp(TensorOp):
     def forward(self, node, x):
         return np.array(x)
 
+    def lower(self, node, build, x):
+        return x
+
     def gradient(self, node, grad):
         return self.no_gradient(node)
 

@@ -1,8 +1,11 @@
 """Ops whose operands say where to read or to add: indices are integers, and data."""
 
+import math
+
 import numpy as np
 
 from dlsys.autodiff import zeroslike_op
+from dlsys.backend.view import broadcast
 
 from .base import TensorOp, axes_of
 
@@ -29,6 +32,20 @@ def one_hot_rows(node, indices, classes):
     return (found[..., np.newaxis] == np.arange(classes)) * 1.0
 
 
+def lowered_one_hot(build, indices, classes, code="a == b", numbers=()):
+    """one_hot_rows on a back end; `code` may make more of it."""
+    checked = build.checked_indices(indices, classes)
+    column = build.view(lambda array: array[..., np.newaxis], checked)
+    return build.elementwise(code, column, build.constant(np.arange(classes)), numbers=numbers)
+
+
+def _by_axis(node, build, x):
+    """x with three axes: what is before the node's axis, that axis, and what is behind."""
+    (axis,) = axes_of(node.attributes["axis"], len(x.shape))
+    before, behind = x.shape[:axis], x.shape[axis + 1 :]
+    return build.reshape(x, (math.prod(before), x.shape[axis], math.prod(behind)))
+
+
 class GatherOp(TensorOp):
     """x at `indices` along an axis: an index for each element of the result.
 
@@ -49,6 +66,11 @@ class GatherOp(TensorOp):
     def forward(self, node, x, indices):
         axis = node.attributes["axis"]
         return np.take_along_axis(x, as_indices(node, indices, x.shape[axis]), axis)
+
+    def lower(self, node, build, x, indices):
+        checked = build.checked_indices(indices, x.shape[node.attributes["axis"]])
+        found = build.gather(_by_axis(node, build, x), _by_axis(node, build, checked))
+        return build.reshape(found, indices.shape)
 
     def shape(self, node, x, indices):
         _check_along(x, indices, node.attributes["axis"])
@@ -81,6 +103,11 @@ class ScatterAddOp(TensorOp):
         np.add.at(found, tuple(places), y)
         return found
 
+    def lower(self, node, build, x, indices, y):
+        checked = build.checked_indices(indices, x.shape[node.attributes["axis"]])
+        by_axis = [_by_axis(node, build, each) for each in (x, checked, y)]
+        return build.reshape(build.scatter_add(*by_axis), x.shape)
+
     def shape(self, node, x, indices, y):
         _check_along(x, indices, node.attributes["axis"])
         if indices != y:
@@ -108,6 +135,9 @@ class OneHotOp(TensorOp):
     def forward(self, node, indices):
         return one_hot_rows(node, indices, node.attributes["classes"])
 
+    def lower(self, node, build, indices):
+        return lowered_one_hot(build, indices, node.attributes["classes"])
+
     def shape(self, node, indices):
         return (*indices, node.attributes["classes"])
 
@@ -127,6 +157,13 @@ class EmbeddingOp(TensorOp):
 
     def forward(self, node, table, indices):
         return table[as_indices(node, indices, len(table))]
+
+    def lower(self, node, build, table, indices):
+        checked = build.checked_indices(indices, table.shape[0])
+        shape = (1, math.prod(indices.shape), math.prod(table.shape[1:]))
+        spread = broadcast(build.reshape(checked, (1, shape[1], 1)), shape)
+        found = build.gather(build.reshape(table, (1, table.shape[0], shape[2])), spread)
+        return build.reshape(found, (*indices.shape, *table.shape[1:]))
 
     def shape(self, node, table, indices):
         if not table:
@@ -155,6 +192,15 @@ class EmbeddingGradientOp(TensorOp):
         found = np.zeros(table.shape, g.dtype)
         np.add.at(found, as_indices(node, indices, len(table)), g)
         return found
+
+    def lower(self, node, build, g, indices, table):
+        checked = build.checked_indices(indices, table.shape[0])
+        shape = (1, math.prod(indices.shape), math.prod(table.shape[1:]))
+        spread = broadcast(build.reshape(checked, (1, shape[1], 1)), shape)
+        zeros = build.constant(0.0)
+        start = broadcast(zeros, (1, table.shape[0], shape[2]))
+        found = build.scatter_add(start, spread, build.reshape(g, shape))
+        return build.reshape(found, table.shape)
 
     def shape(self, node, g, indices, table):
         return table

@@ -3,6 +3,7 @@
 import numpy as np
 
 from dlsys.autodiff import zeroslike_op
+from dlsys.backend.classic import unbroadcast
 from dlsys.broadcasting import broadcast_rule, numpy_unbroadcast
 
 from .base import TensorOp
@@ -32,6 +33,11 @@ class ProductOp(TensorOp):
     def forward(self, node, a, b):
         flags = node.attributes
         return np.matmul(_turned(a, flags["trans_a"]), _turned(b, flags["trans_b"]))
+
+    def lower(self, node, build, a, b):
+        op_a, op_b = _matrices(node, build, a, b)
+        shape = self.shape(node, a.shape, b.shape)
+        return build.reshape(build.product(op_a, op_b), shape)
 
     def shape(self, node, a, b):
         if not a or not b:
@@ -90,6 +96,22 @@ class ProductGradientOp(TensorOp):
         wanted, flag = (b, "trans_b") if flags["of"] else (a, "trans_a")
         return _turned(found, flags[flag]).reshape(wanted.shape)
 
+    def lower(self, node, build, a, b, g):
+        flags = node.attributes
+        op_a, op_b = _matrices(node, build, a, b)
+        if len(b.shape) == 1:
+            g = build.view(lambda array: array[..., np.newaxis], g)
+        if len(a.shape) == 1:
+            g = build.view(lambda array: np.expand_dims(array, -2), g)
+        if flags["of"] == 0:
+            found, like = build.product(g, build.view(_exchanged, op_b)), op_a
+        else:
+            found, like = build.product(build.view(_exchanged, op_a), g), op_b
+        found = unbroadcast(self, node, build, found, like)
+        wanted, flag = (b, "trans_b") if flags["of"] else (a, "trans_a")
+        turned = build.view(lambda array: _turned(array, flags[flag]), found)
+        return build.reshape(turned, wanted.shape)
+
     def shape(self, node, a, b, g):
         return b if node.attributes["of"] else a
 
@@ -107,6 +129,22 @@ class ProductGradientOp(TensorOp):
 def _turned(array, flag):
     """The array, its last two axes exchanged if the flag says so and there are two."""
     return np.swapaxes(array, -1, -2) if flag and array.ndim > 1 else array
+
+
+def _exchanged(array):
+    return np.swapaxes(array, -1, -2)
+
+
+def _matrices(node, build, a, b):
+    """The operands on a back end, transposed as the flags say, vectors as matrices."""
+    flags = node.attributes
+    op_a = build.view(lambda array: _turned(array, flags["trans_a"]), a)
+    op_b = build.view(lambda array: _turned(array, flags["trans_b"]), b)
+    if len(a.shape) == 1:
+        op_a = build.view(lambda array: array[np.newaxis], op_a)
+    if len(b.shape) == 1:
+        op_b = build.view(lambda array: array[:, np.newaxis], op_b)
+    return op_a, op_b
 
 
 def _matrix_shape(shape, flag, side):

@@ -7,7 +7,7 @@ from dlsys.autodiff import zeroslike_op
 from .activation import log_softmax, softmax_along_op
 from .base import TensorOp
 from .elementwise import negate_op, square_op, subtract_op
-from .indexing import gather_op, one_hot_rows
+from .indexing import gather_op, lowered_one_hot, one_hot_rows
 from .movement import expand_dims_op, squeeze_op
 from .reduction import mean_op, spread_op, sum_op
 
@@ -33,6 +33,13 @@ class TargetsOp(TensorOp):
             labels = one_hot_rows(node, labels, classes)
         return labels * (1 - smoothing) + smoothing / classes
 
+    def lower(self, node, build, labels, logits):
+        classes, smoothing = logits.shape[-1], node.attributes["smoothing"]
+        numbers = (1 - smoothing, smoothing / classes)
+        if len(labels.shape) < len(logits.shape):
+            return lowered_one_hot(build, labels, classes, "(a == b) * p0 + p1", numbers)
+        return build.elementwise("a * p0 + p1", labels, numbers=numbers)
+
     def shape(self, node, labels, logits):
         if not logits or labels not in (logits, logits[:-1]):
             raise ValueError(
@@ -57,6 +64,9 @@ class CrossEntropyOp(TensorOp):
 
     def forward(self, node, logits, targets):
         return -np.sum(targets * log_softmax(logits, -1), axis=-1)
+
+    def lower(self, node, build, logits, targets):
+        return build.rows("cross_entropy", logits, targets, is_reduction=True)
 
     def shape(self, node, logits, targets):
         if not logits or logits != targets:

@@ -13,6 +13,7 @@ class TransposeOp(TensorOp):
     """The axes in another order; reversed if none is given."""
 
     keeps_dtype = True
+    is_view = True
     label = "Transpose({},{})"
     samples = (((3, 4),), ((2, 3, 5), {"axes": (1, 2, 0)}), ((2, 3, 5), {"axes": (-1, 0, 1)}))
 
@@ -55,6 +56,9 @@ class ReshapeOp(TensorOp):
     def forward(self, node, x):
         return np.reshape(x, node.attributes["shape"])
 
+    def lower(self, node, build, x):
+        return build.reshape(x, self.shape(node, x.shape))
+
     def shape(self, node, shape):
         wanted, size = node.attributes["shape"], int(np.prod(shape))
         known = int(np.prod([extent for extent in wanted if extent != -1]))
@@ -80,6 +84,9 @@ class ReshapeLikeOp(TensorOp):
     def forward(self, node, g, x):
         return np.reshape(g, x.shape)
 
+    def lower(self, node, build, g, x):
+        return build.reshape(g, x.shape)
+
     def shape(self, node, g, x):
         if int(np.prod(g)) != int(np.prod(x)):
             raise ValueError("the elements of shape %s don't fit into %s" % (g, x))
@@ -100,6 +107,9 @@ class _ShapeOp(TensorOp):
 
     def forward(self, node, x):
         return np.reshape(x, self.shape(node, x.shape))
+
+    def lower(self, node, build, x):
+        return build.reshape(x, self.shape(node, x.shape))
 
     def gradient(self, node, grad):
         return [reshape_like_op(grad, node.inputs[0])]
@@ -160,6 +170,7 @@ class BroadcastShapeOp(TensorOp):
     """x, repeated until it has a shape."""
 
     keeps_dtype = True
+    is_view = True
     label, name = "Broadcast({},{})", "broadcast_to"
     samples = (((3, 1), {"shape": (2, 3, 4)}), ((), {"shape": (3,)}), ((4,), {"shape": (3, 4)}))
 
@@ -192,6 +203,16 @@ class ConcatenateOp(TensorOp):
 
     def forward(self, node, *arrays):
         return np.concatenate(arrays, axis=node.attributes["axis"])
+
+    def lower(self, node, build, *arrays):
+        whole = build.empty(self.shape(node, *(each.shape for each in arrays)))
+        start, axis = 0, node.attributes["axis"]
+        for each in arrays:
+            end = start + each.shape[axis]
+            part = build.part(whole, _along(axis, len(whole.shape), slice(start, end)))
+            build.elementwise("a", each, into=part)
+            start = end
+        return whole
 
     def shape(self, node, *shapes):
         (axis,) = axes_of(node.attributes["axis"], len(shapes[0]))
@@ -227,6 +248,9 @@ class PartOfWholeOp(TensorOp):
         start = sum(array.shape[axis] for array in arrays[:number])
         return g[_along(axis, g.ndim, slice(start, start + arrays[number].shape[axis]))]
 
+    def lower(self, node, build, g, *arrays):
+        return build.view(lambda array: self.forward(node, array, *arrays), g)
+
     def shape(self, node, g, *shapes):
         return shapes[node.attributes["number"]]
 
@@ -245,6 +269,7 @@ class IndexOp(TensorOp):
     """x[index], of integers, slices with steps, None and Ellipsis."""
 
     keeps_dtype = True
+    is_view = True
     label = "{}[{}]"
     samples = (
         ((5, 4), {"index": (1,)}),
@@ -318,6 +343,12 @@ class PlaceOp(TensorOp):
         found[op.index(x.shape, **attributes)] = g
         return found
 
+    def lower(self, node, build, g, x):
+        op, attributes = self.taken(node)
+        found = build.elementwise("p0", shape=x.shape, numbers=(0,))
+        build.elementwise("a", g, into=build.part(found, op.index(x.shape, **attributes)))
+        return found
+
     def shape(self, node, g, x):
         return x
 
@@ -345,6 +376,14 @@ class PadOp(TensorOp):
     def forward(self, node, x):
         widths, value = node.attributes["widths"], node.attributes["value"]
         return np.pad(x.astype(np.result_type(x, value)), widths, constant_values=value)
+
+    def lower(self, node, build, x):
+        widths, value = node.attributes["widths"], node.attributes["value"]
+        shape = self.shape(node, x.shape)
+        found = build.elementwise("p0", shape=shape, numbers=(value,))
+        inside = tuple(slice(b, b + extent) for extent, (b, _) in zip(x.shape, widths))
+        build.elementwise("a", x, into=build.part(found, inside))
+        return found
 
     def infer_dtype(self, node, dtypes):
         value = np.asarray(node.attributes["value"])

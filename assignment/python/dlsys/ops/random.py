@@ -59,8 +59,17 @@ class _RandomOp(TensorOp):
 
     def next_run(self, node):
         """(seed, number of this run)."""
+        return node.attributes["seed"], self.next_number(node)
+
+    def next_number(self, node):
+        """The number of this run."""
         node.runs += 1
-        return node.attributes["seed"], node.runs - 1
+        return node.runs - 1
+
+    def drawn_on(self, node, build, kind, shape, parameters):
+        """The numbers of each run on a back end."""
+        seed = node.attributes["seed"]
+        return build.draw(kind, shape, seed, parameters, lambda: self.next_number(node))
 
 
 class _DrawOp(_RandomOp):
@@ -76,6 +85,13 @@ class _DrawOp(_RandomOp):
         names = [name for name in node.attributes if name not in ("shape", "seed")]
         parameters = {name: node.attributes[name] for name in names}
         return self.drawn(math.prod(shape), *self.next_run(node), **parameters).reshape(shape)
+
+    def lower(self, node, build):
+        shape = node.attributes["shape"]
+        parameters = [
+            node.attributes[name] for name in node.attributes if name not in ("shape", "seed")
+        ]
+        return self.drawn_on(node, build, self.name, shape, tuple(parameters))
 
     def shape(self, node):
         return node.attributes["shape"]
@@ -129,6 +145,10 @@ class BernoulliOp(_RandomOp):
     def forward(self, node, x):
         numbers = uniform_numbers(x.size, *self.next_run(node))
         return (numbers < node.attributes["probability"]).reshape(x.shape) * 1.0
+
+    def lower(self, node, build, x):
+        parameters = (node.attributes["probability"], 0.0)
+        return self.drawn_on(node, build, "bernoulli", x.shape, parameters)
 
     def gradient(self, node, grad):
         return self.no_gradient(node)

@@ -1,10 +1,12 @@
 """Reductions over any axes: an integer, several, or None for all; kept as axes of 1 if wanted."""
 
+import math
 import numbers
 
 import numpy as np
 
 from dlsys.autodiff import zeroslike_op
+from dlsys.backend.view import broadcast
 
 from .base import TensorOp, axes_of, reduced
 from .elementwise import divide_op, equal_op, exp_op, subtract_op, where_op
@@ -32,6 +34,17 @@ class ReductionOp(TensorOp):
         axes = axes_of(node.attributes["axis"], x.ndim)
         return {"axis": axes, "keepdims": node.attributes["keepdims"]}
 
+    def reduce(self, node, build, kind, *inputs, code="a"):
+        """The reduction of a back end over the node's axes."""
+        axes = axes_of(node.attributes["axis"], len(inputs[0].shape))
+        return build.reduce(kind, inputs, axes, node.attributes["keepdims"], code)
+
+    def reduce_rows(self, node, build, kind, x):
+        """A reduction of rows.h over the node's axes, which are moved behind all others."""
+        axes = axes_of(node.attributes["axis"], len(x.shape))
+        rows = build.rows(kind, as_rows(build, x, axes), is_reduction=True)
+        return build.reshape(rows, self.shape(node, x.shape))
+
     def spread(self, node, value):
         """A node of the result's shape, repeated in the shape of the input."""
         (x,), attributes = node.inputs, node.attributes
@@ -54,6 +67,10 @@ class SpreadOp(TensorOp):
     def forward(self, node, g, x):
         kept = reduced(x.shape, node.attributes["axis"], True)
         return np.broadcast_to(np.reshape(g, kept), x.shape)
+
+    def lower(self, node, build, g, x):
+        kept = reduced(x.shape, node.attributes["axis"], True)
+        return broadcast(build.reshape(g, kept), x.shape)
 
     def shape(self, node, g, x):
         wanted = reduced(x, node.attributes["axis"], node.attributes["keepdims"])
@@ -78,6 +95,19 @@ class _TotalOp(ReductionOp):
         return np.dtype(np.float64 if np.issubdtype(dtypes[0], np.floating) else np.int64)
 
 
+def _count(shape, node):
+    """How many elements of an array of this shape the node's axes have together."""
+    return math.prod(shape[a] for a in axes_of(node.attributes["axis"], len(shape)))
+
+
+def as_rows(build, x, axes):
+    """x on a back end with some axes as one, behind all others."""
+    kept = [a for a in range(len(x.shape)) if a not in axes]
+    moved = build.view(lambda array: np.transpose(array, (*kept, *axes)), x)
+    last = math.prod(x.shape[a] for a in axes)
+    return build.reshape(moved, (*(x.shape[a] for a in kept), last))
+
+
 class SumOp(_TotalOp):
     """The sum."""
 
@@ -85,6 +115,9 @@ class SumOp(_TotalOp):
 
     def forward(self, node, x):
         return np.sum(x, **self.options(node, x))
+
+    def lower(self, node, build, x):
+        return self.reduce(node, build, "sum", x)
 
     def gradient(self, node, grad):
         return [self.spread(node, grad)]
@@ -97,6 +130,10 @@ class MeanOp(ReductionOp):
 
     def forward(self, node, x):
         return np.mean(x, **self.options(node, x))
+
+    def lower(self, node, build, x):
+        total = self.reduce(node, build, "sum", x)
+        return build.elementwise("a / p0", total, numbers=(_count(x.shape, node),))
 
     def gradient(self, node, grad):
         (x,), axis = node.inputs, node.attributes["axis"]
@@ -118,6 +155,10 @@ class DivideByCountOp(TensorOp):
         count = int(np.prod([x.shape[a] for a in axes])) - node.attributes["less"]
         return y / count
 
+    def lower(self, node, build, y, x):
+        count = _count(x.shape, node) - node.attributes["less"]
+        return build.elementwise("a / p0", y, numbers=(count,))
+
     def gradient(self, node, grad):
         x, attributes = node.inputs[1], node.attributes
         counted = divide_by_count_op(grad, x, attributes["axis"], attributes["less"])
@@ -135,6 +176,14 @@ class VarianceOp(ReductionOp):
 
     def forward(self, node, x):
         return np.var(x, ddof=node.attributes["ddof"], **self.options(node, x))
+
+    def lower(self, node, build, x):
+        axes, count = axes_of(node.attributes["axis"], len(x.shape)), _count(x.shape, node)
+        total = build.reduce("sum", (x,), axes, keepdims=True)
+        mean = build.elementwise("a / p0", total, numbers=(count,))
+        squares = self.reduce(node, build, "sum", x, mean, code="(a - b) * (a - b)")
+        less = count - node.attributes["ddof"]
+        return build.elementwise("a / p0", squares, numbers=(less,))
 
     def gradient(self, node, grad):
         (x,), axis, ddof = node.inputs, node.attributes["axis"], node.attributes["ddof"]
@@ -162,6 +211,9 @@ class MaxOp(_ExtremumOp):
     def forward(self, node, x):
         return np.max(x, **self.options(node, x))
 
+    def lower(self, node, build, x):
+        return self.reduce(node, build, "max", x)
+
 
 class MinOp(_ExtremumOp):
     """The smallest element; NaN if there is one."""
@@ -171,6 +223,9 @@ class MinOp(_ExtremumOp):
     def forward(self, node, x):
         return np.min(x, **self.options(node, x))
 
+    def lower(self, node, build, x):
+        return self.reduce(node, build, "min", x)
+
 
 class ProdOp(_TotalOp):
     """The product."""
@@ -179,6 +234,9 @@ class ProdOp(_TotalOp):
 
     def forward(self, node, x):
         return np.prod(x, **self.options(node, x))
+
+    def lower(self, node, build, x):
+        return self.reduce(node, build, "prod", x)
 
     def gradient(self, node, grad):
         (x,), axis = node.inputs, node.attributes["axis"]
@@ -205,6 +263,13 @@ class ProductOfOthersOp(TensorOp):
         after[..., :-1] = np.cumprod(rows[..., :0:-1], axis=-1)[..., ::-1]
         return np.transpose((before * after).reshape(moved.shape), np.argsort((*kept, *axes)))
 
+    def lower(self, node, build, x):
+        axes = axes_of(node.attributes["axis"], len(x.shape))
+        kept = [a for a in range(len(x.shape)) if a not in axes]
+        found = build.rows("product_of_others", as_rows(build, x, axes))
+        moved = build.reshape(found, tuple(x.shape[a] for a in (*kept, *axes)))
+        return build.view(lambda array: np.transpose(array, np.argsort((*kept, *axes))), moved)
+
     def gradient(self, node, grad):
         """The weighted sum of prod(x) / (x_i x_j) over all other i; not finite where x_j is 0."""
         (x,), axis = node.inputs, node.attributes["axis"]
@@ -225,6 +290,9 @@ class LogSumExpOp(ReductionOp):
         total = np.log(np.sum(np.exp(x - highest), axis=options["axis"], keepdims=True)) + highest
         return total.reshape(self.shape(node, x.shape))
 
+    def lower(self, node, build, x):
+        return self.reduce_rows(node, build, "logsumexp", x)
+
     def gradient(self, node, grad):
         (x,) = node.inputs
         return [self.spread(node, grad) * exp_op(subtract_op(x, self.spread(node, node)))]
@@ -241,6 +309,11 @@ class _ArgOp(TensorOp):
 
     def shape(self, node, shape):
         return reduced(shape, node.attributes["axis"], node.attributes["keepdims"])
+
+    def lower(self, node, build, x):
+        axes = axes_of(node.attributes["axis"], len(x.shape))
+        rows = build.rows(self.name, as_rows(build, x, axes), is_reduction=True)
+        return build.reshape(rows, self.shape(node, x.shape))
 
     def gradient(self, node, grad):
         return self.no_gradient(node)

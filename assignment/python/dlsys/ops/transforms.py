@@ -104,6 +104,11 @@ class CheckpointOp(TensorOp):
             known[each] = each.op.forward(each, *[known[i] for i in each.inputs])
         return known[node.attributes["result"]]
 
+    def lower(self, node, build, *inputs):
+        for each in node.attributes["inner"]:
+            build.lower(each)
+        return build.values[node.attributes["result"]]
+
     def shape(self, node, *shapes):
         known = dict(zip(node.inputs, shapes))
         for each in node.attributes["inner"]:

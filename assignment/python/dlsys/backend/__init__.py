@@ -1,0 +1,8 @@
+"""Back ends: the same graph on all cores of a CPU, or on a GPU.
+
+    Executor([y], ctx=ndarray.cpu(0)).run({x: values})
+
+Start at program.py. An op is lowered to instructions (lowering.py, instructions.py) on parts of
+memory (view.py); a back end writes the kernel of each as source (cpu.py, gpu.py); what no run
+before has compiled is compiled, once (kernels.py).
+"""

@@ -1,0 +1,164 @@
+"""Compiles the kernels that a program needs, and keeps them on disk for the next one.
+
+A library holds the kernels that were missing when a program was made. A kernel's name is a hash of
+its source, of the headers and of the processor, so that what is found is right. `make` compiles:
+the Makefile knows the compilers of this machine.
+"""
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import os
+import subprocess
+import sys
+
+from dlsys._base import find_lib_path
+
+try:
+    import fcntl
+except ImportError:  # a system without such locks compiles twice
+    fcntl = None
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_SOURCES = os.path.normpath(os.path.join(_HERE, "..", "..", "..", "src", "backend"))
+
+#: Kernels for which it pays to start another compiler.
+_WORTH_A_COMPILER = 12
+
+#: name -> address.
+_LOADED = {}
+
+
+class CompileError(RuntimeError):
+    """A kernel did not compile; the message has the compiler's first lines."""
+
+
+def root():
+    """The folder that holds src/ and build/."""
+    return os.path.normpath(os.path.join(_HERE, "..", "..", ".."))
+
+
+def folder():
+    """Where libraries are kept: DLSYS_KERNELS, or build/kernels."""
+    return os.environ.get("DLSYS_KERNELS") or os.path.join(
+        os.path.dirname(os.path.dirname(find_lib_path())), "kernels"
+    )
+
+
+def kernels(backend, keys):
+    """The addresses of functions for the keys of instructions, compiled where they are new.
+
+    Raises:
+        CompileError: there is no compiler, or it refuses the source.
+    """
+    wanted = {key: _name_of(backend, key) for key in keys}
+    missing = {name: key for key, name in wanted.items() if name not in _LOADED}
+    absent = {name: key for name, key in missing.items() if not os.path.exists(_path_of(name))}
+    if absent:
+        os.makedirs(folder(), exist_ok=True)
+        with _alone():
+            # Another process may have compiled them meanwhile.
+            absent = {n: key for n, key in absent.items() if not os.path.exists(_path_of(n))}
+            if absent:
+                _compile(backend, absent)
+    for name in missing:
+        library = ctypes.CDLL(_path_of(name))
+        _LOADED[name] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    return [_LOADED[wanted[key]] for key in keys]
+
+
+def runner(backend):
+    """The C function that executes steps: (steps, count, threads) -> which one failed, or -1."""
+    (address,) = kernels(backend, [("runner",)])
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    return kind(address)
+
+
+def text_of(backend, names):
+    """The source file of some kernels, name -> key."""
+    includes = "".join('#include "%s"\n' % header for header in backend.HEADERS)
+    body = "\n".join(backend.source(name, key) for name, key in names.items())
+    return "%s\nusing namespace dlsys::backend;\n\n%s" % (includes, body)
+
+
+def _name_of(backend, key):
+    """A hash of a kernel's source, of the headers, and of the processor."""
+    text = "\0".join((backend.source("kernel", key), _surroundings(backend)))
+    return "k_" + hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+@functools.cache
+def _surroundings(backend):
+    """What decides beside a kernel's source what its library holds."""
+    texts = []
+    for name in sorted(os.listdir(_SOURCES)):
+        with open(os.path.join(_SOURCES, name)) as file:
+            texts.append(file.read())
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        texts += sorted({line for line in file if line.startswith(("flags", "model name"))})
+    return "\0".join((backend.__name__, *texts))
+
+
+@contextlib.contextmanager
+def _alone():
+    """One process of all that share the folder; a process that ends lets go."""
+    with open(os.path.join(folder(), "lock"), "w") as file:
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _path_of(name):
+    return os.path.join(folder(), name + ".so")
+
+
+def _compile(backend, names):
+    """Compiles kernels, name -> key: into one library, or into one for each processor."""
+    ordered = sorted(names.items())
+    parts = max(1, min(len(os.sched_getaffinity(0)), len(ordered) // _WORTH_A_COMPILER))
+    started = [_started(backend, dict(ordered[i::parts])) for i in range(parts)]
+    said = [process.communicate()[0] for process, *_ in started]
+    for text, process in zip(said, started):
+        _finish(text, *process)
+
+
+def _started(backend, names):
+    """(make, the source, what it builds, where that belongs, the names of its kernels)."""
+    whole = _path_of("lib_" + hashlib.sha256("".join(names).encode()).hexdigest()[:20])
+    source = whole[: -len(".so")] + backend.SUFFIX
+    _write(source, text_of(backend, names))
+    # Built beside its place, and moved there: another process may do the same now.
+    built = "%s.%d" % (whole, os.getpid())
+    command = ["make", "-s", "--no-print-directory", "-C", root(), "kernels"]
+    command += ["PYTHON=" + sys.executable, "SOURCE=" + source, "TARGET=" + built]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=_environment()
+    )
+    return process, source, built, whole, names
+
+
+def _finish(said, process, source, built, whole, names):
+    """Puts a library in its place; each kernel's name becomes a link to it."""
+    if process.returncode != 0 or not os.path.exists(built):
+        raise CompileError("%s does not compile:\n%s" % (source, "\n".join(said.splitlines()[:20])))
+    os.replace(built, whole)
+    for name in names:
+        link = "%s.%d" % (_path_of(name), os.getpid())
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(link)
+        os.symlink(os.path.basename(whole), link)
+        os.replace(link, _path_of(name))
+
+
+def _environment():
+    """Without what an outer make would tell the inner one."""
+    return {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+
+
+def _write(path, text):
+    """Writes a file at once, or not at all."""
+    temporary = "%s.%d" % (path, os.getpid())
+    with open(temporary, "w") as file:
+        file.write(text)
+    os.replace(temporary, path)

@@ -1,0 +1,258 @@
+"""From nodes to instructions: what an op's `lower` is given to make its value of."""
+
+import dataclasses
+import re
+
+import numpy as np
+
+from dlsys.dtypes import BOOL, FLOAT32, FLOAT64, FLOATS, INT64, computed_in, promoted
+from dlsys.ndarray import size_of
+
+from .classic import CLASSIC
+from .instructions import (
+    Draw,
+    Elementwise,
+    Gather,
+    MatrixProduct,
+    Reduce,
+    Rows,
+    steps_of_matrix,
+)
+from .view import Literal, View, broadcast, new_view
+
+_LETTERS = "abcdefgh"
+
+
+class Lowering:
+    """The instructions for some nodes, and where each node's value will lie.
+
+    Attributes:
+        instructions: in the order of their execution.
+        values: node -> View or Literal.
+        default: the dtype of numbers with a fraction where nothing says another.
+    """
+
+    def __init__(self, fed, default=FLOAT32):
+        """`fed` is node -> (shape, dtype)."""
+        self.instructions = []
+        self.default = default
+        self.values = {
+            node: new_view(shape, dtype, fed=node) for node, (shape, dtype) in fed.items()
+        }
+        self._node = None
+        self._dtype = default
+
+    def lower(self, node):
+        """Adds what computes a node, whose inputs are done.
+
+        Raises:
+            ShapeError, ValueError: the shapes don't fit.
+            NotImplementedError: no back end has the op.
+        """
+        inputs = [self.values[each] for each in node.inputs]
+        shape = node.op.infer_shape(node, [each.shape for each in inputs])
+        outer = self._node, self._dtype
+        self._node, self._dtype = node, self._dtype_of(node, inputs)
+        self.values[node] = _rule(node.op)(node, self, *inputs)
+        assert self.values[node].shape == shape, "%s is lowered to another shape" % node
+        self._node, self._dtype = outer
+
+    def _dtype_of(self, node, inputs):
+        """The dtype of a node's value on a device.
+
+        Where numpy has a float64, it is the promoted dtype of the inputs that have a fraction.
+        """
+        op = node.op
+        skipped = {*getattr(op, "indices", ())}
+        used = [view.dtype for i, view in enumerate(inputs) if i not in skipped]
+        seen = [FLOAT64 if view.dtype in FLOATS else view.dtype for view in inputs]
+        found = op.infer_dtype(node, seen) if hasattr(op, "infer_dtype") else FLOAT64
+        if found != FLOAT64:
+            return np.dtype(found)
+        strong = [
+            view.dtype
+            for i, view in enumerate(inputs)
+            if i not in skipped and not isinstance(view, Literal)
+        ]
+        fractions = [each for each in strong or used if each in FLOATS]
+        return promoted(fractions) if fractions else self.default
+
+    # What an op's `lower` may ask for. Inputs are views or literals.
+
+    def constant(self, values):
+        """The view of an array that is known, or the literal of a number."""
+        values = np.asarray(values)
+        dtype = self.default if values.dtype.kind == "f" else values.dtype
+        if values.ndim == 0:
+            return Literal(values.item(), dtype)
+        return new_view(values.shape, dtype, values=np.ascontiguousarray(values, dtype))
+
+    def elementwise(self, code, *inputs, numbers=(), dtype=None, shape=None, into=None):
+        """A C expression of a, b, c, ... and of p0, p1, ... for each element.
+
+        Args:
+            numbers: p0, p1, ...
+            dtype: of the result; that of the node's value if None.
+            shape: of the result; that of the inputs, broadcast, if None.
+            into: the view to write, if there is one.
+        """
+        if shape is None:
+            shape = np.broadcast_shapes(*(each.shape for each in inputs))
+        output = new_view(shape, dtype or self._dtype) if into is None else into
+        names = dict(zip(_LETTERS, inputs))
+        # Literals become numbers of the launch, so that one kernel serves them all.
+        views, given = [], list(numbers)
+        for letter, each in names.items():
+            if isinstance(each, Literal):
+                code = _renamed(code, letter, "p%d" % len(given))
+                given.append(float(each.value))
+            else:
+                code = _renamed(code, letter, "x%d" % len(views))
+                views.append(each)
+        given = tuple(float(number) for number in given)
+        self._add(Elementwise(output, tuple(views), self._computed_in(output, inputs), code, given))
+        return output
+
+    def reduce(self, kind, inputs, axes, keepdims=False, code="a", dtype=None):
+        """The "sum", "prod", "max" or "min" of an expression of the inputs over axes."""
+        whole = np.broadcast_shapes(*(each.shape for each in inputs))
+        shape = tuple(extent for axis, extent in enumerate(whole) if axis not in axes)
+        output = new_view(shape, dtype or self._dtype)
+        views = tuple(self.in_memory(each) for each in inputs)
+        for number, letter in enumerate(_LETTERS[: len(views)]):
+            code = _renamed(code, letter, "x%d" % number)
+        computed = computed_in(output.dtype)
+        self._add(Reduce(output, views, kind, code, computed, whole, tuple(axes)))
+        if not keepdims:
+            return output
+        return output.reshaped(tuple(1 if a in axes else e for a, e in enumerate(whole)))
+
+    def rows(self, kind, *inputs, is_reduction=False):
+        """A function of rows along the last axis, which has one name on all back ends.
+
+        Args:
+            kind: its name, as softmax.
+            is_reduction: whether it makes one number of a row.
+        """
+        dtype = computed_in(self._dtype)
+        of_inputs = None if dtype not in FLOATS else dtype
+        dense = tuple(self.dense(each, of_inputs or computed_in(each.dtype)) for each in inputs)
+        shape = dense[0].shape[:-1] if is_reduction else dense[0].shape
+        output = new_view(shape, dtype)
+        self._add(Rows(output, dense, kind=kind))
+        return self.as_dtype(output, self._dtype)
+
+    def product(self, a, b):
+        """a @ b of matrices and batches of them, whose leading axes broadcast."""
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        dtype = computed_in(self._dtype)
+        output = new_view((*batch, a.shape[-2], b.shape[-1]), dtype)
+        views = []
+        for each in (a, b):
+            view = self.as_dtype(each, dtype)
+            view = view if steps_of_matrix(view) else self.dense(view)
+            views.append(broadcast(view, (*batch, *view.shape[-2:])))
+        self._add(MatrixProduct(output, tuple(views)))
+        return self.as_dtype(output, self._dtype)
+
+    def gather(self, x, indices):
+        """x[o, indices[o, k, i], i] of arrays of three axes."""
+        output = new_view(indices.shape, self._dtype)
+        inputs = (self.dense(x, self._dtype), self.as_dtype(indices, INT64))
+        self._add(Gather(output, inputs))
+        return output
+
+    def scatter_add(self, x, indices, y):
+        """x, with y[o, k, i] added at [o, indices[o, k, i], i]."""
+        dtype = computed_in(self._dtype)
+        output = self.elementwise("a", x, dtype=dtype)
+        inputs = (self.dense(y, dtype), self.as_dtype(indices, INT64))
+        self._add(Gather(output, inputs, adds=True))
+        return self.as_dtype(output, self._dtype)
+
+    def checked_indices(self, indices, count):
+        """Indices as int64; the run fails if one is not among 0 .. count - 1."""
+        found = self.elementwise("nearest(a)", indices, dtype=INT64)
+        row = found.reshaped((1, size_of(found.shape)))
+        operands = (row, self.constant(np.array([count])))
+        self._add(Rows(new_view((), BOOL), operands, kind="check_indices"))
+        return found
+
+    def draw(self, kind, shape, seed, parameters, next_run):
+        """Random numbers; next_run() is the number of each run."""
+        output = new_view(shape, self._dtype)
+        self._add(
+            Draw(output, (), kind=kind, seed=seed, parameters=parameters, next_run=next_run)
+        )  # fmt: skip
+        return output
+
+    def view(self, function, x):
+        """What numpy's `function` sees of x, without a copy."""
+        if isinstance(x, Literal):
+            shape = function(np.broadcast_to(np.int8(0), x.shape)).shape
+            return dataclasses.replace(x, shape=shape)
+        return x.seen(function)
+
+    def reshape(self, x, shape):
+        """The elements of x in another shape: a view where x lies dense."""
+        if isinstance(x, Literal):
+            return dataclasses.replace(x, shape=tuple(shape))
+        return self.dense(x).reshaped(tuple(shape))
+
+    def as_dtype(self, x, dtype):
+        """x in memory, in a dtype."""
+        if isinstance(x, Literal) or x.dtype != dtype:
+            return self.elementwise("a", x, dtype=dtype)
+        return x
+
+    def in_memory(self, x):
+        """x; a literal is written out, as one element that is repeated."""
+        if not isinstance(x, Literal):
+            return x
+        one = self.elementwise("a", dataclasses.replace(x, shape=()), dtype=x.dtype)
+        return broadcast(one, x.shape)
+
+    def dense(self, x, dtype=None):
+        """x in row-major order, in a dtype if one is named; a copy where it is not so."""
+        dtype = dtype or x.dtype
+        if isinstance(x, View) and x.is_dense and x.dtype == dtype:
+            return x
+        return self.elementwise("a", x, dtype=dtype)
+
+    def empty(self, shape, dtype=None):
+        """A new view, to be written by elementwise(into=)."""
+        return new_view(shape, dtype or self._dtype)
+
+    def part(self, view, index):
+        """A part of a view, to be written."""
+        return view.seen(lambda array: array[index])
+
+    def _computed_in(self, output, inputs):
+        """The dtype of an expression's variables: that of the result, or what all inputs fit in."""
+        if output.dtype in FLOATS:
+            return computed_in(output.dtype)
+        found = [each.dtype for each in inputs if not isinstance(each, Literal)]
+        fractions = any(each.dtype in FLOATS for each in inputs)
+        if fractions and not FLOATS.intersection(found):
+            found.append(self.default)
+        return computed_in(promoted(found or [output.dtype]))
+
+    def _add(self, instruction):
+        instruction.node = self._node
+        self.instructions.append(instruction)
+
+
+def _rule(op):
+    """How an op is lowered: its own method, or the classic set's rule for its class."""
+    own = getattr(op, "lower", None)
+    if own is None and type(op) not in CLASSIC:
+        raise NotImplementedError(
+            "%s has no rule for back ends; hint: a TensorOp with `code` or `lower`"
+            % type(op).__name__
+        )
+    return own or CLASSIC[type(op)].__get__(op)
+
+
+def _renamed(code, old, new):
+    """The expression with a variable of one letter renamed."""
+    return re.sub(r"\b%s\b" % old, new, code)

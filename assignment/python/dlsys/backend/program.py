@@ -1,0 +1,203 @@
+"""A graph as a program of a back end: instructions, memory, kernels; and its runs."""
+
+import ctypes
+import os
+
+import numpy as np
+
+from dlsys import dtypes, ndarray
+from dlsys._base import _LIB, DeviceError, check_call
+from dlsys.ndarray import size_of
+
+from . import cpu, gpu, kernels
+from .instructions import Draw
+from .lowering import Lowering
+from .memory import plan
+from .view import Literal, new_view
+
+
+class _Step(ctypes.Structure):
+    """One launch, as steps.h has it."""
+
+    _fields_ = [
+        ("kernel", ctypes.c_void_p),
+        ("data", ctypes.c_void_p),
+        ("sizes", ctypes.c_void_p),
+        ("numbers", ctypes.c_void_p),
+    ]
+
+
+class Program:
+    """The values of nodes on a device, for feeds of one set of shapes and dtypes.
+
+    Attributes:
+        instructions: what a run executes, in this order.
+        peak: bytes that its intermediate values take together.
+    """
+
+    def __init__(self, topo_order, eval_nodes, feeds, ctx):
+        """
+        Args:
+            topo_order: every node needed, inputs first.
+            eval_nodes: the nodes whose values a run returns.
+            feeds: node -> (shape, dtype).
+            ctx: the device.
+
+        Raises:
+            ShapeError, TypeError: a node can't be computed from these.
+            kernels.CompileError: there is no compiler.
+        """
+        self.ctx = ctx
+        doubles = any(dtype == dtypes.FLOAT64 for _, dtype in feeds.values())
+        lowering = Lowering(feeds, dtypes.FLOAT64 if doubles else dtypes.FLOAT32)
+        for node in topo_order:
+            if node not in feeds:
+                lowering.lower(node)
+        self._outputs = _outputs(lowering, [lowering.values[node] for node in eval_nodes])
+        self.instructions = lowering.instructions
+        self._feeds = {node: lowering.values[node] for node in feeds}
+        self.backend = gpu if ndarray.is_gpu_ctx(ctx) else cpu
+        self._lay_out()
+        self._load()
+
+    def feed(self, arrays):
+        """Says what the next runs compute from.
+
+        Args:
+            arrays: fed node -> NDArray of the device, which is kept.
+        """
+        self._fed = arrays
+        for node, places in self._places_of_feeds.items():
+            address = arrays[node].handle.contents.data or 0
+            self._pointers[places] = self._offsets[places] + address
+        self._results = [self._value_of(view, arrays) for view in self._outputs]
+
+    def run(self):
+        """The values, as NDArrays that the next run overwrites.
+
+        Raises:
+            IndexError: an index is out of range.
+            DeviceError: the GPU refused a launch.
+        """
+        for instruction, sizes in self._draws:
+            sizes[-1] = instruction.next_run()
+        failed = self._run(self._steps, self._count, _threads)
+        if failed >= 0:
+            self._raise_for(self.instructions[failed])
+        for instruction, flag in self._flags:
+            if not flag.asnumpy():
+                self._raise_for(instruction)
+        return list(self._results)
+
+    def _lay_out(self):
+        """Gives every buffer memory: constants their own, all others a place in one arena."""
+        apart = {view.buffer for view in self._outputs}
+        offsets, self.peak = plan(self.instructions, apart)
+        self._arena = ndarray.empty((-(-self.peak // 4),), self.ctx)
+        self._owned = {}
+        for view in self._views():
+            buffer = view.buffer
+            if buffer.values is not None and buffer not in self._owned:
+                self._owned[buffer] = ndarray.array(buffer.values, self.ctx, buffer.values.dtype)
+        for view in self._outputs:
+            if view.buffer.fed is None:
+                self._owned[view.buffer] = ndarray.empty(view.shape, self.ctx, view.dtype)
+        self._flags = []
+        for instruction in self.instructions:
+            if self.backend is gpu and getattr(instruction, "kind", "") == "check_indices":
+                flag = ndarray.empty((), self.ctx, dtypes.BOOL)
+                self._flags.append((instruction, flag))
+                self._owned[instruction.output.buffer] = flag
+        arena = self._arena.handle.contents.data or 0
+        self._addresses = {buffer: arena + offset for buffer, offset in offsets.items()}
+        for buffer, array in self._owned.items():
+            self._addresses[buffer] = array.handle.contents.data or 0
+
+    def _views(self):
+        return [view for instruction in self.instructions for view in instruction.operands]
+
+    def _load(self):
+        """Makes one table of all pointers, and a step of each instruction."""
+        functions = kernels.kernels(self.backend, [each.key for each in self.instructions])
+        views = self._views()
+        #: What is added to the address of a fed array; the address itself for all others.
+        self._offsets = np.array([view.offset * view.dtype.itemsize for view in views], np.int64)
+        self._places_of_feeds = {node: [] for node in self._feeds}
+        for place, view in enumerate(views):
+            if view.buffer.fed is None:
+                self._offsets[place] += self._addresses[view.buffer]
+            else:
+                self._places_of_feeds[view.buffer.fed].append(place)
+        self._pointers = self._offsets.copy()
+        self._steps = (_Step * len(self.instructions))()
+        self._tables, self._draws, first = [], [], 0
+        for step, instruction, function in zip(self._steps, self.instructions, functions):
+            sizes = np.array(instruction.sizes, np.int64)
+            numbers = np.array(instruction.numbers, np.float64)
+            self._tables += [sizes, numbers]
+            step.kernel = function
+            step.data = self._pointers.ctypes.data + first * self._pointers.itemsize
+            step.sizes, step.numbers = sizes.ctypes.data, numbers.ctypes.data
+            first += len(instruction.operands)
+            if isinstance(instruction, Draw):
+                self._draws.append((instruction, sizes))
+        self._run, self._count = kernels.runner(self.backend), len(self._steps)
+
+    def _value_of(self, view, arrays):
+        if view.buffer.fed is not None:
+            return arrays[view.buffer.fed]
+        return self._owned[view.buffer]
+
+    def _raise_for(self, instruction):
+        node = instruction.node
+        if getattr(instruction, "kind", "") != "check_indices":
+            check_call(_LIB.DLDeviceSynchronize(node.name.encode()))
+            raise DeviceError("the launch of %s failed" % node.name)
+        raise IndexError(
+            "%s: an index is out of range; %s was made at %s"
+            % (node.op.name, node.name, node.made_at)
+        )
+
+
+def _outputs(lowering, values):
+    """Views of memory that belongs to one evaluated value alone, or that was fed as it is."""
+    taken, outputs = set(), []
+    for value in values:
+        if isinstance(value, Literal) or not _can_be_handed_out(lowering, value, taken):
+            output = new_view(value.shape, value.dtype)
+            lowering.elementwise("a", value, into=output)
+            value = output
+        taken.add(value.buffer)
+        outputs.append(value)
+    return outputs
+
+
+def _can_be_handed_out(lowering, value, taken):
+    buffer = value.buffer
+    if buffer.fed is not None:
+        return value is lowering.values[buffer.fed]
+    fills = value.is_whole and size_of(value.shape) * value.dtype.itemsize == buffer.size
+    return fills and buffer.values is None and buffer not in taken
+
+
+def default_threads():
+    """OMP_NUM_THREADS, or the number of processors that this process may use."""
+    said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if said.isdigit() and int(said) > 0:
+        return int(said)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+_threads = default_threads()
+
+
+def set_threads(count):
+    """How many threads the CPU back end uses from now on; results may differ in the last bits.
+
+    Raises:
+        ValueError: count is below 1.
+    """
+    global _threads
+    if count < 1:
+        raise ValueError("%d threads; hint: 1 or more" % count)
+    _threads = count

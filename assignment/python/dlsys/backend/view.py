@@ -1,0 +1,112 @@
+"""Where the elements of a value lie: views of buffers, and numbers that need no memory."""
+
+import dataclasses
+
+import numpy as np
+
+from dlsys.ndarray import size_of
+
+
+class Buffer:
+    """Memory of a program, of a fixed number of bytes; `fed` is the node that provides it."""
+
+    def __init__(self, size, fed=None, values=None):
+        self.size = size
+        self.fed = fed
+        #: What a constant holds, as a numpy array.
+        self.values = values
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """Elements of a buffer: that of index i lies `offset` + sum(i * strides) elements behind."""
+
+    buffer: Buffer
+    dtype: np.dtype
+    shape: tuple
+    strides: tuple
+    offset: int = 0
+
+    @property
+    def is_whole(self):
+        """Whether it is the buffer, in row-major order."""
+        return self.is_dense and self.offset == 0
+
+    @property
+    def is_dense(self):
+        """Whether the elements lie side by side in row-major order."""
+        return self.strides == dense_strides(self.shape)
+
+    def seen(self, function):
+        """The view that `function` makes of it, which does as numpy's functions of arrays do.
+
+        It is numpy that computes shape, strides and offset, on an array that nobody reads.
+        """
+        probe = np.ndarray.__new__(
+            np.ndarray, (1,) * len(self.shape), np.int8, buffer=np.empty(1, np.int8)
+        )
+        probe = np.lib.stride_tricks.as_strided(probe, self.shape, self.strides)
+        found = function(probe)
+        start = found.__array_interface__["data"][0] - probe.__array_interface__["data"][0]
+        return dataclasses.replace(
+            self, shape=found.shape, strides=found.strides, offset=self.offset + start
+        )
+
+    def reshaped(self, shape):
+        """The elements in another shape; only of a dense view."""
+        return dataclasses.replace(self, shape=shape, strides=dense_strides(shape))
+
+
+@dataclasses.dataclass(frozen=True)
+class Literal:
+    """One number, repeated in a shape."""
+
+    value: float
+    dtype: np.dtype
+    shape: tuple = ()
+
+
+def new_view(shape, dtype, **of_buffer):
+    """A dense view of a new buffer."""
+    size = size_of(shape) * dtype.itemsize
+    return View(Buffer(size, **of_buffer), dtype, tuple(shape), dense_strides(shape))
+
+
+def dense_strides(shape):
+    """Strides of row-major order, in elements; 0 where an axis has one element or none."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step if extent > 1 else 0)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def broadcast(view, shape):
+    """The view, repeated in a shape."""
+    if isinstance(view, Literal):
+        return dataclasses.replace(view, shape=tuple(shape))
+    return view.seen(lambda array: np.broadcast_to(array, shape))
+
+
+def collapsed(shape, all_strides):
+    """The same loops with as few axes as can be.
+
+    Args:
+        shape: extents of the loops, the innermost last.
+        all_strides: for each operand, its stride along each axis.
+
+    Returns:
+        (extents, strides of each operand); there is at least one axis.
+    """
+    axes = [axis for axis in zip(shape, *all_strides, strict=True) if axis[0] != 1]
+    merged = []
+    for extent, *strides in axes:
+        if merged and all(
+            outer == extent * inner for outer, inner in zip(merged[-1][1:], strides, strict=True)
+        ):
+            merged[-1] = (merged[-1][0] * extent, *strides)
+        else:
+            merged.append((extent, *strides))
+    merged = merged or [(1, *(0 for _ in all_strides))]
+    extents, *strides = zip(*merged, strict=True)
+    return extents, strides
