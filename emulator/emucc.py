@@ -11,9 +11,9 @@ Examples:
     emucc.py -c src/gpu_op.cu -o gpu_op.o --keep                an object file, and the plain C++
     emucc.py --shared kernels.cu -o libkernels.so
 
-Options of nvcc that a program needs are understood: -I -D -U -L -l -o -c -O -g -G -w -W -std
--shared -x -Xcompiler -Xlinker -ccbin -M -MD -MMD -MP -MF -MT -include -isystem. Those that only
-concern a real GPU (-arch, -gencode, -lineinfo, -rdc, -Xptxas, --use_fast_math ...) change nothing.
+All options of nvcc are known (nvcc_options.py). Those that only concern a real GPU (-arch,
+-gencode, -lineinfo, -Xptxas, --use_fast_math ...) change nothing, those that ask for its machine
+code (-ptx) are refused, and others go to the C++ compiler. C++11 is compiled as C++14.
 
 Environment: CXX, the compiler. EMULATOR_CACHE, where the emulated GPU itself is kept once it is
 built, and its headers precompiled (default: ~/.cache/emulated-gpu). A program that runs heeds
@@ -36,6 +36,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import check_kernels
 import toolchain
+from command_line import Options, Told, UsageError
 from compiler import (
     PRELUDE,
     CompileError,
@@ -47,132 +48,13 @@ from compiler import (
     write,
 )
 from layout import LayoutError, laid_out
-from rewrite import CHECKED, LOOPS, THREADS
+from rewrite import CHECKED, LOOPS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-# Options with a value: a word of its own, or the rest of the word.
-WITH_VALUE = ("-I", "-D", "-U", "-include", "-isystem", "-iquote", "-std", "--std")
-DEPENDENCIES = ("-MF", "-MT", "-MQ")
-DEPENDENCY_FLAGS = ("-M", "-MM", "-MD", "-MMD", "-MP")
-# What only concerns a real GPU: exact words, words with a value behind them, and beginnings.
-IGNORED = (
-    "-G", "--device-debug", "-lineinfo", "--generate-line-info", "-dc", "--use_fast_math",
-    "-use_fast_math", "--extended-lambda", "-extended-lambda", "--expt-extended-lambda",
-    "-expt-extended-lambda", "--expt-relaxed-constexpr", "-expt-relaxed-constexpr", "-m64",
-    "-cudart", "-lcudart", "-lcudart_static", "-lcuda", "-lcublas", "-lcublasLt", "-lcudadevrt",
-    "-lnvToolsExt",
-    "--default-stream", "-dlto", "-restrict", "--restrict", "-keep", "--ptxas-options=-v",
-)  # fmt: skip
-IGNORED_WITH_VALUE = (
-    "-arch", "--gpu-architecture", "-code", "--gpu-code", "-gencode", "--generate-code", "-Xptxas",
-    "--ptxas-options", "-Xnvlink", "-maxrregcount", "--maxrregcount", "-Xcudafe", "-t", "--threads",
-    "-diag-suppress", "--diag-suppress",
-)  # fmt: skip
-IGNORED_BEGINNINGS = tuple(word + "=" for word in IGNORED_WITH_VALUE) + (
-    "-rdc", "--relocatable-device-code", "-fmad", "--fmad", "-ftz", "-prec-", "-cudart=",
-    "--cudart=", "--default-stream=", "-diag-", "-res-usage", "--resource-usage",
-)  # fmt: skip
-CUDA, CXX, LINKED = (".cu", ".cuh"), (".cc", ".cpp", ".cxx", ".c"), (".o", ".a", ".so", ".obj")
-
-
-class UsageError(Exception):
-    """A command line that is not understood."""
-
-
-class Options:
-    """What a command line asks for."""
-
-    def __init__(self, words):
-        self.sources, self.objects, self.flags, self.links, self.dependencies = [], [], [], [], []
-        self.output = self.language = self.cxx = None
-        self.mode, self.only_compile, self.is_shared = LOOPS, False, False
-        self.prelude, self.precompiles = None, False
-        self.keep = self.explain = self.runs = self.is_verbose = self.links_nothing = False
-        self.arguments = []
-        if "--" in words:
-            self.arguments = words[words.index("--") + 1 :]
-            words = words[: words.index("--")]
-        self.words = list(words)
-        while self.words:
-            self.take(self.words.pop(0))
-        if not self.sources and not self.objects and not self.precompiles:
-            raise UsageError("no source is named")
-        if self.precompiles and not self.prelude:
-            raise UsageError("--precompile needs --prelude FILE, which it writes")
-        if self.only_compile and self.output and len(self.sources) > 1:
-            raise UsageError("-o with -c and several sources")
-
-    def value(self, word, rest=""):
-        """The value of an option: the rest of its word, or the next word."""
-        if rest:
-            return rest
-        if not self.words:
-            raise UsageError("%s needs a value" % word)
-        return self.words.pop(0)
-
-    def take(self, word):
-        """Reads one word of the command line."""
-        simple = {
-            "-c": "only_compile", "--compile": "only_compile", "-shared": "is_shared",
-            "--shared": "is_shared", "--keep": "keep", "--explain": "explain", "--run": "runs",
-            "-run": "runs", "--precompile": "precompiles", "-v": "is_verbose",
-            "--verbose": "is_verbose", "-dryrun": "is_verbose",
-        }  # fmt: skip
-        if word in simple:
-            setattr(self, simple[word], True)
-        elif word == "--checked":
-            self.mode = CHECKED
-        elif word == "--no-loops":
-            self.mode = THREADS
-        elif word in ("-o", "--output-file"):
-            self.output = self.value(word)
-        elif word == "--prelude":
-            self.prelude = self.value(word)
-        elif word in ("-x", "--x"):
-            self.language = self.value(word)
-        elif word in ("-ccbin", "--compiler-bindir"):
-            self.cxx = self.value(word)
-        elif word in ("-Xcompiler", "--compiler-options"):
-            self.flags += self.value(word).split(",")
-        elif word.startswith(("-Xcompiler=", "--compiler-options=")):
-            self.flags += word.partition("=")[2].split(",")
-        elif word in ("-Xlinker", "--linker-options"):
-            self.links += ["-Wl,%s" % part for part in self.value(word).split(",")]
-        elif word in DEPENDENCY_FLAGS:
-            self.dependencies.append(word)
-        elif word in DEPENDENCIES:
-            self.dependencies += [word, self.value(word)]
-        elif word in IGNORED_WITH_VALUE:
-            self.value(word)
-        elif word in IGNORED or word.startswith(IGNORED_BEGINNINGS):
-            pass
-        elif word in WITH_VALUE:
-            text = self.value(word)
-            self.flags += ["-std=" + text] if word.endswith("std") else [word, text]
-        elif word.startswith("--std="):
-            self.flags.append(word[1:])
-        elif word.startswith(("-L", "-l", "-Wl,")):
-            if word in ("-L", "-l"):
-                word += self.value(word)
-            self.links.append(word)
-        elif word.startswith("-"):
-            self.flags.append(word)
-        else:
-            self.file(word)
-
-    def file(self, word):
-        """Takes a file by what its name ends in, or by -x."""
-        end = os.path.splitext(word)[1]
-        if self.language == "cu" or end in CUDA:
-            self.sources.append((word, "cu"))
-        elif end in CXX:
-            self.sources.append((word, "c++" if self.language is None else self.language))
-        elif end in LINKED:
-            self.objects.append(word)
-        else:
-            raise UsageError("%s: it is not known what this is; hint: -x cu" % word)
+# nvcc's own choice. Kernels start by a lambda that C++11 does not have.
+STANDARD = "-std=gnu++17"
+RAISED = {"-std=%s%s" % (dialect, year): "-std=%s14" % dialect
+          for dialect in ("c++", "gnu++") for year in ("98", "03", "0x", "11")}  # fmt: skip
 
 
 class Driver:
@@ -185,30 +67,33 @@ class Driver:
         variables = toolchain.emulated_variables()
         self.libraries = shlex.split(variables["LIBS"].replace("$$", "$"))
         self.common = ["-fPIC", *shlex.split(variables["BLAS_INCLUDE"].replace("$$", "$"))]
-        if not any(flag.startswith("-std=") for flag in options.flags):
-            self.common.insert(0, "-std=c++17")
         self.common += ["-g", "-DEMULATOR_CHECKED"] if self.checked else []
 
     def kernel_flags(self):
         """What CUDA sources are compiled with: the emulated GPU's own flags, then the user's."""
-        return [*self.common, *toolchain.flags_of_kernels(shlex.join(self.cxx), self.checked),
-                *(f for f in self.options.flags if not f.startswith("-O"))]  # fmt: skip
+        given = [RAISED.get(f, f) for f in self.options.flags if not f.startswith("-O")]
+        own = toolchain.flags_of_kernels(shlex.join(self.cxx), self.checked)
+        return [STANDARD, *self.common, *own, *given]
+
+    def host_flags(self):
+        """What C++ is compiled with. As nvcc has it, __CUDACC__ is for CUDA alone, __NVCC__ for all
+        that it compiles."""
+        include = ["-isystem", os.path.join(HERE, "include")]
+        return [STANDARD, *self.common, *include, "-D__NVCC__=1", *self.options.flags]
 
     def compile(self, source, language):
         """The object file of one source."""
         output = self.options.output if self.options.only_compile else None
         stem = os.path.splitext(os.path.basename(source))[0]
         if output is None:
-            folder = "." if self.options.only_compile else tempfile.mkdtemp(dir=self.folder)
+            named = self.options.folder or "."
+            folder = named if self.options.only_compile else tempfile.mkdtemp(dir=self.folder)
             output = os.path.join(folder, stem + ".o")
         if not os.path.exists(source):
             raise CompileError("%s: error: no such file\n" % source)
         if language != "cu":
-            # As nvcc has it: __CUDACC__ for CUDA alone, __NVCC__ for all that it compiles.
-            include = "-I" + os.path.join(HERE, "include")
-            words = [*self.common, include, "-D__NVCC__=1", *self.options.flags]
-            words += [*self.options.dependencies, "-c", source, "-o", output]
-            self.call([*self.cxx, *words])
+            words = [*self.options.dependencies, "-c", source, "-o", output]
+            self.call([*self.cxx, *self.host_flags(), *words])
             return output
         made = Source(source, self.cxx, self.kernel_flags(), self.options.mode, self.prelude())
         self.say(["preprocess, rewrite, compile:", *self.cxx, *made.flags, source])
@@ -219,6 +104,20 @@ class Driver:
         if self.options.keep:
             keep(plain, os.path.join(os.path.dirname(output), stem + ".cu.cc"))
         return output
+
+    def preprocess(self):
+        """What -E and -M ask for, of all sources."""
+        for source, language in self.options.sources:
+            words = self.options.dependencies
+            if language == "cu":
+                made = Source(source, self.cxx, self.kernel_flags(), self.options.mode)
+                text = made.preprocess(*words)
+            else:
+                text = self.call([*self.cxx, *self.host_flags(), *words, "-E", source])
+            if self.options.output:
+                write(self.options.output, text)
+            else:
+                print(text, end="")
 
     def precompile(self):
         """Writes the prelude that the command line names."""
@@ -272,6 +171,7 @@ class Driver:
         if done.returncode:
             raise CompileError(done.stderr)
         sys.stderr.write(done.stderr)
+        return done.stdout
 
     def build(self):
         """Compiles all, and links them unless told not to; returns what was made."""
@@ -279,10 +179,18 @@ class Driver:
             objects = list(pool.map(lambda source: self.compile(*source), self.options.sources))
         if self.options.only_compile:
             return objects
+        if self.options.links_device:  # there is nothing to link
+            made = self.options.output or "a_dlink.o"
+            self.call([*self.cxx, *self.common, "-x", "c++", "-c", os.devnull, "-o", made])
+            return [made]
+        if self.options.is_archive:
+            made = self.options.output or "a.a"
+            self.call(["ar", "rcs", made, *objects, *self.options.objects])
+            return [made]
         library = self.library()
         made = self.options.output or ("a.out" if not self.options.runs else
                                        os.path.join(self.folder, "program"))  # fmt: skip
-        shared = ["-shared"] if self.options.is_shared else []
+        shared = [*without_names(self.options.flags), *["-shared"] * self.options.is_shared]
         place = "-Wl,-rpath," + os.path.dirname(library)
         self.call([*self.cxx, *shared, *objects, *self.options.objects, "-o", made, library, place,
                    *self.options.links, *self.libraries])  # fmt: skip
@@ -292,8 +200,12 @@ class Driver:
         """The emulated GPU as a library, built once for each compiler and each version of it."""
         sources = sorted(glob.glob(os.path.join(HERE, "src", "*.cc")))
         sources += sorted(glob.glob(os.path.join(HERE, "src", "checked", "*.cc"))) * self.checked
+<<<<<<< HEAD
         flags = [flag for flag in self.common if flag != "-g"]
         flags += ["-O2", "-I" + os.path.join(HERE, "include")]
+=======
+        flags = ["-std=c++17", *self.common, "-O2", "-I" + os.path.join(HERE, "include")]
+>>>>>>> hB
         folder = os.path.join(cache_folder(), "library-" + self.state_of("", flags))
         try:
             os.makedirs(folder, exist_ok=True)
@@ -358,15 +270,16 @@ def cache_folder():
 def main(words=None):
     """Does what the command line asks for."""
     words = sys.argv[1:] if words is None else words
-    if not words or words[0] in ("-h", "--help", "-help"):
+    if not words:
         print(__doc__.strip())
-        return 0 if words else 2
+        return 2
     folder = tempfile.mkdtemp(prefix="emucc-")
     try:
         options = Options(words)
         driver = Driver(options, folder)
-        if options.explain or options.precompiles:
-            driver.explain() if options.explain else driver.precompile()
+        if options.explain or options.precompiles or options.only_preprocess:
+            work = driver.explain if options.explain else driver.precompile
+            (driver.preprocess if options.only_preprocess else work)()
             return 0
         made = driver.build()
         if options.runs:
@@ -374,8 +287,12 @@ def main(words=None):
             if driver.checked:
                 return check_kernels.main(["--", *command])
             return subprocess.run(command).returncode
+    except Told as told:
+        print(told if str(told) else __doc__.strip())
+        return 0
     except UsageError as error:
-        print("emucc: %s; hint: emucc.py --help" % error, file=sys.stderr)
+        hint = "" if "hint: " in str(error) else "; hint: emucc.py --help"
+        print("emucc: %s%s" % (error, hint), file=sys.stderr)
         return 2
     except CompileError as error:
         sys.stderr.write(str(error))

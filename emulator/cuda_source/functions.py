@@ -32,6 +32,14 @@ _OF_FLOATS = (
     "ceil round trunc rint nearbyint fabs lgamma tgamma pow fmod fmax fmin hypot rhypot atan2 "
     "copysign fdim remainder ldexp fma norm3d norm4d rnorm3d rnorm4d fdivide lround llround lrint"
 )
+# Of the parts of a word, behind __v and before 2 or 4.
+_OF_WORDS = (
+    "abs absss neg negss add addss addus sub subss subus maxs maxu mins minu absdiffs absdiffu "
+    "avgs avgu haddu sads sadu"
+).split() + [
+    kind + relation for kind in ("cmp", "set") for relation in
+    "eq ne ges geu gts gtu les leu lts ltu".split()
+]  # fmt: skip
 # Functions that change nothing and depend on nothing but their arguments.
 PURE = (
     _names(_OF_FLOATS, _OF_FLOATS.replace(" ", "f ") + "f")
@@ -44,6 +52,7 @@ PURE = (
         "__clzll __ffsll __builtin_inf __builtin_inff __builtin_huge_val __builtin_huge_valf "
         "__builtin_nan __builtin_nanf __builtin_isnan __builtin_isinf"
     )
+    | frozenset("__v%s%d" % (name, parts) for name in _OF_WORDS for parts in (2, 4))
     | frozenset("make_" + word for word in TYPE_WORDS if re.fullmatch(r"[a-z]+[1-4]", word))
 )
 LOADS = _names("__ldg __ldca __ldcg __ldcs __ldlu __ldcv")

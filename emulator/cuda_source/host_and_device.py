@@ -8,6 +8,7 @@ in words.
 
 from cuda_source.functions import ATTRIBUTES, Function, declaration_start, segments
 from cuda_source.kernel_facts import bounds_place
+from cuda_source.kernel_starts import pieces
 from cuda_source.shared_variables import opens_namespace
 from cuda_source.tokens import (
     OPENING,
@@ -39,6 +40,7 @@ def merged(host, device, path):
     edits = []
     for key, function in other.items():
         if function.end is None:
+            edits += changed_defaults(mine[key], function) if key in mine else []
             continue
         if key not in mine:
             edits.append(added(ours, theirs, function.first, function.end))
@@ -62,8 +64,10 @@ def device_functions(tokens):
 
 
 def function_from(tokens, index):
-    """The function that a __device__ belongs to, or None."""
+    """The function that a __device__ belongs to, or None; a lambda's body is in another's."""
     i, is_operator = index, False
+    if is_lambda(tokens, index):
+        return None
     while tokens.text(i) not in ("", ";", "{", "}") and (is_operator or tokens.text(i) != "="):
         close = tokens.match_forward(i)
         if tokens.text(i) == "operator":
@@ -80,6 +84,14 @@ def function_from(tokens, index):
             i = close
         i += 1
     return None
+
+
+def is_lambda(tokens, index):
+    """Whether the words of a lambda stand at an index, as in `[=] __host__ __device__ () {}`."""
+    i = index - 1
+    while tokens.text(i) in ("__host__", "__device__"):
+        i -= 1
+    return index < len(tokens.all) and tokens.text(i) == "]" and tokens.text(i - 1) != "]"
 
 
 def body_behind(tokens, i):
@@ -138,11 +150,13 @@ def texts(tokens, first, last):
     return [tokens.text(i) for i in range(first, last + 1)]
 
 
-def head_of(function):
+def head_of(function, without=()):
     """The texts of the tokens before a body that say what it is: neither a kernel's bounds, nor
-    how it is to be called."""
-    left_out, text = bounds_place(function), function.tokens.text
-    places = range(function.first, colon_of(function))
+    how it is to be called, nor what stands at the places of `without`."""
+    left_out, text = set(bounds_place(function)), function.tokens.text
+    left_out.update(*(range(first, last + 1) for first, last in without))
+    end = function.close + 1 if function.brace is None else colon_of(function)
+    places = range(function.first, end)
     return [text(i) for i in places if i not in left_out and text(i) not in MEANINGLESS]
 
 
@@ -171,18 +185,59 @@ def replaced(tokens, first, last, form, *parts):
 
 def changed(function, device):
     """The edits that give a function what it does on the device."""
-    if head_of(function) != head_of(device):
-        raise differing(device.tokens, device.first)
+    edits = changed_defaults(function, device)
     ours, theirs = ((one.tokens, colon_of(one), one.end) for one in (function, device))
     if texts(*ours) == texts(*theirs):
-        return []
+        return edits
     if "__host__" not in function.words:
-        return [replaced(*ours, "%s", theirs)]
-    asked = IN_KERNEL_CONSTANT if "constexpr" in function.words else IN_KERNEL
+        return [*edits, replaced(*ours, "%s", theirs)]
+    asked = asked_by(function)
     bodies = [(one.tokens, one.brace, one.end) for one in (device, function)]
-    edits = changed_initialisers(function, device, asked)
+    edits += changed_initialisers(function, device, asked)
     if texts(*bodies[0]) != texts(*bodies[1]):
         edits.append(replaced(*bodies[1], "{ if (%s) %%s else %%s }" % asked, *bodies))
+    return edits
+
+
+def asked_by(function):
+    """What a function asks to know where it runs."""
+    return IN_KERNEL_CONSTANT if "constexpr" in function.words else IN_KERNEL
+
+
+def defaults(function):
+    """(first, last) of the default argument of each parameter, or None where there is none."""
+    tokens, found = function.tokens, []
+    for first, last in pieces(tokens, function.open + 1, function.close - 1):
+        place, depth, i = None, 0, first
+        while i <= last and place is None:
+            depth += (tokens.text(i) == "<") - (tokens.text(i) == ">")
+            place = (i + 1, last) if depth == 0 and tokens.text(i) == "=" else None
+            i = (tokens.match_forward(i) or i) + 1
+        found.append(place)
+    return found
+
+
+def changed_defaults(function, device):
+    """The edits by which a function has the default arguments of the host and of the device.
+
+    Raises SourceError if its head differs otherwise. A kernel is launched by the host alone.
+    """
+    if head_of(function) == head_of(device):
+        return []
+    both = (function, defaults(function)), (device, defaults(device))
+    heads = [head_of(one, [place for place in places if place]) for one, places in both]
+    if heads[0] != heads[1]:
+        raise differing(device.tokens, device.first)
+    form = "%s ? (%%s) : (%%s)" % asked_by(function) if "__host__" in function.words else "(%s)"
+    edits = []
+    for mine, other in zip(both[0][1], both[1][1]):
+        if mine is None or function.is_kernel:
+            continue
+        parts = [(device.tokens, *other), (function.tokens, *mine)]
+        if texts(*parts[0]) != texts(*parts[1]):
+            if "{" in (device.tokens.text(other[0]), function.tokens.text(mine[0])):
+                raise differing(device.tokens, other[0])
+            edits.append(replaced(*parts[1], form, *parts[: form.count("%s")]))
     return edits
 
 
@@ -252,8 +307,10 @@ def rest(ours, theirs, mine, other):
 
 
 def declarations(tokens, functions):
-    """(first, last, text) of each that is no function, without what functions do."""
+    """(first, last, text) of each that is no function, without what functions do, or begin with."""
     bodies = {colon_of(f): f.end for f in functions if f.end is not None}
+    for function in functions:
+        bodies.update(place for place in defaults(function) if place)
     heads = {function.first for function in functions}
     for function in functions_of_host(tokens):
         heads.add(function.first)

@@ -63,6 +63,8 @@ BEFORE_CALLS = frozenset(
     " static extern const constexpr volatile typename using".split()
 )
 ASSEMBLER = ("asm", "__asm", "__asm__")
+BUILT_IN = ("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize")
+ADDRESS = "the address of a built-in variable (%s) cannot be taken; hint: take that of a copy"
 AFTER_ASSEMBLER = ("(", "volatile", "__volatile__", "__volatile")
 
 
@@ -139,7 +141,43 @@ def refuse_in_kernels(tokens):
         elif token.text in ASSEMBLER and in_kernel:
             if tokens.text(i + 1) in AFTER_ASSEMBLER:
                 edits.append(refusal(tokens, i, "PTX", "write it in C++, or as an intrinsic"))
-    return edits + warn_of_lockstep(tokens, bodies)
+    return edits + refuse_addresses(tokens, bodies) + warn_of_lockstep(tokens, bodies)
+
+
+def refuse_addresses(tokens, bodies):
+    """The edits for `&threadIdx` and its like in functions of the device, as nvcc refuses them."""
+    edits = []
+    for i, token in enumerate(tokens.all):
+        if token.text not in BUILT_IN or not is_address_of(tokens, i - 1):
+            continue
+        declared = any(is_declared(tokens, k, token.text) for k in range(len(tokens.all)))
+        if not declared and any(first < i < last for first, last in bodies):
+            start, said = tokens.all[i - 1].start, ADDRESS % token.text
+            edits.append(Edit(start, start, ' _Pragma("GCC error \\"%s\\"") ' % said))
+    return edits
+
+
+def is_address_of(tokens, i):
+    """Whether a token is surely the & that takes an address, and no operator of two values."""
+    before = tokens.text(i - 1)
+    if tokens.text(i) != "&" or before not in ("(", ",", "=", "{", "[", "?", ";", "return", ")"):
+        return False
+    if before != ")":
+        return True
+    opening = tokens.match_backward(i - 1) or 0  # of a cast to a pointer
+    return tokens.text(i - 2) == "*" and tokens.all[opening - 1].kind != "word"
+
+
+def is_declared(tokens, i, name):
+    """Whether a token may declare a variable of a name, behind its type."""
+    if tokens.text(i) != name or tokens.text(i + 1) == ".":
+        return False
+    before = i - 1
+    while tokens.text(before) in ("&", "*"):
+        before -= 1
+    text = tokens.text(before)
+    is_type = tokens.all[before].kind == "word" or text == ">"
+    return is_type and text not in BEFORE_CALLS - {"const", "constexpr", "volatile"}
 
 
 def kernels_of_launches(tokens):

@@ -1,11 +1,12 @@
 /*!
  * \file fault.cc
- * \brief The handler of SIGSEGV and SIGBUS.
+ * \brief The handler of SIGSEGV, SIGBUS and SIGFPE.
  *
  * Device memory that is closed is opened for a kernel that touches it; see protection.h. Else, in a
  * kernel a wrong address ends the launch: the handler jumps to the CPU thread's own stack
- * and never returns. In host code it says what the address is, if it is the device's, and lets
- * the process die as it would have.
+ * and never returns. A division of integers that the CPU can't do goes on there, as on a GPU, with
+ * a result that nothing says. In host code it says what the address is, if it is the device's, and
+ * lets the process die as it would have.
  */
 #include "fault.h"
 
@@ -31,8 +32,8 @@ namespace emulator {
 namespace {
 
 const size_t kStackSize = 256 * 1024, kGuard = 64 * 1024;  // a page or several
-const int kSignals[] = {SIGSEGV, SIGBUS};
-struct sigaction previous[2];
+const int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
+struct sigaction previous[3];
 
 // "0x7f00, 4 bytes past the end of an allocation of 400 bytes"
 std::string describe(uintptr_t address) {
@@ -91,11 +92,18 @@ void tell_host(uintptr_t address) {
 }
 
 // Lets the handler before ours, or the system, have the signal: it comes again on return.
-void chain(int signal) { sigaction(signal, &previous[signal == SIGSEGV ? 0 : 1], nullptr); }
+void chain(int signal) {
+  for (int i = 0; i < 3; ++i)
+    if (kSignals[i] == signal) sigaction(signal, &previous[i], nullptr);
+}
 
 void handle(int signal, siginfo_t* info, void* context) {
   uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
   const int error = errno;
+  if (signal == SIGFPE) {
+    if (Block::running() == nullptr || !skip_division(context)) chain(signal);
+    return;
+  }
   if (open_by_need(address)) {
     errno = error;
     return;
@@ -118,7 +126,7 @@ void install() {
   action.sa_sigaction = handle;
   // Not blocked while the handler runs, since it may leave by a jump.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &action, &previous[i]);
+  for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &action, &previous[i]);
 }
 
 // Taken back when its thread ends. It replaces one that is too small to look for lines on, such as

@@ -3,7 +3,8 @@
  * \brief Instructions of x86-64 as far as their one operand in memory.
  *
  * An SSE or AVX instruction that wants its operand aligned, and an address with wrong upper bits,
- * end in a signal without an address: it looks like a null pointer's. Encoding: Intel's manual,
+ * end in a signal without an address: it looks like a null pointer's. A division that has no result
+ * ends in a signal, too, where a GPU goes on. Encoding: Intel's manual,
  * volume 2, chapter 2.
  */
 #include "instruction.h"
@@ -86,7 +87,47 @@ bool decode(const unsigned char* code, const greg_t* registers, uintptr_t* addre
   return true;
 }
 
+// How many bytes name an operand, from the one behind the opcode on.
+unsigned length_of_operand(const unsigned char* code) {
+  const unsigned mode = *code >> 6, operand = *code & 7;
+  if (mode == 3) return 1;
+  const bool is_scaled = operand == 4;
+  const bool has_address = mode == 2 || (mode == 0 && (is_scaled ? code[1] & 7 : operand) == 5);
+  return 1 + is_scaled + (has_address ? 4 : mode);
+}
+
 }  // namespace
+
+bool skip_division(void* context) {
+  greg_t* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  const auto* code = reinterpret_cast<const unsigned char*>(registers[REG_RIP]);
+  const bool is_short = *code == 0x66;
+  code += is_short;
+  const bool is_long = (*code & 0xf8) == 0x48;
+  code += (*code & 0xf0) == 0x40;
+  const bool has_sign = code[1] & 8;
+  if ((*code & 0xfe) != 0xf6 || (code[1] & 0x30) != 0x30) return false;
+  const bool is_byte = *code == 0xf6;
+  uint64_t low = static_cast<uint64_t>(registers[REG_RAX]);
+  const unsigned bits = is_byte ? 8 : is_short ? 16 : is_long ? 64 : 32;
+  const uint64_t mask = bits == 64 ? ~0ull : (1ull << bits) - 1;
+  // The smallest integer is the one for which a CPU can't say what it is by -1; both give it back.
+  const bool is_smallest = has_sign && (low & mask) == (mask >> 1) + 1;
+  const uint64_t quotient = is_smallest ? low & mask : mask, rest = is_smallest ? 0 : low & mask;
+  auto put = [registers, bits, mask](int where, uint64_t value) {
+    const auto old = static_cast<uint64_t>(registers[where]);
+    registers[where] = static_cast<greg_t>(bits == 16 ? (old & ~mask) | value : value);
+  };
+  if (is_byte) {
+    registers[REG_RAX] = static_cast<greg_t>((low & ~0xffffull) | rest << 8 | quotient);
+  } else {
+    put(REG_RAX, quotient);
+    put(REG_RDX, rest);
+  }
+  registers[REG_RIP] += code + 1 + length_of_operand(code + 1) -
+                        reinterpret_cast<const unsigned char*>(registers[REG_RIP]);
+  return true;
+}
 
 bool find_address(int, const siginfo_t& info, const void* context, uintptr_t* address) {
   if (info.si_code != SI_KERNEL || info.si_addr != nullptr) return false;
@@ -99,6 +140,8 @@ bool find_address(int, const siginfo_t& info, const void* context, uintptr_t* ad
 #else
 
 namespace emulator {
+
+bool skip_division(void*) { return false; }
 
 bool find_address(int signal, const siginfo_t& info, const void*, uintptr_t* address) {
   *address = reinterpret_cast<uintptr_t>(info.si_addr);

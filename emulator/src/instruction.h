@@ -17,6 +17,12 @@ namespace emulator {
  */
 bool find_address(int signal, const siginfo_t& info, const void* context, uintptr_t* address);
 
+/*!
+ * \brief Goes on behind a division of integers that the CPU can't do, as a GPU does: by zero, with
+ * all bits set, or of the smallest integer by -1, which stays. False if it is none.
+ */
+bool skip_division(void* context);
+
 /*! \brief Where a signal came: the instruction and the stack; 0 where that is not known. */
 struct Interrupted {
   explicit Interrupted(const void* context);

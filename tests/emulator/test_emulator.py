@@ -49,6 +49,7 @@ ALONE = {
     "launches": set(),
     "flat": {"past_the_end"},
     "loops": set(),
+    "simd": set(),
     "numbers": {"round_a_file", "widen_all", "compute_a_file_of_halves",
                 "compute_a_file_of_bfloats"},
     "endless": set(cases("endless")),  # test_watchdog.py

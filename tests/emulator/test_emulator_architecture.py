@@ -68,13 +68,54 @@ def test_what_else_differs_on_the_device_is_refused(kit, tmp_path):
     assert f"{tmp_path}/a.cu:2: error: this differs between host and device" in done.stderr
 
 
-def test_a_default_argument_that_differs_on_the_device_is_refused(kit, tmp_path):
-    text = "#ifdef __CUDA_ARCH__\n#define W 32\n#else\n#define W 64\n#endif\n"
-    text += "template <int N> __host__ __device__ int f(int x = W) { return N + x; }\n"
+DEFAULTS = r"""
+#ifdef __CUDA_ARCH__
+#define W 32
+#define LIST {1, 2}
+#else
+#define W 64
+#define LIST {3, 4}
+#endif
+struct S {
+  int by;
+  __host__ __device__ int at(int x = 2 * W, int y = 1) const { return by * x + y; }
+};
+template <int N> __host__ __device__ int f(int x = W) { return N + x; }
+__host__ __device__ constexpr int c(int x = W) { return x + 1; }
+__device__ int only(int x = W, int y = sizeof(int[W]));
+__device__ int only(int x, int y) { return x * 1000 + y; }
+__global__ void k(int* p, int given = W) {
+  auto inner = [] __device__ (int x) { return x + W; };
+  const int values[] = {f<1>(), c(), only(), S{3}.at(), given, inner(1)};
+  for (int i = 0; i < 6; ++i) p[i] = values[i];
+}
+int main() {
+  int *p, v[6];
+  cudaMalloc(&p, sizeof v);
+  k<<<1, 1>>>(p);
+  cudaMemcpy(v, p, sizeof v, cudaMemcpyDeviceToHost);
+  printf("%d %d %d %d %d %d, ", v[0], v[1], v[2], v[3], v[4], v[5]);
+  printf("%d %d %d\n", f<1>(), c(), S{3}.at());
+}
+"""
+
+
+def test_default_arguments_and_lambdas_may_differ(kit, tmp_path):
+    (tmp_path / "a.cu").write_text(DEFAULTS)
+    program = kit.link(kit.compile_kernels(tmp_path / "a.cu", tmp_path.name), tmp_path / "a")
+    assert kit.call(program).stdout == "33 33 32128 193 64 33, 65 65 385\n"
+
+
+@pytest.mark.parametrize(
+    "head", ["template <int N = W> __device__ int f(int x)", "__device__ int f(int (&x)[W])",
+             "struct V { int x, y; }; __device__ int f(V x = LIST)"]
+)  # fmt: skip
+def test_what_else_of_a_head_differs_is_refused(kit, tmp_path, head):
+    text = DEFAULTS[: DEFAULTS.index("struct S")] + head + " { return 0; }\n"
     (tmp_path / "a.cu").write_text(text)
     done = kit.emucc("-c", tmp_path / "a.cu", "-o", tmp_path / "a.o")
     assert done.returncode == 1
-    assert f"{tmp_path}/a.cu:6: error: this differs between host and device" in done.stderr
+    assert f"{tmp_path}/a.cu:9: error: this differs between host and device" in done.stderr
 
 
 # What nvcc compiles although more than bodies of the device's functions differ.

@@ -110,6 +110,38 @@ int main() { k<<<1, 1>>>(0); }
     assert errors(kit, tmp_path, text) == []
 
 
+BUILT_IN = [
+    "const uint3* q = &threadIdx;", "auto q = &blockIdx.x;", "f(&blockDim);", "f(p, &gridDim);",
+    "auto q = (const int*)&warpSize;", "decltype(&threadIdx) q;", "p = c ? &warpSize : 0;",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", BUILT_IN)
+def test_the_address_of_a_built_in_variable_is_refused_at_its_line(kit, tmp_path, statement):
+    body = "template <class T> __global__ void k(T* p) {\nint c = 1;\n" + statement + "\n}\n"
+    said = errors(kit, tmp_path, body)
+    is_one_line(said[:1], 3, "the address of a built-in variable (")
+
+
+def test_what_only_looks_like_an_address_is_not_refused(kit, tmp_path):
+    text = """
+__device__ unsigned by_reference(const uint3& i) { return i.x; }
+__device__ bool has(unsigned m) { return m & threadIdx.x && threadIdx.y & m; }
+__global__ void k(unsigned* p, unsigned m) {
+  const uint3& i = threadIdx;
+  p[0] = (m) & threadIdx.x | (m && blockDim.x) | sizeof(int*) & blockIdx.x | i.x;
+  p[1] = by_reference(threadIdx) + has(m) + by_reference(i);
+}
+void show(const dim3*) {}
+int main() {
+  dim3 blockDim(32), gridDim(2);
+  show(&blockDim), show(&gridDim);
+  k<<<gridDim, blockDim>>>(0, 1);
+}
+"""
+    assert errors(kit, tmp_path, text) == []
+
+
 def test_a_kernel_behind_a_void_pointer_is_refused_by_cudaLaunchKernel(kit, tmp_path):
     text = "int main(int, char** argv) {\nconst void* kernel = argv;\n"
     text += "cudaLaunchKernel(kernel, 1, 1, 0);\n}\n"

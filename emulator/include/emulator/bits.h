@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "emulator/cmath.h"
+#include "emulator/simd.h"
 
 namespace emulator {
 

@@ -12,6 +12,7 @@
 #define __CUDA_EMULATOR__ 1
 
 #define __maxnreg__(...)
+#define __builtin_align__(n) __align__(n)
 #ifndef EMULATOR_REWRITES  // rewrite.py must see them
 #define __global__
 #define __device__

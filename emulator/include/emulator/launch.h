@@ -21,9 +21,11 @@
 #ifndef EMULATOR_LAUNCH_H_
 #define EMULATOR_LAUNCH_H_
 
+// It uses what C++17 has, which compilers take in older standards too, with a warning.
+#pragma GCC system_header
+
 #include <cstddef>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include "cuda_runtime_api.h"
@@ -32,6 +34,7 @@
 #include "emulator/managed.h"
 #include "emulator/parameters.h"
 #include "emulator/site.h"
+#include "emulator/type_traits.h"
 
 // The text of a kernel's name, after the macros in it, and its place.
 #define EMULATOR_TEXT(...) #__VA_ARGS__
@@ -82,7 +85,7 @@ constexpr unsigned first_of(unsigned threads, unsigned = 0, unsigned = 0) { retu
 /*! \brief An argument if it is a pointer, else null. */
 template <typename T>
 const void* pointer_of(const T& value) {
-  if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>)
+  if constexpr (std::is_pointer<T>::value && !std::is_function<remove_pointer_t<T>>::value)
     return const_cast<const void*>(static_cast<const volatile void*>(value));
   else
     return nullptr;
@@ -98,7 +101,7 @@ struct BareType<T* __restrict__> {
   typedef T* type;
 };
 template <typename T>
-using Bare = typename BareType<std::remove_cv_t<T>>::type;
+using Bare = typename BareType<remove_cv_t<T>>::type;
 
 /*!
  * \brief Whether objects of a type are passed as their bytes.
@@ -151,14 +154,14 @@ class ThreadOf {
   template <typename... Values>
   ThreadOf(void (*kernel)(Parameters...), const Values&... values)
       : kernel_(kernel), arguments_(values...) {}
-  EMULATOR_UNCHECKED void operator()() const { call(std::index_sequence_for<Parameters...>()); }
+  EMULATOR_UNCHECKED void operator()() const { call(index_sequence_for<Parameters...>()); }
 
  private:
   typedef std::tuple<Argument<Parameters>...> Arguments;
 
   template <size_t... I>
-  EMULATOR_UNCHECKED void call(std::index_sequence<I...>) const {
-    std::conditional_t<as_bytes, const Arguments&, Arguments> mine = arguments_;
+  EMULATOR_UNCHECKED void call(index_sequence<I...>) const {
+    conditional_t<as_bytes, const Arguments&, Arguments> mine = arguments_;
     reinterpret_cast<void (*)(typename Argument<Parameters>::Passed...)>(kernel_)(
         std::get<I>(mine).get()...);
   }
@@ -180,9 +183,9 @@ struct NoBlocks {};
 template <typename Enable, typename Blocks>
 struct RunsBlocks : std::false_type {};
 template <typename Blocks>
-struct RunsBlocks<std::enable_if_t<decltype(std::declval<const Blocks&>()(
-                      std::declval<const BlockIndex&>()))::value>,
-                  Blocks> : std::true_type {};
+struct RunsBlocks<
+    enable_if_t<decltype(std::declval<const Blocks&>()(std::declval<const BlockIndex&>()))::value>,
+    Blocks> : std::true_type {};
 
 /*! \brief A kernel with its arguments: what each thread, or block, calls. */
 template <typename Thread, typename Block>

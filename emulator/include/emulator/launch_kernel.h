@@ -8,6 +8,9 @@
 #ifndef EMULATOR_LAUNCH_KERNEL_H_
 #define EMULATOR_LAUNCH_KERNEL_H_
 
+// It uses what C++17 has, which compilers take in older standards too, with a warning.
+#pragma GCC system_header
+
 #include <utility>
 
 #include "emulator/launch.h"
@@ -18,13 +21,13 @@ namespace emulator {
 cudaError_t launch_of_pointer(const LaunchSite& site, const Config& config, const CallData& data);
 
 template <typename... Args, size_t... I>
-cudaError_t launch_pointer(void (*kernel)(Args...), std::index_sequence<I...>, const Config& config,
+cudaError_t launch_pointer(void (*kernel)(Args...), index_sequence<I...>, const Config& config,
                            void** args, const LaunchSite& site) {
   const auto thread = [kernel, args]() EMULATOR_UNCHECKED {
-    kernel(*static_cast<std::remove_reference_t<Args>*>(args[I])...);
+    kernel(*static_cast<remove_reference_t<Args>*>(args[I])...);
   };
-  const void* const pointers[] = {
-      pointer_of(*static_cast<std::remove_reference_t<Args>*>(args[I]))..., nullptr};
+  const void* const pointers[] = {pointer_of(*static_cast<remove_reference_t<Args>*>(args[I]))...,
+                                  nullptr};
   const Call<decltype(thread), NoBlocks> call{thread, {}};
   return launch_of_pointer(site, config,
                            {&Call<decltype(thread), NoBlocks>::run, nullptr, &call, sizeof call,
@@ -38,7 +41,7 @@ cudaError_t cudaLaunchKernel(void (*kernel)(Args...), dim3 grid, dim3 block, voi
                              size_t shared = 0, cudaStream_t stream = 0,
                              const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   emulator::CallSite site(file, line);
-  return emulator::launch_pointer(kernel, std::index_sequence_for<Args...>(),
+  return emulator::launch_pointer(kernel, emulator::index_sequence_for<Args...>(),
                                   {grid, block, shared, stream}, args,
                                   {"of cudaLaunchKernel", file, line});
 }

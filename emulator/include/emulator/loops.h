@@ -22,12 +22,12 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <type_traits>
 
 #include "emulator/claims.h"
 #include "emulator/language.h"
 #include "emulator/rows.h"
 #include "emulator/shared.h"
+#include "emulator/type_traits.h"
 
 extern "C" {
 /*! \brief Memory for variables of all threads of a block, until the block's end. */
@@ -94,7 +94,7 @@ struct Index {
 /*! \brief The index for a device function; `asked` calls it, which must be ambiguous. */
 template <typename Asked>
 __forceinline__ const Index& handed(const Asked& asked, const Index& index) {
-  static_assert(!std::is_invocable_v<Asked>, "another function of that name is called");
+  static_assert(!is_called<const Asked&>::value, "another function of that name is called");
   return (void)asked, index;
 }
 
@@ -111,17 +111,18 @@ struct is_storable : std::is_trivially_copyable<T> {};
 // No place for an address, to which nothing may lie any more.
 template <typename T>
 struct is_storable<Moved<T>>
-    : std::bool_constant<
-          std::is_trivially_copyable<T>::value &&
-          (is_number<T> || sizeof(T) < sizeof(void*) || alignof(T) < alignof(void*) ||
-           is_one_of<T, float2, float4, double2, double4, int2, int4, uint2, uint4>)> {};
+    : std::integral_constant<
+          bool, std::is_trivially_copyable<T>::value &&
+                    (is_number<T> || sizeof(T) < sizeof(void*) || alignof(T) < alignof(void*) ||
+                     is_one_of<T, float2, float4, double2, double4, int2, int4, uint2, uint4>)> {};
 
 // Of a variable: nothing is lost if it ends before what its address would lead to, and it does
 // nothing when it ends.
-#define EMULATOR_KEEPS_NO_ADDRESS(name)                                                     \
-  static_assert(                                                                            \
-      ::emulator::is_storable<::emulator::Moved<::std::remove_cv_t<                         \
-          ::std::remove_all_extents_t<::std::remove_reference_t<decltype(name)>>>>>::value, \
+#define EMULATOR_KEEPS_NO_ADDRESS(name)                                                         \
+  static_assert(                                                                                \
+      ::emulator::is_storable<::emulator::Moved<::emulator::remove_cv_t<                        \
+          ::emulator::remove_all_extents_t<::emulator::remove_reference_t<decltype(name)>>>>>:: \
+          value,                                                                                \
       "`" #name "` may keep an address");
 
 /*! \brief Returned by a function that runs a block; in vain if a type cannot be kept as bytes. */
@@ -188,7 +189,7 @@ struct FlatIndex {
 };
 template <typename Thread>
 using IndexOf =
-    const std::conditional_t<std::is_same<Thread, const FlatThread>::value, FlatIndex, Index>;
+    const conditional_t<std::is_same<Thread, const FlatThread>::value, FlatIndex, Index>;
 
 inline size_t threads_of(const BlockIndex& index) {
   return static_cast<size_t>(index.size.x) * index.size.y * index.size.z;

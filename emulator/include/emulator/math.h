@@ -9,6 +9,9 @@
 #ifndef EMULATOR_MATH_H_
 #define EMULATOR_MATH_H_
 
+// It uses what C++17 has, which compilers take in older standards too, with a warning.
+#pragma GCC system_header
+
 #include <sched.h>
 #include <stdlib.h>
 #include <time.h>
@@ -17,11 +20,11 @@
 #include <climits>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "emulator/bits.h"
 #include "emulator/cmath.h"
+#include "emulator/type_traits.h"
 
 // After <cmath>, which it would bring whole.
 #include <math.h>
@@ -30,18 +33,17 @@ namespace emulator {
 
 // A short and an enumerator become an int, as an argument of CUDA's functions does.
 template <typename T>
-using Promoted =
-    std::enable_if_t<std::is_arithmetic<T>::value ||
-                         (std::is_enum<T>::value && std::is_convertible<T, int>::value),
-                     decltype(+std::declval<T>())>;
+using Promoted = enable_if_t<std::is_arithmetic<T>::value ||
+                                 (std::is_enum<T>::value && std::is_convertible<T, int>::value),
+                             decltype(+std::declval<T>())>;
 template <typename A, typename B>
-using Common = std::common_type_t<Promoted<A>, Promoted<B>>;
+using Common = common_type_t<Promoted<A>, Promoted<B>>;
 
 // Of two equal numbers; those of unlike bits are 0 and -0, and 0 is more.
 template <bool most, typename T>
 inline T of_equals(T x, T y) {
   if constexpr (std::is_same<T, float>::value || std::is_same<T, double>::value) {
-    typedef std::conditional_t<sizeof(T) == sizeof(float), uint32_t, uint64_t> Bits;
+    typedef conditional_t<sizeof(T) == sizeof(float), uint32_t, uint64_t> Bits;
     const Bits a = bit_cast<Bits>(x), b = bit_cast<Bits>(y);
     return bit_cast<T>(most ? a & b : a | b);
   } else {

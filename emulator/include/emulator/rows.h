@@ -15,9 +15,8 @@
 
 #pragma GCC system_header
 
-#include <type_traits>
-
 #include "emulator/language.h"
+#include "emulator/type_traits.h"
 
 namespace emulator {
 

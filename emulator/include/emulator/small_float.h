@@ -11,9 +11,9 @@
 
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 #include "emulator/math.h"
+#include "emulator/type_traits.h"
 
 namespace emulator {
 
@@ -106,7 +106,7 @@ class SmallFloat {
   SmallFloat() = default;
   SmallFloat(double x, Round round = Round::kNearest) : bits_(round_to<E, M>(x, round)) {}
   SmallFloat(float x) : SmallFloat(static_cast<double>(x)) {}
-  template <typename T, typename = std::enable_if_t<std::is_integral<T>::value>>
+  template <typename T, typename = enable_if_t<std::is_integral<T>::value>>
   SmallFloat(T x) : SmallFloat(integer_to_odd(x)) {}
   operator float() const { return value_of<E, M>(bits_); }
 
