@@ -200,12 +200,8 @@ class Driver:
         """The emulated GPU as a library, built once for each compiler and each version of it."""
         sources = sorted(glob.glob(os.path.join(HERE, "src", "*.cc")))
         sources += sorted(glob.glob(os.path.join(HERE, "src", "checked", "*.cc"))) * self.checked
-<<<<<<< HEAD
-        flags = [flag for flag in self.common if flag != "-g"]
-        flags += ["-O2", "-I" + os.path.join(HERE, "include")]
-=======
-        flags = ["-std=c++17", *self.common, "-O2", "-I" + os.path.join(HERE, "include")]
->>>>>>> hB
+        common = [flag for flag in self.common if flag != "-g"]
+        flags = ["-std=c++17", *common, "-O2", "-I" + os.path.join(HERE, "include")]
         folder = os.path.join(cache_folder(), "library-" + self.state_of("", flags))
         try:
             os.makedirs(folder, exist_ok=True)
