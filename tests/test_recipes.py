@@ -64,6 +64,28 @@ class SoftsignOp(UnaryOp):
 
 softsign_op = SoftsignOp()
 '''
+OP_OF_THE_FULL_SET = '''"""Activations."""
+
+import numpy as np
+
+from .elementwise import FunctionOp, abs_op, divide_op, square_op
+
+
+class SoftsignOp(FunctionOp):
+    """x / (1 + |x|)."""
+
+    label = "Softsign({})"
+    code = "a / (1 + absolute(a))"
+
+    def forward(self, node, x):
+        return x / (1 + np.abs(x))
+
+    def gradient(self, node, grad):
+        return [divide_op(grad, square_op(abs_op(node.inputs[0]) + 1))]
+
+
+softsign_op = SoftsignOp()
+'''
 DECLARATION = """
   /*! \\brief output = input / (1 + |input|). */
   int DLGpuSoftsign(const DLArrayHandle input, DLArrayHandle output);
@@ -115,11 +137,15 @@ def to_markdown(report: Report) -> str:
 '''
 
 
-def passes_tests_of_ops(tree):
-    """tests/dlsys/test_ops.py on the package of a tree: whether all pass, and what is printed."""
-    (tree / "test_ops.py").write_bytes((KIT / "tests/dlsys/test_ops.py").read_bytes())
+def passes_tests_of_ops(tree, *names):
+    """Tests of tests/dlsys on the package of a tree: whether all pass, and what is printed.
+
+    The first name is that of the file; further ones are options of pytest.
+    """
+    for name in ("test_ops.py", names[0]):
+        (tree / name).write_bytes((KIT / "tests/dlsys" / name).read_bytes())
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rA", "test_ops.py"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rA", *names],
         cwd=tree, env={**os.environ, "PYTHONPATH": str(tree / "python")}, capture_output=True,
         text=True, timeout=300,
     )  # fmt: skip
@@ -176,7 +202,7 @@ def with_softsign(tmp_path):
 
 def test_an_operation_takes_three_files(with_softsign):
     """It is tested without a line more: its shape, its gradient, its kernel."""
-    passed, said = passes_tests_of_ops(with_softsign)
+    passed, said = passes_tests_of_ops(with_softsign, "test_ops.py")
     assert passed, said
     for claim in (
         "the_result_has_the_inferred_shape",
@@ -186,9 +212,25 @@ def test_an_operation_takes_three_files(with_softsign):
         assert f"PASSED test_ops.py::test_{claim}[softsign_op-2]" in said
     module = with_softsign / "python/dlsys/ops/softsign.py"
     replaced(module, "output_grad * rest * rest", "output_grad * rest")
-    passed, said = passes_tests_of_ops(with_softsign)
+    passed, said = passes_tests_of_ops(with_softsign, "test_ops.py")
     assert not passed
     assert "FAILED test_ops.py::test_the_gradient_is_that_of_finite_differences[softsign_op" in said
+
+
+def test_an_operation_of_the_full_set_takes_one_class(tmp_path):
+    """Its value and both gradients are compared with numpy on every back end."""
+    copy_built(tmp_path, prebuilt("emulated", source=REFERENCE))
+    module = tmp_path / "python/dlsys/ops/softsign.py"
+    module.write_text(OP_OF_THE_FULL_SET)
+    selected = ("test_backend.py", "-k", "softsign")
+    passed, said = passes_tests_of_ops(tmp_path, *selected)
+    assert passed, said
+    for kind in ("cpu-float32", "cpu-float64", "gpu-float32"):
+        test = "test_a_back_end_computes_what_numpy_does"
+        assert f"PASSED test_backend.py::{test}[{kind}-softsign_op]" in said
+    replaced(module, '"a / (1 + absolute(a))"', '"a / (1 + a)"')
+    passed, said = passes_tests_of_ops(tmp_path, *selected)
+    assert not passed and "3 failed" in said
 
 
 def test_a_check_takes_two_files(tmp_path):
