@@ -42,6 +42,10 @@ for tool in memcheck synccheck initcheck racecheck; do
     "$PYTHON" -m pytest -q -x -s tests/test_gpu_op.py tests/test_executor.py
 done
 cd ..
+run ops 500 "$PYTHON" -m pytest -q tests/dlsys/test_backend.py tests/dlsys/test_backend_runs.py -k gpu
+run ops-table 300 "$PYTHON" tools/ops_table.py --name "${GPU_NAME:-$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)}"
+run ops-memcheck 500 compute-sanitizer --tool memcheck --error-exitcode 9 \
+  "$PYTHON" -m pytest -q -x tests/dlsys/test_backend.py -k gpu
 tail -n 30 "$OUT/bench.log"
 cat "$OUT/speed.log"
 tail -n 12 "$OUT/grade-reference.log"

@@ -2,7 +2,7 @@
 
 import bisect
 
-#: Bytes that a buffer's start is a multiple of: a line of the cache, and what vectors want.
+#: A buffer starts at a multiple of so many bytes, as a line of the cache does.
 ALIGNMENT = 64
 
 
