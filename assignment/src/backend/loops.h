@@ -108,6 +108,8 @@ void for_items(int64_t items, int64_t elements, Body body) {
 const int64_t kReducedAtOnce = 32768;
 /*! \brief Accumulators that are independent, so that the compiler can use whole vectors. */
 const int kLanes = 32;
+/*! \brief Rows that are summed up one after the other: more would cost digits. */
+const int64_t kRowsAtOnce = 1024;
 /*! \brief Columns that are reduced side by side. */
 const int64_t kColumns = 1024;
 
@@ -177,19 +179,20 @@ void reduce_columns(const int64_t* n, Load load, Store store) {
   const int64_t outer = kept.size(kept.rank - 1), width = kept.inner(), length = reduced.size();
   if (outer == 0 || width == 0) return;
   const int64_t tiles = (width + kColumns - 1) / kColumns;
-  const int64_t rows = std::max<int64_t>(1, 4 * kReducedAtOnce / std::min(width, kColumns));
+  const int64_t span = std::min(width, kColumns);
+  const int64_t rows = std::min(kRowsAtOnce, std::max<int64_t>(1, 4 * kReducedAtOnce / span));
   const int64_t chunks = std::max<int64_t>(1, (length + rows - 1) / rows);
   int64_t steps[inputs];
   for (int i = 0; i < inputs; ++i) steps[i] = kept.step(i + 1);
-  // Of each tile and chunk kColumns elements, side by side.
-  std::vector<T> partial(chunks > 1 ? outer * tiles * chunks * kColumns : 0);
+  // Of each tile and chunk `span` elements, side by side.
+  std::vector<T> partial(chunks > 1 ? outer * tiles * chunks * span : 0);
   for_items(outer * tiles * chunks, outer * width * length, [&](int64_t item) {
     const int64_t tile = item / chunks % tiles, chunk = item % chunks;
     const int64_t columns = std::min(kColumns, width - tile * kColumns);
     int64_t at[inputs + 1] = {};
     kept.add_offsets(item / chunks / tiles, kept.rank - 1, inputs + 1, at);
     T own[kColumns];
-    T* const total = chunks > 1 ? &partial[item * kColumns] : own;
+    T* const total = chunks > 1 ? &partial[item * span] : own;
     for (int64_t i = 0; i < columns; ++i) total[i] = Way::start();
     const int64_t end = std::min(length, (chunk + 1) * rows);
     const auto offsets = [&](int64_t row, int64_t* from) {
@@ -222,10 +225,10 @@ void reduce_columns(const int64_t* n, Load load, Store store) {
     const int64_t tile = item % tiles, columns = std::min(kColumns, width - tile * kColumns);
     int64_t at[inputs + 1] = {};
     kept.add_offsets(item / tiles, kept.rank - 1, inputs + 1, at);
-    T* const total = &partial[item * chunks * kColumns];
+    T* const total = &partial[item * chunks * span];
     for (int64_t c = 1; c < chunks; ++c)
 #pragma omp simd
-      for (int64_t i = 0; i < columns; ++i) total[i] = Way::both(total[i], total[c * kColumns + i]);
+      for (int64_t i = 0; i < columns; ++i) total[i] = Way::both(total[i], total[c * span + i]);
     for (int64_t i = 0; i < columns; ++i)
       store(at[0] + (tile * kColumns + i) * kept.step(0), total[i]);
   });

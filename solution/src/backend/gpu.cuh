@@ -80,16 +80,8 @@ inline bool are_aligned(char* const* data, int count) {
 
 /*! \brief Elements that one thread reduces before those of a block are combined. */
 const int64_t kReducedByAThread = 16;
-/*! \brief Partial results of a reduction that is cut in chunks. */
-const int64_t kMostPartial = 1 << 18;
-
-/*! \brief Device memory for partial results; it stays for the life of the process. */
-inline void* workspace() {
-  static void* memory = nullptr;
-  if (memory == nullptr && cudaMalloc(&memory, kMostPartial * sizeof(double)) != cudaSuccess)
-    memory = nullptr;
-  return memory;
-}
+/*! \brief Blocks that a reduction is cut in chunks for; each has 32 partial results at most. */
+const int64_t kBlocksOfACut = 1024;
 
 /*! \brief The Way of one value of each of the block's threads; all threads get it. */
 template <class Way, class T>
@@ -112,10 +104,9 @@ struct Cut {
   int64_t length;  // of a chunk
 };
 
-/*! \brief Chunks of at least `least` elements, no more than fill the GPU and the workspace. */
-inline Cut cut(int64_t outputs, int64_t length, int64_t least) {
-  const int64_t blocks = std::max<int64_t>(1, outputs);
-  const int64_t wanted = std::max<int64_t>(1, std::min(1024 / blocks, kMostPartial / blocks));
+/*! \brief Chunks of at least `least` elements, no more than fill the GPU with `blocks` of each. */
+inline Cut cut(int64_t blocks, int64_t length, int64_t least) {
+  const int64_t wanted = std::max<int64_t>(1, kBlocksOfACut / blocks);
   const int64_t chunks = std::max<int64_t>(1, std::min(wanted, length / least));
   return {chunks, (length + chunks - 1) / chunks};
 }
@@ -208,9 +199,10 @@ __global__ void combine_kernel(Loops<inputs + 1> kept, int64_t chunks, Store sto
 /*!
  * \brief A reduction; see the instruction Reduce.
  * \param by_rows whether threads lie along the reduced axes, or along the kept ones.
+ * \param partial room for the partial results.
  */
 template <class T, class Way, int inputs, bool by_rows, class Load, class Store>
-int reduce(const int64_t* n, Load load, Store store) {
+int reduce(const int64_t* n, Load load, Store store, T* partial) {
   const Loops<inputs + 1> kept(n);
   const Loops<inputs> reduced(n);
   const int64_t outer = kept.size(), length = reduced.size();
@@ -219,8 +211,6 @@ int reduce(const int64_t* n, Load load, Store store) {
       by_rows ? outer : (outer + kColumnsOfABlock - 1) / kColumnsOfABlock * kColumnsOfABlock;
   const Cut parts = by_rows ? cut(groups, length, kThreads * kReducedByAThread)
                             : cut(groups / kColumnsOfABlock, length, kRowsOfABlock * 32);
-  T* const partial = static_cast<T*>(workspace());
-  if (partial == nullptr) return -1;
   const int64_t blocks = (by_rows ? outer : groups / kColumnsOfABlock) * parts.chunks;
   const int grid = static_cast<int>(std::min<int64_t>(blocks, 1 << 20));
   if (by_rows)
@@ -334,11 +324,24 @@ struct CheckIndicesRow {
   }
 };
 
+/*! \brief Bytes of a row that a block keeps, so that it is read from memory once. */
+const int64_t kMostOfARow = 40 * 1024;
+
 template <class Row, class Out, class In>
 __global__ void rows_kernel(Out* out, const In* x, const In* other, int64_t rows, int64_t columns,
-                            int64_t of_each) {
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
-    Row::of(out + row * of_each, x + row * columns, other + row * columns, columns);
+                            int64_t of_each, bool is_kept) {
+  extern __shared__ double memory[];
+  In* const kept = reinterpret_cast<In*>(memory);
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const In* from = x + row * columns;
+    if (is_kept) {
+      for (int64_t i = threadIdx.x; i < columns; i += kThreads) kept[i] = from[i];
+      __syncthreads();
+      from = kept;
+    }
+    Row::of(out + row * of_each, from, other + row * columns, columns);
+    __syncthreads();
+  }
 }
 
 /*! \brief A function of rows; `of_each` elements of the result for each. */
@@ -346,7 +349,10 @@ template <class Row, class Out, class In>
 int rows(Out* out, const In* x, const In* other, int64_t count, int64_t columns, int64_t of_each) {
   if (count == 0) return 0;
   const int grid = static_cast<int>(std::min<int64_t>(count, 1 << 20));
-  rows_kernel<Row><<<grid, kThreads>>>(out, x, other, count, columns, of_each);
+  const int64_t bytes = columns * static_cast<int64_t>(sizeof(In));
+  const bool is_kept = bytes <= kMostOfARow;
+  rows_kernel<Row>
+      <<<grid, kThreads, is_kept ? bytes : 0>>>(out, x, other, count, columns, of_each, is_kept);
   return launched();
 }
 

@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 
-from dlsys._base import find_lib_path
+from dlsys._base import CHECKED, find_lib_path
 
 try:
     import fcntl
@@ -52,7 +52,7 @@ def kernels(backend, keys):
     Raises:
         CompileError: there is no compiler, or it refuses the source.
     """
-    wanted = {key: _name_of(backend, key) for key in keys}
+    wanted = {key: _name_of(backend, key) for key in dict.fromkeys(keys)}
     missing = {name: key for key, name in wanted.items() if name not in _LOADED}
     absent = {name: key for name, key in missing.items() if not os.path.exists(_path_of(name))}
     if absent:
@@ -78,10 +78,21 @@ def runner(backend):
 def text_of(backend, names):
     """The source file of some kernels, name -> key."""
     includes = "".join('#include "%s"\n' % header for header in backend.HEADERS)
-    body = "\n".join(backend.source(name, key) for name, key in names.items())
+    body = "\n".join(
+        "// %s\n%s" % (_described(key), backend.source(name, key)) for name, key in names.items()
+    )
     return "%s\nusing namespace dlsys::backend;\n\n%s" % (includes, body)
 
 
+def _described(key):
+    """A key in words: elementwise tanh(x0) float32 float32 ..."""
+    words = []
+    for part in key:
+        words += [str(each) for each in part] if isinstance(part, tuple) else [str(part)]
+    return " ".join(words)
+
+
+@functools.lru_cache(10000)
 def _name_of(backend, key):
     """A hash of a kernel's source, of the headers, and of the processor."""
     text = "\0".join((backend.source("kernel", key), _surroundings(backend)))
@@ -97,7 +108,7 @@ def _surroundings(backend):
             texts.append(file.read())
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
         texts += sorted({line for line in file if line.startswith(("flags", "model name"))})
-    return "\0".join((backend.__name__, *texts))
+    return "\0".join((backend.__name__, str(CHECKED), *texts))
 
 
 @contextlib.contextmanager
@@ -132,6 +143,8 @@ def _started(backend, names):
     built = "%s.%d" % (whole, os.getpid())
     command = ["make", "-s", "--no-print-directory", "-C", root(), "kernels"]
     command += ["PYTHON=" + sys.executable, "SOURCE=" + source, "TARGET=" + built]
+    if CHECKED and backend.SUFFIX == ".cu":
+        command += ["CHECKED=1", "DEVICE=emulated"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=_environment()
     )

@@ -32,8 +32,14 @@ class Lowering:
         default: the dtype of numbers with a fraction where nothing says another.
     """
 
-    def __init__(self, fed, default=FLOAT32):
-        """`fed` is node -> (shape, dtype)."""
+    def __init__(self, fed, default=FLOAT32, most_partial=0):
+        """
+        Args:
+            fed: node -> (shape, dtype).
+            default: see above.
+            most_partial: partial results of one reduction for which the back end wants room.
+        """
+        self._most_partial = most_partial
         self.instructions = []
         self.default = default
         self.values = {
@@ -122,7 +128,12 @@ class Lowering:
         for number, letter in enumerate(_LETTERS[: len(views)]):
             code = _renamed(code, letter, "x%d" % number)
         computed = computed_in(output.dtype)
-        self._add(Reduce(output, views, kind, code, computed, whole, tuple(axes)))
+        scratch = None
+        if self._most_partial:
+            # A chunk has 256 elements at least; outputs are cut in groups of 32.
+            parts = (size_of(shape) + 31) * max(1, size_of(whole) // max(1, size_of(shape)) // 256)
+            scratch = new_view((min(parts, self._most_partial),), FLOAT64)
+        self._add(Reduce(output, views, kind, code, computed, whole, tuple(axes), scratch))
         if not keepdims:
             return output
         return output.reshaped(tuple(1 if a in axes else e for a, e in enumerate(whole)))

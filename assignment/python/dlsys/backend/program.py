@@ -49,14 +49,15 @@ class Program:
         """
         self.ctx = ctx
         doubles = any(dtype == dtypes.FLOAT64 for _, dtype in feeds.values())
-        lowering = Lowering(feeds, dtypes.FLOAT64 if doubles else dtypes.FLOAT32)
+        self.backend = gpu if ndarray.is_gpu_ctx(ctx) else cpu
+        default = dtypes.FLOAT64 if doubles else dtypes.FLOAT32
+        lowering = Lowering(feeds, default, self.backend.MOST_PARTIAL)
         for node in topo_order:
             if node not in feeds:
                 lowering.lower(node)
         self._outputs = _outputs(lowering, [lowering.values[node] for node in eval_nodes])
         self.instructions = lowering.instructions
         self._feeds = {node: lowering.values[node] for node in feeds}
-        self.backend = gpu if ndarray.is_gpu_ctx(ctx) else cpu
         self._lay_out()
         self._load()
 

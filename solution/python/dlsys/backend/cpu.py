@@ -5,6 +5,8 @@ from dlsys.dtypes import C_NAMES
 #: Which files of src/backend a source includes, and how its name ends.
 HEADERS = ("cpu.h", "product.h", "steps.h")
 SUFFIX = ".cc"
+#: Partial results of a reduction that need memory of the program's.
+MOST_PARTIAL = 0
 
 WAYS = {"sum": "Sum", "prod": "Product", "max": "Largest", "min": "Smallest"}
 DRAWS = {"uniform": "UniformDraw", "normal": "NormalDraw", "bernoulli": "BernoulliDraw"}

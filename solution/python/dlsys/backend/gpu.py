@@ -7,6 +7,8 @@ from .cpu import DRAWS, RUNNER, WAYS, converted, pointers, signature
 #: Which files of src/backend a source includes, and how its name ends.
 HEADERS = ("gpu.cuh", "steps.h")
 SUFFIX = ".cu"
+#: Partial results of one reduction, see kBlocksOfACut in gpu.cuh.
+MOST_PARTIAL = 1024 * 32
 
 #: Functions of rows: their classes, and whether they make one element of a row.
 _ROWS = {
@@ -157,7 +159,8 @@ def _reduce(name, kind, code, dtypes, computed, by_rows, kinds):
             name,
             "const %s_load load = {%s};" % (name, pointers(dtypes, 1)),
             "const %s_store store = {reinterpret_cast<%s*>(data[0])};" % (name, of_output),
-            "return reduce<%s, %s<%s>, %d, %s>(n, load, store);" % way,
+            "%s* const partial = reinterpret_cast<%s*>(data[%d]);" % (of_sum, of_sum, len(dtypes)),
+        "return reduce<%s, %s<%s>, %d, %s>(n, load, store, partial);" % way,
         )
     )
 

@@ -88,6 +88,8 @@ class Reduce(Instruction):
     computed_in: np.dtype
     whole: tuple
     axes: tuple
+    #: Room for partial results, where the back end wants any.
+    scratch: View = None
 
     def __post_init__(self):
         self.inputs = tuple(broadcast(view, self.whole) for view in self.inputs)
@@ -101,6 +103,16 @@ class Reduce(Instruction):
         of_output[kept] = self.output.strides
         self.kept, self.kept_strides = along(kept, [of_output.tolist(), *of_inputs])
         self.reduced, self.reduced_strides = along(self.axes, of_inputs)
+
+    @property
+    def operands(self):
+        """Output, inputs, scratch."""
+        return (*super().operands, *([self.scratch] if self.scratch else []))
+
+    @property
+    def dtypes(self):
+        """Those of the output and the inputs."""
+        return tuple(view.dtype for view in super().operands)
 
     @property
     def by_rows(self):

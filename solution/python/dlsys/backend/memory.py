@@ -28,9 +28,9 @@ def plan(instructions, apart):
         ends.setdefault(position, []).append(buffer)
     offsets, arena = {}, _Arena()
     for position, instruction in enumerate(instructions):
-        buffer = instruction.output.buffer
-        if first.get(buffer) == position:
-            offsets[buffer] = arena.take(_rounded(buffer.size))
+        for buffer in dict.fromkeys(view.buffer for view in instruction.operands):
+            if first.get(buffer) == position:
+                offsets[buffer] = arena.take(_rounded(buffer.size))
         for done in ends.get(position, ()):
             arena.give_back(offsets[done], _rounded(done.size))
     return offsets, arena.size

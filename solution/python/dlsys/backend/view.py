@@ -83,6 +83,8 @@ def dense_strides(shape):
 
 def broadcast(view, shape):
     """The view, repeated in a shape."""
+    if view.shape == tuple(shape):
+        return view
     if isinstance(view, Literal):
         return dataclasses.replace(view, shape=tuple(shape))
     return view.seen(lambda array: np.broadcast_to(array, shape))
