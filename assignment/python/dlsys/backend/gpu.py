@@ -160,7 +160,7 @@ def _reduce(name, kind, code, dtypes, computed, by_rows, kinds):
             "const %s_load load = {%s};" % (name, pointers(dtypes, 1)),
             "const %s_store store = {reinterpret_cast<%s*>(data[0])};" % (name, of_output),
             "%s* const partial = reinterpret_cast<%s*>(data[%d]);" % (of_sum, of_sum, len(dtypes)),
-        "return reduce<%s, %s<%s>, %d, %s>(n, load, store, partial);" % way,
+            "return reduce<%s, %s<%s>, %d, %s>(n, load, store, partial);" % way,
         )
     )
 
