@@ -5,12 +5,14 @@ import random
 
 import numpy as np
 import pytest
+from test_ops import OPS
 
 from dlsys import autodiff, dtypes, ndarray, ops
 from dlsys.autodiff import Executor
 from dlsys.backend import memory, program
 from dlsys.backend.view import collapsed, dense_strides, new_view
 from dlsys.ops import base
+from dlsys.ops import elementwise as base_ops
 
 CPU, GPU = ndarray.cpu(0), ndarray.gpu(0)
 DEVICES = pytest.mark.parametrize("ctx", [CPU, GPU], ids=["cpu", "gpu"])
@@ -211,3 +213,40 @@ def test_bad_input_is_told_with_a_way_out():
         autodiff.gpu_op.relu(ndarray.empty((3,), GPU, np.int32), ndarray.empty((3,), GPU))
     with pytest.raises(TypeError, match="can't copy int32 to an array of float32"):
         ndarray.empty((3,), CPU, np.int32).copyto(ndarray.empty((3,), CPU))
+
+
+@pytest.mark.parametrize("shape", [(1, 150000), (3, 70001), (20000, 3), (7, 40, 900)], ids=str)
+@DEVICES
+def test_reductions_that_are_cut_in_parts_are_right(ctx, shape):
+    values = np.random.default_rng(0).normal(1, 1, shape).astype(np.float32)
+    x = ops.variable("x")
+    axes = [None, 0, 1, *([(0, 2), 2] if len(shape) == 3 else [])]
+    nodes = [reduction(x, a) for a in axes for reduction in (ops.sum, ops.max, ops.variance)]
+    nodes += [ops.softmax(x), ops.logsumexp(x, 1), ops.argmax(x, 0)]
+    got = Executor(nodes, ctx=ctx).run({x: values}, True)
+    wanted = Executor(nodes).run({x: values.astype(np.float64)})
+    for found, expected in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+@DEVICES
+def test_what_is_not_finite_is_as_on_numpy(ctx):
+    """NaN, infinities, both zeros and large numbers, through every op of one and of two numbers."""
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5, 80.0, -80.0], np.float32)
+    x, y = ops.variable("x"), ops.variable("y")
+    a, b = (each.reshape(-1) for each in np.meshgrid(special, special))
+    nodes = []
+    for op in dict.fromkeys(map(type, OPS.values())):
+        is_pair, is_one = (issubclass(op, kind) for kind in (base_ops.PairOp, base_ops.FunctionOp))
+        for sample in op.samples[:1] if is_pair or is_one else ():
+            attributes = sample[-1] if isinstance(sample[-1], dict) else {}
+            nodes.append(op()(*([x, y] if is_pair else [x]), **attributes))
+    nodes += [ops.relu(x), ops.where(x < y, x, y), ops.max(ops.reshape(x, (9, 9)), 0)]
+    assert len(nodes) > 30
+    got = Executor(nodes, ctx=ctx).run({x: a, y: b}, True)
+    with np.errstate(all="ignore"):
+        wanted = Executor(nodes).run({x: a.astype(np.float64), y: b.astype(np.float64)})
+        wanted = [each.astype(found.dtype) for each, found in zip(wanted, got, strict=True)]
+    for node, found, expected in zip(nodes, got, wanted, strict=True):
+        near = np.testing.assert_allclose
+        near(found, expected, rtol=1e-5, atol=1e-30, err_msg=f"{node.name} of {a} and {b}")
