@@ -132,7 +132,7 @@ def test_dependencies_alone_are_printed(kit, tmp_path):
     (tmp_path / "a.cu").write_text('#include "own.h"\n' + SOURCE)
     (tmp_path / "own.h").write_text("#pragma once\n")
     done = kit.emucc("-MM", tmp_path / "a.cu")
-    assert re.match(r"a\.o: \S*a\.cu", done.stdout)
+    assert re.match(r"a\.o:[\s\\]*\S*a\.cu", done.stdout)  # a long path stands on a line of its own
     assert "own.h" in done.stdout
     done = kit.emucc("-E", tmp_path / "a.cu", "-o", tmp_path / "a.ii")
     assert "__global__ void k()" in (tmp_path / "a.ii").read_text()
