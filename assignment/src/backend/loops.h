@@ -8,7 +8,13 @@
 #ifndef DLSYS_BACKEND_LOOPS_H_
 #define DLSYS_BACKEND_LOOPS_H_
 
+#ifdef _OPENMP
 #include <omp.h>
+#else  // a compiler without it: one thread
+inline int omp_get_max_threads() { return 1; }
+inline int omp_get_num_threads() { return 1; }
+inline int omp_get_thread_num() { return 0; }
+#endif
 
 #include <algorithm>
 #include <vector>

@@ -26,6 +26,9 @@ _SOURCES = os.path.normpath(os.path.join(_HERE, "..", "..", "..", "src", "backen
 #: Kernels for which it pays to start another compiler.
 _WORTH_A_COMPILER = 12
 
+#: Lines of /proc/cpuinfo that say what code a processor runs.
+_PROCESSOR = ("flags", "model name", "Features", "CPU part")
+
 #: name -> address.
 _LOADED = {}
 
@@ -107,7 +110,7 @@ def _surroundings(backend):
         with open(os.path.join(_SOURCES, name)) as file:
             texts.append(file.read())
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
-        texts += sorted({line for line in file if line.startswith(("flags", "model name"))})
+        texts += sorted({line for line in file if line.startswith(_PROCESSOR)})
     return "\0".join((backend.__name__, str(CHECKED), *texts))
 
 
