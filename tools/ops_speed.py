@@ -1,14 +1,15 @@
-"""Times ops and a training step on the CPU back end beside numpy and PyTorch, and writes docs/speed.md.
+"""Times the CPU back end beside numpy and PyTorch: ops and a training step. Writes docs/speed.md.
 
     python3 tools/ops_speed.py                  all cores, and one
     python3 tools/ops_speed.py --threads 2
 
-All in one run, each figure the median of several runs with the quartiles; a ratio above 1 means that
-the back end is faster. PyTorch runs eagerly, without gradients but in the training step, with as many
-threads. Run it on an idle machine.
+All in one run, each figure the median of several runs with the quartiles; a ratio above 1 means
+that the back end is faster. PyTorch runs eagerly, without gradients but in the training step, with
+as many threads. Run it on an idle machine.
 """
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -116,7 +117,7 @@ def op_times(ours, numpys, torchs, arrays):
 def step_times():
     """Quartiles of seconds of a training step: the back end, PyTorch."""
     random = np.random.default_rng(0)
-    sizes = list(zip(LAYERS, LAYERS[1:], strict=False))
+    sizes = list(itertools.pairwise(LAYERS))
     values = [random.normal(0, 1 / math.sqrt(a), (a, b)).astype(np.float32) for a, b in sizes]
     values += [np.zeros(b, np.float32) for _, b in sizes]
     images = random.random((BATCH, LAYERS[0])).astype(np.float32)
@@ -189,9 +190,9 @@ def page(kept):
     """The text of docs/speed.md."""
     lines = [
         "# Speed of the CPU back end\n\n",
-        f"`tools/ops_speed.py` on {kept['machine']}, {kept['date']}, PyTorch {kept['torch']}, numpy "
-        f"{kept['numpy']}. Times are medians in microseconds, with half the distance of the quartiles;\n"
-        "ratios above 1 are in favour of the back end.\n\n",
+        f"`tools/ops_speed.py` on {kept['machine']}, {kept['date']}, PyTorch {kept['torch']}, "
+        f"numpy {kept['numpy']}.\nTimes are medians in microseconds, with half the distance of the "
+        "quartiles; ratios above 1 are in favour of the back end.\n\n",
         "| threads | ops | beside PyTorch | beside numpy |\n|---|---|---|---|\n",
     ]
     for threads, rows in kept["threads"].items():
