@@ -226,7 +226,18 @@ int reduce(const int64_t* n, Load load, Store store, T* partial) {
   return launched();
 }
 
+/*! \brief An index among 0 .. count - 1: a wrong one reads another element, and is told after. */
+__device__ inline int64_t kept_inside(int64_t index, int64_t count) {
+  return index < 0 ? 0 : index >= count ? count - 1 : index;
+}
+
 // Rows: one block a row, whose threads take every 256th element.
+
+/*! \brief Which row a block has, how long it is, and what else its function takes. */
+struct RowOf {
+  int64_t row, columns;
+  double first, second;
+};
 
 template <class T>
 __device__ T largest_of_row(const T* x, int64_t columns) {
@@ -244,7 +255,8 @@ __device__ T sum_of_exponentials(const T* x, int64_t columns, T shift) {
 
 template <class T>
 struct SoftmaxRow {
-  __device__ static void of(T* y, const T* x, const T*, int64_t columns) {
+  __device__ static void of(T* y, const T* x, const T*, RowOf row) {
+    const int64_t columns = row.columns;
     const T most = largest_of_row(x, columns);
     const T scale = 1 / sum_of_exponentials(x, columns, most);
     for (int64_t i = threadIdx.x; i < columns; i += kThreads) y[i] = exp(x[i] - most) * scale;
@@ -253,7 +265,8 @@ struct SoftmaxRow {
 
 template <class T>
 struct LogSoftmaxRow {
-  __device__ static void of(T* y, const T* x, const T*, int64_t columns) {
+  __device__ static void of(T* y, const T* x, const T*, RowOf row) {
+    const int64_t columns = row.columns;
     const T most = largest_of_row(x, columns);
     const T total = log(sum_of_exponentials(x, columns, most));
     for (int64_t i = threadIdx.x; i < columns; i += kThreads) y[i] = x[i] - most - total;
@@ -262,7 +275,8 @@ struct LogSoftmaxRow {
 
 template <class T>
 struct LogSumExpRow {
-  __device__ static void of(T* y, const T* x, const T*, int64_t columns) {
+  __device__ static void of(T* y, const T* x, const T*, RowOf row) {
+    const int64_t columns = row.columns;
     const T most = largest_of_row(x, columns);
     const T shift = most - most == 0 ? most : T(0);
     const T total = log(sum_of_exponentials(x, columns, shift)) + shift;
@@ -272,21 +286,41 @@ struct LogSumExpRow {
 
 template <class T>
 struct CrossEntropyRow {
-  __device__ static void of(T* y, const T* x, const T* targets, int64_t columns) {
+  __device__ static void of(T* y, const T* x, const T* targets, RowOf row) {
+    const int64_t columns = row.columns;
     const T most = largest_of_row(x, columns);
     const T total = log(sum_of_exponentials(x, columns, most));
     T sum = 0;
     for (int64_t i = threadIdx.x; i < columns; i += kThreads)
-      sum += targets[i] * (x[i] - most - total);
+      sum += targets[row.row * columns + i] * (x[i] - most - total);
     sum = of_block<Sum<T>>(sum);
     if (threadIdx.x == 0) y[0] = -sum;
+  }
+};
+
+/*! \brief Targets are `second` everywhere, and `first` more at the class of the row. */
+template <class T>
+struct ClassEntropyRow {
+  __device__ static void of(T* y, const T* x, const int64_t* classes, RowOf row) {
+    const int64_t columns = row.columns;
+    const T most = largest_of_row(x, columns);
+    const T total = log(sum_of_exponentials(x, columns, most));
+    T all = 0;
+    if (row.second != 0) {
+      for (int64_t i = threadIdx.x; i < columns; i += kThreads) all += x[i] - most - total;
+      all = of_block<Sum<T>>(all);
+    }
+    if (threadIdx.x != 0) return;
+    const int64_t hit = kept_inside(classes[row.row], columns);
+    y[0] = -static_cast<T>(row.first) * (x[hit] - most - total) - static_cast<T>(row.second) * all;
   }
 };
 
 /*! \brief Where the first element stands that is the Way of the row, or the first NaN. */
 template <class T, class Way>
 struct FirstOfRow {
-  __device__ static void of(int64_t* y, const T* x, const T*, int64_t columns) {
+  __device__ static void of(int64_t* y, const T* x, const T*, RowOf row) {
+    const int64_t columns = row.columns;
     T found = Way::start();
     for (int64_t i = threadIdx.x; i < columns; i += kThreads) found = Way::both(found, x[i]);
     found = of_block<Way>(found);
@@ -300,7 +334,8 @@ struct FirstOfRow {
 
 template <class T>
 struct ProductOfOthersRow {
-  __device__ static void of(T* y, const T* x, const T*, int64_t columns) {
+  __device__ static void of(T* y, const T* x, const T*, RowOf row) {
+    const int64_t columns = row.columns;
     if (threadIdx.x != 0) return;
     T before = 1, behind = 1;
     for (int64_t i = 0; i < columns; ++i) {
@@ -316,7 +351,8 @@ struct ProductOfOthersRow {
 
 /*! \brief y[0]: whether all are among 0 .. count[0] - 1. */
 struct CheckIndicesRow {
-  __device__ static void of(bool* y, const int64_t* x, const int64_t* count, int64_t columns) {
+  __device__ static void of(bool* y, const int64_t* x, const int64_t* count, RowOf row) {
+    const int64_t columns = row.columns;
     int64_t wrong = 0;
     for (int64_t i = threadIdx.x; i < columns; i += kThreads) wrong += x[i] < 0 || x[i] >= count[0];
     wrong = of_block<Sum<int64_t>>(wrong);
@@ -327,32 +363,35 @@ struct CheckIndicesRow {
 /*! \brief Bytes of a row that a block keeps, so that it is read from memory once. */
 const int64_t kMostOfARow = 40 * 1024;
 
-template <class Row, class Out, class In>
-__global__ void rows_kernel(Out* out, const In* x, const In* other, int64_t rows, int64_t columns,
+template <class Row, class Out, class In, class Other>
+__global__ void rows_kernel(Out* out, const In* x, const Other* other, int64_t rows, RowOf each,
                             int64_t of_each, bool is_kept) {
   extern __shared__ double memory[];
   In* const kept = reinterpret_cast<In*>(memory);
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const In* from = x + row * columns;
+    const In* from = x + row * each.columns;
     if (is_kept) {
-      for (int64_t i = threadIdx.x; i < columns; i += kThreads) kept[i] = from[i];
+      for (int64_t i = threadIdx.x; i < each.columns; i += kThreads) kept[i] = from[i];
       __syncthreads();
       from = kept;
     }
-    Row::of(out + row * of_each, from, other + row * columns, columns);
+    each.row = row;
+    Row::of(out + row * of_each, from, other, each);
     __syncthreads();
   }
 }
 
 /*! \brief A function of rows; `of_each` elements of the result for each. */
-template <class Row, class Out, class In>
-int rows(Out* out, const In* x, const In* other, int64_t count, int64_t columns, int64_t of_each) {
+template <class Row, class Out, class In, class Other>
+int rows(Out* out, const In* x, const Other* other, int64_t count, int64_t columns, int64_t of_each,
+         double first, double second) {
   if (count == 0) return 0;
   const int grid = static_cast<int>(std::min<int64_t>(count, 1 << 20));
   const int64_t bytes = columns * static_cast<int64_t>(sizeof(In));
   const bool is_kept = bytes <= kMostOfARow;
+  const RowOf each = {0, columns, first, second};
   rows_kernel<Row>
-      <<<grid, kThreads, is_kept ? bytes : 0>>>(out, x, other, count, columns, of_each, is_kept);
+      <<<grid, kThreads, is_kept ? bytes : 0>>>(out, x, other, count, each, of_each, is_kept);
   return launched();
 }
 
@@ -432,11 +471,6 @@ int whole_product(T* out, const T* left, const T* right, const int64_t* n) {
   whole_product_kernel<<<blocks_for(total), kThreads>>>(out, left, right, n[0], n[1], n[2], n[3],
                                                         n[4], n[5], n[6], batch);
   return launched();
-}
-
-/*! \brief An index among 0 .. count - 1: a wrong one reads another element, and is told after. */
-__device__ inline int64_t kept_inside(int64_t index, int64_t count) {
-  return index < 0 ? 0 : index >= count ? count - 1 : index;
 }
 
 /*! \brief See the instruction Gather. */

@@ -90,6 +90,22 @@ int cross_entropy(T* out, const T* logits, const T* targets, int64_t rows, int64
   return 0;
 }
 
+/*! \brief The same of targets `rest` everywhere, and `hit` more at the class of the row. */
+template <class T>
+int class_entropy(T* out, const T* logits, const int64_t* classes, int64_t rows, int64_t columns,
+                  double hit, double rest) {
+  for_items(rows, rows * columns, [=](int64_t row) {
+    const T* const x = logits + row * columns;
+    const T most = largest(x, columns);
+    const T total = log(reduced<Sum<T>, T>(columns, [=](int64_t i) { return exp(x[i] - most); }));
+    T all = 0;
+    if (rest != 0)
+      all = reduced<Sum<T>, T>(columns, [=](int64_t i) { return x[i] - most - total; });
+    out[row] = -static_cast<T>(hit) * (x[classes[row]] - most - total) - static_cast<T>(rest) * all;
+  });
+  return 0;
+}
+
 /*! \brief Where the first element stands that is `wanted`, or the first NaN. */
 template <class T>
 int64_t first_of(const T* x, int64_t columns, T wanted) {

@@ -16,6 +16,7 @@ _ROWS = {
     "log_softmax": ("LogSoftmaxRow<{0}>", False),
     "logsumexp": ("LogSumExpRow<{0}>", True),
     "cross_entropy": ("CrossEntropyRow<{0}>", True),
+    "class_entropy": ("ClassEntropyRow<{0}>", True),
     "argmax": ("FirstOfRow<{0}, Largest<{0}>>", True),
     "argmin": ("FirstOfRow<{0}, Smallest<{0}>>", True),
     "product_of_others": ("ProductOfOthersRow<{0}>", False),
@@ -165,17 +166,14 @@ def _reduce(name, kind, code, dtypes, computed, by_rows, kinds):
     )
 
 
-def _rows(name, kind, dtypes):
+def _rows(name, kind, dtypes, given):
     row, is_reduction = _ROWS[kind]
     arguments = pointers(dtypes)
     if len(dtypes) == 2:  # there is no other input; none is read
         arguments += ", reinterpret_cast<const %s*>(data[1])" % C_NAMES[dtypes[1]]
-    of_each = "1" if is_reduction else "n[1]"
-    return _launcher(
-        name,
-        "return rows<%s>(%s, n[0], n[1], %s);"
-        % (row.format(C_NAMES[dtypes[1]]), arguments, of_each),
-    )
+    numbers = ", ".join("number[%d]" % i if i < given else "0" for i in range(2))
+    values = (row.format(C_NAMES[dtypes[1]]), arguments, "1" if is_reduction else "n[1]", numbers)
+    return _launcher(name, "return rows<%s>(%s, n[0], n[1], %s, %s);" % values)
 
 
 def _product(name, dtypes):

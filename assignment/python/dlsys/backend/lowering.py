@@ -138,19 +138,23 @@ class Lowering:
             return output
         return output.reshaped(tuple(1 if a in axes else e for a, e in enumerate(whole)))
 
-    def rows(self, kind, *inputs, is_reduction=False):
+    def rows(self, kind, *inputs, is_reduction=False, indices=None, numbers=()):
         """A function of rows along the last axis, which has one name on all back ends.
 
         Args:
             kind: its name, as softmax.
             is_reduction: whether it makes one number of a row.
+            indices: int64, one for each row, if the function takes such; it is a reduction, then.
+            numbers: what else it takes.
         """
         dtype = computed_in(self._dtype)
         of_inputs = None if dtype not in FLOATS else dtype
-        dense = tuple(self.dense(each, of_inputs or computed_in(each.dtype)) for each in inputs)
+        dense = [self.dense(each, of_inputs or computed_in(each.dtype)) for each in inputs]
+        is_reduction = is_reduction or indices is not None
         shape = dense[0].shape[:-1] if is_reduction else dense[0].shape
+        dense += [] if indices is None else [self.dense(indices, INT64)]
         output = new_view(shape, dtype)
-        self._add(Rows(output, dense, kind=kind))
+        self._add(Rows(output, tuple(dense), kind, tuple(numbers)))
         return self.as_dtype(output, self._dtype)
 
     def product(self, a, b):
@@ -186,7 +190,7 @@ class Lowering:
         found = self.elementwise("nearest(a)", indices, dtype=INT64)
         row = found.reshaped((1, size_of(found.shape)))
         operands = (row, self.constant(np.array([count])))
-        self._add(Rows(new_view((), BOOL), operands, kind="check_indices"))
+        self._add(Rows(new_view((), BOOL), operands, "check_indices"))
         return found
 
     def draw(self, kind, shape, seed, parameters, next_run):

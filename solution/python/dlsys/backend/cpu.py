@@ -109,8 +109,9 @@ def _reduce(kind, code, dtypes, computed, by_rows, kinds):
     return _indented(lines)
 
 
-def _rows(kind, dtypes):
-    return "  return %s(%s, n[0], n[1]);\n" % (kind, pointers(dtypes))
+def _rows(kind, dtypes, given):
+    numbers = "".join(", number[%d]" % i for i in range(given))
+    return "  return %s(%s, n[0], n[1]%s);\n" % (kind, pointers(dtypes), numbers)
 
 
 def _product(dtypes):

@@ -144,15 +144,22 @@ class Reduce(Instruction):
 class Rows(Instruction):
     """A function of whole rows, such as softmax: inputs and output are dense, (rows, columns).
 
-    The output may have one element a row. `kind` names a function of rows.h.
+    The output, and indices among the inputs, may have one element a row. `kind` names a function
+    of cpu.h and a class of gpu.py.
     """
 
-    kind: str = ""
+    kind: str
+    given: tuple = ()
 
     @property
     def key(self):
-        """The kind, and dtypes."""
-        return ("rows", self.kind, self.dtypes)
+        """The kind, dtypes, how many numbers."""
+        return ("rows", self.kind, self.dtypes, len(self.given))
+
+    @property
+    def numbers(self):
+        """What the function takes beside rows."""
+        return self.given
 
     @property
     def sizes(self):

@@ -53,31 +53,42 @@ class TargetsOp(TensorOp):
 
 
 class CrossEntropyOp(TensorOp):
-    """-sum(targets * log_softmax(logits)) along the last axis. The targets are data."""
+    """-sum(targets * log_softmax(logits)) along the last axis, with the targets of TargetsOp."""
 
-    label = "CrossEntropy({},{})"
-    samples = (((3, 4), (3, 4)), ((2, 3, 5), (2, 3, 5)))
+    label = "CrossEntropy({},{},{})"
+    samples = (
+        ((3, 4), (3, 4)),
+        ((5, 3), (5,), {"smoothing": 0.1}),
+        ((5, 3), (5, 3), {"smoothing": 0.2}),
+    )
     labels = (1,)
 
-    def __call__(self, logits, targets):
-        return TensorOp.__call__(self, logits, targets)
+    def __call__(self, logits, labels, smoothing=0.0):
+        return TensorOp.__call__(self, logits, labels, smoothing=smoothing)
 
-    def forward(self, node, logits, targets):
+    def forward(self, node, logits, labels):
+        targets = targets_op.forward(node, labels, logits)
         return -np.sum(targets * log_softmax(logits, -1), axis=-1)
 
-    def lower(self, node, build, logits, targets):
+    def lower(self, node, build, logits, labels):
+        """Of class indices without the matrix of the targets."""
+        if len(labels.shape) < len(logits.shape):
+            classes, smoothing = logits.shape[-1], node.attributes["smoothing"]
+            indices = build.checked_indices(labels, classes)
+            numbers = (1 - smoothing, smoothing / classes)
+            return build.rows("class_entropy", logits, indices=indices, numbers=numbers)
+        targets = targets_op.lower(node, build, labels, logits)
         return build.rows("cross_entropy", logits, targets, is_reduction=True)
 
-    def shape(self, node, logits, targets):
-        if not logits or logits != targets:
-            raise ValueError("logits are %s, targets are %s" % (logits, targets))
-        return logits[:-1]
+    def shape(self, node, logits, labels):
+        return targets_op.shape(node, labels, logits)[:-1]
 
     def gradient(self, node, grad):
-        logits, targets = node.inputs
+        logits, labels = node.inputs
+        targets = targets_op(labels, logits, node.attributes["smoothing"])
         total = sum_op(targets, -1, True)
         difference = subtract_op(softmax_along_op(logits) * total, targets)
-        return [spread_op(grad, logits, -1) * difference, zeroslike_op(targets)]
+        return [spread_op(grad, logits, -1) * difference, zeroslike_op(labels)]
 
 
 def cross_entropy_op(logits, labels, smoothing=0.0, reduction="mean"):
@@ -89,7 +100,7 @@ def cross_entropy_op(logits, labels, smoothing=0.0, reduction="mean"):
         smoothing: what part of each label is spread evenly over the C classes, 0 to 1.
         reduction: "mean", "sum", or "none" for one number a row.
     """
-    return _reduce(cross_entropy_rows_op(logits, targets_op(labels, logits, smoothing)), reduction)
+    return _reduce(cross_entropy_rows_op(logits, labels, smoothing), reduction)
 
 
 def nll_op(log_probabilities, labels, reduction="mean"):
