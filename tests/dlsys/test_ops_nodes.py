@@ -256,7 +256,10 @@ def test_a_checkpoint_keeps_the_mask_of_its_value(x):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda x: ops.cross_entropy(x, np.array([3, 0])), "cross_entropy: index 3 is not among 0 .. 2"),
+        (
+            lambda x: ops.cross_entropy(x, np.array([3, 0])),
+            "cross_entropy: index 3 is not among 0 .. 2",
+        ),
         (lambda x: ops.one_hot(np.array([-1]), 4), "one_hot: index -1 is not among 0 .. 3"),
         (lambda x: ops.gather(x, np.array([[2], [5]]), 1), "gather: index 5 is not among 0 .. 2"),
         (lambda x: ops.embedding(x, np.array([2])), "embedding: index 2 is not among 0 .. 1"),
