@@ -13,6 +13,7 @@ from . import cpu, gpu, kernels
 from .instructions import Draw
 from .lowering import Lowering
 from .memory import plan
+from .updates import write_back
 from .view import Literal, new_view
 
 
@@ -35,13 +36,16 @@ class Program:
         peak: bytes that its intermediate values take together.
     """
 
-    def __init__(self, topo_order, eval_nodes, feeds, ctx):
+    def __init__(self, topo_order, eval_nodes, feeds, ctx, updates=None, passes=()):
         """
         Args:
             topo_order: every node needed, inputs first.
             eval_nodes: the nodes whose values a run returns.
             feeds: node -> (shape, dtype).
             ctx: the device.
+            updates: fed node -> node of its new value, which a run writes into the fed array.
+            passes: functions (instructions, kept) -> instructions, called in this order; `kept` are
+                the buffers that are read after a run.
 
         Raises:
             ShapeError, TypeError: a node can't be computed from these.
@@ -55,8 +59,14 @@ class Program:
         for node in topo_order:
             if node not in feeds:
                 lowering.lower(node)
-        self._outputs = _outputs(lowering, [lowering.values[node] for node in eval_nodes])
+        updates = updates or {}
+        written = {lowering.values[node].buffer for node in updates}
+        values = [lowering.values[node] for node in eval_nodes]
+        self._outputs = _outputs(lowering, values, written)
+        write_back(lowering, updates)
         self.instructions = lowering.instructions
+        for each in passes:
+            self.instructions = each(self.instructions, self._kept() | written)
         self._feeds = {node: lowering.values[node] for node in feeds}
         self._lay_out()
         self._load()
@@ -90,10 +100,12 @@ class Program:
                 self._raise_for(instruction)
         return list(self._results)
 
+    def _kept(self):
+        return {view.buffer for view in self._outputs}
+
     def _lay_out(self):
         """Gives every buffer memory: constants their own, all others a place in one arena."""
-        apart = {view.buffer for view in self._outputs}
-        offsets, self.peak = plan(self.instructions, apart)
+        offsets, self.peak = plan(self.instructions, self._kept())
         self._arena = ndarray.empty((-(-self.peak // 4),), self.ctx)
         self._owned = {}
         for view in self._views():
@@ -160,15 +172,20 @@ class Program:
         )
 
 
-def _outputs(lowering, values):
-    """Views of memory that belongs to one evaluated value alone, or that was fed as it is."""
-    taken, outputs = set(), []
+def _outputs(lowering, values, written):
+    """Views of memory that belongs to one evaluated value alone, or that was fed as it is.
+
+    Args:
+        written: buffers of fed arrays that the run overwrites.
+    """
+    taken, outputs = set(written), []
     for value in values:
         if isinstance(value, Literal) or not _can_be_handed_out(lowering, value, taken):
             output = new_view(value.shape, value.dtype)
             lowering.elementwise("a", value, into=output)
             value = output
-        taken.add(value.buffer)
+        if value.buffer.fed is None:
+            taken.add(value.buffer)
         outputs.append(value)
     return outputs
 
@@ -176,7 +193,7 @@ def _outputs(lowering, values):
 def _can_be_handed_out(lowering, value, taken):
     buffer = value.buffer
     if buffer.fed is not None:
-        return value is lowering.values[buffer.fed]
+        return value is lowering.values[buffer.fed] and buffer not in taken
     fills = value.is_whole and size_of(value.shape) * value.dtype.itemsize == buffer.size
     return fills and buffer.values is None and buffer not in taken
 

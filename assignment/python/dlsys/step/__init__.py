@@ -1,0 +1,15 @@
+"""The training step as one thing: values, gradients and updates of parameters in one program.
+
+    w = dlsys.parameter("w", numpy.zeros((784, 10)))
+    loss = ops.cross_entropy(x @ w, labels)
+    (grad,) = gradients(loss, [w])
+    step = dlsys.compile([loss], updates={w: w - 0.1 * grad}, ctx=ndarray.cpu(0))
+    (value,) = step({x: images, labels: classes})
+
+Start at step.py. state.py keeps what a step updates, files.py saves it, runs.py executes, graph.py
+copies the nodes, so that those of the user stay as they are.
+"""
+
+from .state import parameter as parameter
+from .step import Step as Step
+from .step import compile as compile

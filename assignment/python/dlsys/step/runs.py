@@ -1,0 +1,53 @@
+"""How a step is executed for feeds of one set of shapes and dtypes: on numpy, or by a program."""
+
+import numpy as np
+
+from dlsys.autodiff import Executor, find_topo_sort
+from dlsys.backend.program import Program
+
+
+class NumpyRun:
+    """The reference: every value by numpy in float64, then all updates."""
+
+    def __init__(self, outputs, updates, kinds):
+        self._executor = Executor([*outputs, *updates.values()])
+        self._count, self._updated = len(outputs), list(updates)
+
+    def __call__(self, feeds, state):
+        """The values of the outputs.
+
+        Args:
+            feeds: node -> numpy array.
+            state: parameter -> numpy array, which is overwritten.
+        """
+        found = self._executor.run({**feeds, **state})
+        fed = {id(array) for array in (*feeds.values(), *state.values())}
+        outputs = [np.array(v) if id(v) in fed else v for v in found[: self._count]]
+        news = [np.array(value) for value in found[self._count :]]
+        for parameter, new in zip(self._updated, news):
+            state[parameter][...] = new
+        return outputs
+
+
+class DeviceRun:
+    """A program of a back end."""
+
+    def __init__(self, outputs, updates, kinds, ctx):
+        order = find_topo_sort([*outputs, *updates.values()])
+        needed = set(order) | set(updates)
+        kinds = {node: kind for node, kind in kinds.items() if node in needed}
+        self.program = Program(order, outputs, kinds, ctx, updates=updates)
+        self._fed = {}
+
+    def __call__(self, feeds, state):
+        """The values of the outputs, as NDArrays that the next run overwrites.
+
+        Args:
+            feeds: node -> NDArray.
+            state: parameter -> NDArray, which is overwritten.
+        """
+        last = self._fed
+        if len(last) != len(feeds) or any(last.get(n) is not feeds[n] for n in feeds):
+            self.program.feed({**feeds, **state})
+            self._fed = dict(feeds)
+        return self.program.run()

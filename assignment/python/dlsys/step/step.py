@@ -1,0 +1,214 @@
+"""dlsys.compile: a graph and the updates of its parameters as one step of training."""
+
+import numpy as np
+
+from dlsys import ndarray
+from dlsys.autodiff import Node, find_topo_sort
+from dlsys.ops.base import ShapeError
+
+from . import files
+from .graph import copied, origin, random_nodes
+from .runs import DeviceRun, NumpyRun
+from .state import State
+
+#: Programs that a step keeps, each for feeds of other shapes.
+_MOST_RUNS = 8
+
+
+def compile(outputs, updates=None, ctx=None, dtype=None):
+    """A step: values of nodes, and new values of parameters, computed together.
+
+    Args:
+        outputs: the nodes whose values a call returns; a list, or one node.
+        updates: parameter, a variable -> the node of its new value. All new values are computed
+            from the old ones, and take effect at the end of the call. `{w: w}` keeps w as it is.
+        ctx: None is numpy in float64; ndarray.cpu(0), ndarray.gpu(0).
+        dtype: of numbers with a fraction that come from numpy; float64 on numpy, else float32.
+
+    Raises:
+        TypeError: what is updated is no variable, or an output is no node.
+        ValueError: two parameters have one name.
+    """
+    return Step(outputs, updates, ctx, dtype)
+
+
+class Step:
+    """What `compile` makes. The parameters live on the device between calls."""
+
+    def __init__(self, outputs, updates=None, ctx=None, dtype=None):
+        self._is_single = isinstance(outputs, Node)
+        outputs = [outputs] if self._is_single else list(outputs)
+        updates = dict(updates or {})
+        _check(outputs, updates)
+        self.ctx = ctx
+        found = copied([*outputs, *updates.values()])
+        self._outputs = found[: len(outputs)]
+        self._updates = dict(zip(updates, found[len(outputs) :]))
+        order = find_topo_sort(found)
+        self._fed = [node for node in order if node.op.is_fed and node not in updates]
+        self._random = random_nodes(found)
+        #: The number of the next run of each random node of the user.
+        self._draws = {origin(node): node.runs for node in self._random}
+        self._state = State(list(updates), ctx, dtype)
+        self._runs = {}
+
+    def __call__(self, feeds=None, as_numpy=False):
+        """Runs the step.
+
+        Args:
+            feeds: variable -> value, for every variable that is not updated. On a device NDArrays,
+                used as they are, or numpy arrays, copied there.
+            as_numpy: whether to return numpy arrays on a device too.
+
+        Returns:
+            The values of the outputs, as they were given: a list, or one value. NDArrays belong to
+            the step: the next call overwrites them.
+
+        Raises:
+            ValueError: a feed or the value of a parameter is missing; one too many is fed.
+            ShapeError, TypeError: values don't fit.
+            IndexError: an index is out of range; no parameter has changed.
+        """
+        arrays = self._arrays(feeds or {})
+        run = self._run_for(arrays)
+        for node in self._random:
+            node.runs = self._draws[origin(node)]
+        found = run(arrays, self._state.arrays)
+        for node in self._random:
+            self._draws[origin(node)] = node.runs
+        if as_numpy and self.ctx is not None:
+            found = [value.asnumpy() for value in found]
+        return found[0] if self._is_single else found
+
+    @property
+    def state(self):
+        """name -> array, on the device, of every parameter that has a value.
+
+        The next call overwrites the arrays.
+        """
+        named = self._state.named()
+        return {n: self._state.arrays[p] for n, p in named.items() if p in self._state.arrays}
+
+    def set(self, parameter, array):
+        """Copies a value into a parameter, given as a node or by its name.
+
+        Raises:
+            KeyError: there is no such parameter.
+            ShapeError, TypeError: it has another shape, or a fraction where whole numbers are.
+        """
+        self._state.set(parameter, array)
+
+    def get(self, parameter):
+        """A copy of the value of a parameter, as a numpy array.
+
+        Raises:
+            KeyError: there is no such parameter.
+            ValueError: it has no value.
+        """
+        node = self._state.found(parameter)
+        if node not in self._state.arrays:
+            self._state.complete()
+        return self._state.numpy_of(node)
+
+    def save(self, path):
+        """Writes all parameters and the numbers of random draws, at once or not at all.
+
+        Raises:
+            ValueError: a parameter has no value.
+            OSError: the file can't be written.
+        """
+        self._state.complete()
+        arrays = {n: self._state.numpy_of(p) for n, p in self._state.named().items()}
+        files.save(path, arrays, list(self._draws.values()))
+
+    def load(self, path):
+        """Takes over what `save` wrote; training goes on to the same bits.
+
+        Raises:
+            files.FileError: the file is damaged, or is of another step; nothing has changed.
+            OSError: it can't be read.
+        """
+        named = self._state.named()
+        arrays, draws = files.load(path, list(named), len(self._draws))
+        checked = {}
+        for name, node in named.items():
+            try:
+                checked[node] = self._state.taken(node, arrays[name])
+            except (ShapeError, TypeError) as error:
+                raise files.FileError("%s: %s" % (path, error)) from None
+            if checked[node].dtype != arrays[name].dtype:
+                raise files.FileError(
+                    "%s: %s is of %s, here it is of %s"
+                    % (path, name, arrays[name].dtype, checked[node].dtype)
+                )
+        for node, values in checked.items():
+            self._state.set(node, values)
+        self._draws = dict(zip(self._draws, draws))
+
+    def _arrays(self, feeds):
+        """The feeds as arrays of the device."""
+        missing = [node.name for node in self._fed if node not in feeds]
+        if missing:
+            raise ValueError("feeds have no value for %s" % ", ".join(missing))
+        known = set(self._fed)
+        surplus = [str(getattr(node, "name", node)) for node in feeds if node not in known]
+        if surplus:
+            raise ValueError(
+                "the step does not read %s; hint: parameters are set by step.set, not fed"
+                % ", ".join(surplus)
+            )
+        return {node: self._on_device(node, feeds[node]) for node in self._fed}
+
+    def _on_device(self, node, value):
+        is_typed = isinstance(value, ndarray.NDArray)
+        if is_typed and self.ctx is None:
+            raise TypeError("the feed of %s is an NDArray; this step runs on numpy" % node.name)
+        if is_typed and value.ctx.device_type != self.ctx.device_type:
+            raise TypeError(
+                "the feed of %s lies on %r, this step runs on %r; hint: value.copyto(ctx)"
+                % (node.name, value.ctx, self.ctx)
+            )
+        values = value if is_typed else np.asarray(value)
+        _check_known(node, values)
+        if is_typed:
+            return value
+        dtype = self._state.dtype_of(values.dtype)
+        if self.ctx is None or ndarray.is_gpu_ctx(self.ctx):
+            fits = self.ctx is None
+            return np.asarray(values, dtype) if fits else ndarray.array(values, self.ctx, dtype)
+        return ndarray.lent(np.ascontiguousarray(values, dtype).reshape(values.shape))
+
+    def _run_for(self, arrays):
+        self._state.complete()
+        kinds = {node: (tuple(array.shape), array.dtype) for node, array in arrays.items()}
+        key = tuple(kinds.values())
+        if key not in self._runs:
+            if len(self._runs) >= _MOST_RUNS:
+                del self._runs[next(iter(self._runs))]
+            self._runs[key] = self._made({**kinds, **self._state.kinds()})
+        return self._runs[key]
+
+    def _made(self, kinds):
+        if self.ctx is None:
+            return NumpyRun(self._outputs, self._updates, kinds)
+        return DeviceRun(self._outputs, self._updates, kinds, self.ctx)
+
+
+def _check(outputs, updates):
+    for node in (*outputs, *updates.values()):
+        if not isinstance(node, Node):
+            raise TypeError("outputs and new values are nodes, not %r" % (node,))
+    for node in updates:
+        if not (isinstance(node, Node) and node.op.is_fed):
+            raise TypeError("%s is no variable; hint: updates are {variable: new value}" % (node,))
+
+
+def _check_known(node, values):
+    """Whether a feed is what its variable was said to be."""
+    known = getattr(node, "known", None)
+    if known is None:
+        return
+    if tuple(values.shape) != known[0]:
+        raise ShapeError("%s has shape %s, the feed has %s" % (node.name, known[0], values.shape))
+    if known[1].kind in "iu" and values.dtype.kind not in "iub":
+        raise TypeError("%s is of %s, the feed of %s" % (node.name, known[1], values.dtype))
