@@ -98,6 +98,14 @@ __device__ T of_block(T value) {
   return partial[0];
 }
 
+/*! \brief The Way of one value of each lane of a warp; all lanes get it. */
+template <class Way, class T>
+__device__ T of_warp(T value) {
+  for (int apart = 16; apart > 0; apart /= 2)
+    value = Way::both(value, __shfl_xor_sync(0xffffffffu, value, apart));
+  return value;
+}
+
 /*! \brief How a reduction is cut. */
 struct Cut {
   int64_t chunks;

@@ -2,7 +2,9 @@
 
 from dlsys.dtypes import C_NAMES
 
-from .cpu import DRAWS, RUNNER, WAYS, converted, pointers, signature
+from . import fused_gpu
+from .cpu import DRAWS, RUNNER
+from .expressions import WAYS, converted, pointers, signature
 
 #: Which files of src/backend a source includes, and how its name ends.
 HEADERS = ("gpu.cuh", "steps.h")
@@ -27,6 +29,8 @@ _ROWS = {
 def source(name, key):
     """The definition of a launcher `name` for the key of an instruction, and of its kernels."""
     kind, *parts = key
+    if kind == "fused":
+        return fused_gpu.source(name, *parts)
     return RUNNER % name if kind == "runner" else _KINDS[kind](name, *parts)
 
 
