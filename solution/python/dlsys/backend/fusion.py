@@ -147,8 +147,9 @@ class _Groups:
                 self._place[self._order[place]] = place
 
     def emitted(self):
-        """The instructions, a Fused for each group of several."""
-        return [self._instruction(group) for group in self._order if group is not None]
+        """The instructions, a Fused for each group of several; none where nobody reads them."""
+        made = (self._instruction(group) for group in self._order if group is not None)
+        return [each for each in made if each is not None]
 
     def _instruction(self, group):
         numbers = self._members[group]
@@ -157,4 +158,4 @@ class _Groups:
             return members[0]
         written = {view.buffer for each in members for view in each.targets}
         stored = {buffer for buffer in written if self._is_read_outside(buffer, numbers)}
-        return fused(members, self._spaces[group], stored)
+        return fused(members, self._spaces[group], stored) if stored else None
