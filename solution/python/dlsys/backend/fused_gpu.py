@@ -54,7 +54,7 @@ class _Parts:
         return lines
 
     def _launcher(self, *lines):
-        return [signature(self._name) + " {", *("  " + line for line in lines), "}"]
+        return [signature(self._name, "cudaStream_t on") + " {", *("  " + line for line in lines), "}"]
 
     def of_elements_kernels(self):
         """Elements that lie dense go by packs of four; for all others places are computed."""
@@ -85,13 +85,13 @@ class _Parts:
             lines += self._dense_kernel()
             start += [
                 "if (loops.rank == 1 && are_aligned(data, %d)) {" % count,
-                "  %s_dense<<<blocks_for((total + kPack - 1) / kPack), kThreads>>>(" % self._name,
+                "  %s_dense<<<blocks_for((total + kPack - 1) / kPack), kThreads, 0, on>>>(" % self._name,
                 "      %s);" % self._arguments("total"),
                 "  return launched();",
                 "}",
             ]
         start += [
-            "%s_kernel<<<blocks_for(total), kThreads>>>(" % self._name,
+            "%s_kernel<<<blocks_for(total), kThreads, 0, on>>>(" % self._name,
             "    %s);" % self._arguments("loops", "total"),
             "return launched();",
         ]
@@ -189,7 +189,7 @@ class _Parts:
                 "const Loops<%d> loops(rest);" % count,
                 "const int64_t rows = loops.size();",
                 "if (rows == 0) return 0;",
-                "%s_kernel<<<blocks_for(rows * 32), kThreads>>>(" % self._name,
+                "%s_kernel<<<blocks_for(rows * 32), kThreads, 0, on>>>(" % self._name,
                 "    %s);" % self._arguments("loops", "rows", *given),
                 "return launched();",
             ),

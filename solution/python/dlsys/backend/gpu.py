@@ -34,7 +34,10 @@ def source(name, key):
 
 
 def _launcher(name, *lines):
-    return "%s {\n%s}\n" % (signature(name), "".join("  %s\n" % line for line in lines))
+    return "%s {\n%s}\n" % (
+        signature(name, "cudaStream_t on"),
+        "".join("  %s\n" % line for line in lines),
+    )
 
 
 def _types(dtypes):
@@ -73,13 +76,13 @@ def _elementwise(name, code, dtypes, computed, kinds, given):
         launch += [
             "const Tiles tiles = tiles_of(loops, data, %d);" % _tile(kinds[1:]),
             "if (tiles.count > 0) {",
-            "  %s_tiles<<<grid_of(tiles.count), kThreads>>>(" % name,
+            "  %s_tiles<<<grid_of(tiles.count), kThreads, 0, on>>>(" % name,
             "      %s, loops, tiles, value);" % pointers(dtypes),
             "  return launched();",
             "}",
         ]
     launch += [
-        "%s_kernel<<<blocks_for(total), kThreads>>>(" % name,
+        "%s_kernel<<<blocks_for(total), kThreads, 0, on>>>(" % name,
         "    %s, loops, total, value);" % pointers(dtypes),
         "return launched();",
     ]
@@ -210,7 +213,7 @@ def _reduce(name, kind, code, dtypes, computed, by_rows, kinds):
             "const %s_load load = {%s};" % (name, pointers(dtypes, 1)),
             "const %s_store store = {reinterpret_cast<%s*>(data[0])};" % (name, of_output),
             "%s* const partial = reinterpret_cast<%s*>(data[%d]);" % (of_sum, of_sum, len(dtypes)),
-            "return reduce<%s, %s<%s>, %d, %s>(data, n, load, store, partial);" % way,
+            "return reduce<%s, %s<%s>, %d, %s>(data, n, load, store, partial, on);" % way,
         )
     )
 
@@ -230,33 +233,33 @@ def _read_packs(of_inputs, kinds):
 def _rows(name, kind, dtypes, given):
     arguments = pointers(dtypes)
     if kind == "check_indices":
-        return _launcher(name, "return check_indices(%s, n[0], n[1]);" % arguments)
+        return _launcher(name, "return check_indices(%s, n[0], n[1], on);" % arguments)
     row, is_reduction = _ROWS[kind]
     if len(dtypes) == 2:  # there is no other input; none is read
         arguments += ", reinterpret_cast<const %s*>(data[1])" % C_NAMES[dtypes[1]]
     numbers = ", ".join("number[%d]" % i if i < given else "0" for i in range(2))
     values = (row.format(C_NAMES[dtypes[1]]), arguments, "1" if is_reduction else "n[1]", numbers)
-    return _launcher(name, "return rows<%s>(%s, n[0], n[1], %s, %s);" % values)
+    return _launcher(name, "return rows<%s>(%s, n[0], n[1], %s, %s, on);" % values)
 
 
 def _product(name, dtypes):
     whole = dtypes[0].kind in "iub"
     function = "%sproduct<%s>" % ("whole_" if whole else "", C_NAMES[dtypes[0]])
-    return _launcher(name, "return %s(%s, n);" % (function, pointers(dtypes)))
+    return _launcher(name, "return %s(%s, n, on);" % (function, pointers(dtypes)))
 
 
 def _gather(name, dtypes):
-    return _launcher(name, "return gather(%s, n);" % pointers(dtypes))
+    return _launcher(name, "return gather(%s, n, on);" % pointers(dtypes))
 
 
 def _scatter(name, dtypes):
-    return _launcher(name, "return scatter(%s, n);" % pointers(dtypes))
+    return _launcher(name, "return scatter(%s, n, on);" % pointers(dtypes))
 
 
 def _draw(name, kind, dtypes):
     computed = "double" if dtypes[0].itemsize == 8 else "float"
     arguments = (DRAWS[kind], computed, C_NAMES[dtypes[0]], pointers(dtypes))
-    return _launcher(name, "return draw<%s, %s, %s>(%s, n, number);" % arguments)
+    return _launcher(name, "return draw<%s, %s, %s>(%s, n, number, on);" % arguments)
 
 
 _KINDS = {
