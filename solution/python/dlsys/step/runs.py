@@ -4,6 +4,7 @@ import numpy as np
 
 from dlsys.autodiff import Executor, find_topo_sort
 from dlsys.backend.program import Program
+from dlsys.backend.updates import check_shape
 
 
 class NumpyRun:
@@ -11,7 +12,7 @@ class NumpyRun:
 
     def __init__(self, outputs, updates, kinds):
         self._executor = Executor([*outputs, *updates.values()])
-        self._count, self._updated = len(outputs), list(updates)
+        self._count, self._updates = len(outputs), updates
 
     def __call__(self, feeds, state):
         """The values of the outputs.
@@ -24,7 +25,9 @@ class NumpyRun:
         fed = {id(array) for array in (*feeds.values(), *state.values())}
         outputs = [np.array(v) if id(v) in fed else v for v in found[: self._count]]
         news = [np.array(value) for value in found[self._count :]]
-        for parameter, new in zip(self._updated, news):
+        for (parameter, node), new in zip(self._updates.items(), news):
+            check_shape(parameter, state[parameter].shape, node, new.shape)
+        for parameter, new in zip(self._updates, news):
             state[parameter][...] = new
         return outputs
 
@@ -37,7 +40,7 @@ class DeviceRun:
         needed = set(order) | set(updates)
         kinds = {node: kind for node, kind in kinds.items() if node in needed}
         self.program = Program(order, outputs, kinds, ctx, updates=updates)
-        self._fed = {}
+        self._fed = None
 
     def __call__(self, feeds, state):
         """The values of the outputs, as NDArrays that the next run overwrites.
@@ -47,7 +50,7 @@ class DeviceRun:
             state: parameter -> NDArray, which is overwritten.
         """
         last = self._fed
-        if len(last) != len(feeds) or any(last.get(n) is not feeds[n] for n in feeds):
+        if last is None or any(last.get(n) is not feeds[n] for n in feeds):
             self.program.feed({**feeds, **state})
             self._fed = dict(feeds)
         return self.program.run()

@@ -130,19 +130,11 @@ class Step:
         """
         named = self._state.named()
         arrays, draws = files.load(path, list(named), len(self._draws))
-        checked = {}
-        for name, node in named.items():
-            try:
-                checked[node] = self._state.taken(node, arrays[name])
-            except (ShapeError, TypeError) as error:
-                raise files.FileError("%s: %s" % (path, error)) from None
-            if checked[node].dtype != arrays[name].dtype:
-                raise files.FileError(
-                    "%s: %s is of %s, here it is of %s"
-                    % (path, name, arrays[name].dtype, checked[node].dtype)
-                )
-        for node, values in checked.items():
-            self._state.set(node, values)
+        try:
+            found = {node: self._state.restored(node, arrays[n]) for n, node in named.items()}
+        except ShapeError as error:
+            raise files.FileError("%s is of another step: %s" % (path, error)) from None
+        self._state.restore(found)
         self._draws = dict(zip(self._draws, draws))
 
     def _arrays(self, feeds):
