@@ -77,7 +77,7 @@ def ours(ctx, make):
     """Weights after all steps under the updates that `make` gives of (weights, grads)."""
     weights, batches = arrays()
     x, labels = ops.variable("x"), ops.variable("labels")
-    nodes = [dlsys.parameter("w%d" % i, values) for i, values in enumerate(weights)]
+    nodes = [dlsys.parameter(f"w{i}", values) for i, values in enumerate(weights)]
     hidden = ops.tanh(x @ nodes[0] + nodes[1])
     loss = ops.cross_entropy(hidden @ nodes[2], labels)
     step = dlsys.compile([loss], make(nodes, gradients(loss, nodes)), ctx)

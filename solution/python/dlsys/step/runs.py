@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dlsys.autodiff import Executor, find_topo_sort
+from dlsys.autodiff import Executor
 from dlsys.backend.program import Program
 from dlsys.backend.updates import check_shape
 
@@ -10,9 +10,10 @@ from dlsys.backend.updates import check_shape
 class NumpyRun:
     """The reference: every value by numpy in float64, then all updates."""
 
-    def __init__(self, outputs, updates, kinds):
-        self._executor = Executor([*outputs, *updates.values()])
-        self._count, self._updates = len(outputs), updates
+    def __init__(self, graph):
+        self.graph = graph
+        self._executor = Executor(graph.results)
+        self._count, self._updates = len(graph.outputs), graph.updates
 
     def __call__(self, feeds, state):
         """The values of the outputs.
@@ -31,15 +32,19 @@ class NumpyRun:
             state[parameter][...] = new
         return outputs
 
+    def explained(self):
+        """Lines on what it does with memory."""
+        return ["numpy: a value is dropped after its last reader"]
+
 
 class DeviceRun:
     """A program of a back end."""
 
-    def __init__(self, outputs, updates, kinds, ctx):
-        order = find_topo_sort([*outputs, *updates.values()])
-        needed = set(order) | set(updates)
-        kinds = {node: kind for node, kind in kinds.items() if node in needed}
-        self.program = Program(order, outputs, kinds, ctx, updates=updates)
+    def __init__(self, graph):
+        self.graph = graph
+        self.program = Program(
+            graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates
+        )
         self._fed = None
 
     def __call__(self, feeds, state):
@@ -54,3 +59,7 @@ class DeviceRun:
             self.program.feed({**feeds, **state})
             self._fed = dict(feeds)
         return self.program.run()
+
+    def explained(self):
+        """Lines on what the program does with memory."""
+        return ["%d instructions" % len(self.program.instructions)]
