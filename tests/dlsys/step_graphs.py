@@ -13,7 +13,8 @@ from dlsys.step.graph import Graph
 
 #: What keeps a value, or nearly.
 NEUTRAL = [
-    lambda x: x * 1, lambda x: x + 0, lambda x: x - 0.0, lambda x: x / 1.0, lambda x: ops.negate(-x),
+    lambda x: x * 1, lambda x: x + 0, lambda x: x - 0.0, lambda x: x / 1.0,
+    lambda x: ops.negate(-x),
     lambda x: ops.exp(x) + 0, lambda x: x * ops.ones_like(x), lambda x: x + ops.zeros_like(x),
     lambda x: ops.abs(x) + ops.zeros_like(ops.tanh(x)), lambda x: x * 0.0,
     lambda x: ops.log(ops.exp(x)), lambda x: ops.stop_gradient(x), lambda x: x * np.ones(1),

@@ -16,8 +16,8 @@ from dlsys import ndarray, ops
 from dlsys.autodiff import find_topo_sort, gradients
 from dlsys.dtypes import checked
 from dlsys.step import passes
-from dlsys.step.passes import dead
 from dlsys.step.graph import Graph
+from dlsys.step.passes import dead
 
 COUNT = int(os.environ.get("STEP_GRAPHS", "36"))
 AT_ONCE = 12

@@ -87,7 +87,10 @@ class Graph:
         #: The dtype of a fraction that nothing else decides.
         self.default = FLOAT64 if doubles else FLOAT32
         self._lowering = Lowering(kinds, self.default)
-        self._known = {node: (*kind, None) for node, kind in kinds.items()}
+        fed = self._lowering.values
+        self._known = {
+            node: (*kind, fed[node].strides if ctx else None) for node, kind in kinds.items()
+        }
         self.rewrite(lambda node: None if node.op.is_fed else rewired(node, node.inputs))
 
     @property
