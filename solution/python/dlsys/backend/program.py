@@ -92,13 +92,21 @@ class Program:
         """
         for instruction, sizes in self._draws:
             sizes[-1] = instruction.next_run()
-        failed = self._run(self._steps, self._count, _threads)
-        if failed >= 0:
-            self._raise_for(self.instructions[failed])
+        # What an index out of range would change is not written before all are known to be right.
+        cut = self._first_write if self._flags else self._count
+        self._run_steps(0, cut)
         for instruction, flag in self._flags:
             if not flag.asnumpy():
                 self._raise_for(instruction)
+        self._run_steps(cut, self._count)
         return list(self._results)
+
+    def _run_steps(self, first, end):
+        if first < end:
+            steps = ctypes.byref(self._steps, first * ctypes.sizeof(_Step))
+            failed = self._run(steps, end - first, _threads)
+            if failed >= 0:
+                self._raise_for(self.instructions[first + failed])
 
     def _kept(self):
         return {view.buffer for view in self._outputs}
@@ -154,6 +162,8 @@ class Program:
             first += len(instruction.operands)
             if isinstance(instruction, Draw):
                 self._draws.append((instruction, sizes))
+        writes = (each.output.buffer.fed is not None for each in self.instructions)
+        self._first_write = next((i for i, is_one in enumerate(writes) if is_one), len(self._steps))
         self._run, self._count = kernels.runner(self.backend), len(self._steps)
 
     def _value_of(self, view, arrays):

@@ -2,16 +2,18 @@
 
 import numpy as np
 
-from dlsys.autodiff import Executor, find_topo_sort
+from dlsys.autodiff import Executor
 from dlsys.backend.program import Program
+from dlsys.backend.updates import check_shape
 
 
 class NumpyRun:
     """The reference: every value by numpy in float64, then all updates."""
 
-    def __init__(self, outputs, updates, kinds):
-        self._executor = Executor([*outputs, *updates.values()])
-        self._count, self._updated = len(outputs), list(updates)
+    def __init__(self, graph):
+        self.graph = graph
+        self._executor = Executor(graph.results)
+        self._count, self._updates = len(graph.outputs), graph.updates
 
     def __call__(self, feeds, state):
         """The values of the outputs.
@@ -24,20 +26,26 @@ class NumpyRun:
         fed = {id(array) for array in (*feeds.values(), *state.values())}
         outputs = [np.array(v) if id(v) in fed else v for v in found[: self._count]]
         news = [np.array(value) for value in found[self._count :]]
-        for parameter, new in zip(self._updated, news):
+        for (parameter, node), new in zip(self._updates.items(), news):
+            check_shape(parameter, state[parameter].shape, node, new.shape)
+        for parameter, new in zip(self._updates, news):
             state[parameter][...] = new
         return outputs
+
+    def explained(self):
+        """Lines on what it does with memory."""
+        return ["numpy: a value is dropped after its last reader"]
 
 
 class DeviceRun:
     """A program of a back end."""
 
-    def __init__(self, outputs, updates, kinds, ctx):
-        order = find_topo_sort([*outputs, *updates.values()])
-        needed = set(order) | set(updates)
-        kinds = {node: kind for node, kind in kinds.items() if node in needed}
-        self.program = Program(order, outputs, kinds, ctx, updates=updates)
-        self._fed = {}
+    def __init__(self, graph):
+        self.graph = graph
+        self.program = Program(
+            graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates
+        )
+        self._fed = None
 
     def __call__(self, feeds, state):
         """The values of the outputs, as NDArrays that the next run overwrites.
@@ -47,7 +55,11 @@ class DeviceRun:
             state: parameter -> NDArray, which is overwritten.
         """
         last = self._fed
-        if len(last) != len(feeds) or any(last.get(n) is not feeds[n] for n in feeds):
+        if last is None or any(last.get(n) is not feeds[n] for n in feeds):
             self.program.feed({**feeds, **state})
             self._fed = dict(feeds)
         return self.program.run()
+
+    def explained(self):
+        """Lines on what the program does with memory."""
+        return ["%d instructions" % len(self.program.instructions)]
