@@ -72,9 +72,11 @@ def kernels(backend, keys):
 
 
 def runner(backend):
-    """The C function that executes steps: (steps, count, threads) -> which one failed, or -1."""
+    """The C function that executes steps: (steps, count, threads, stream) -> which one failed,
+    or -1."""
     (address,) = kernels(backend, [("runner",)])
-    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    whole, address_of = ctypes.c_int64, ctypes.c_void_p
+    kind = ctypes.CFUNCTYPE(whole, address_of, whole, whole, address_of)
     return kind(address)
 
 

@@ -104,7 +104,7 @@ class Program:
     def _run_steps(self, first, end):
         if first < end:
             steps = ctypes.byref(self._steps, first * ctypes.sizeof(_Step))
-            failed = self._run(steps, end - first, _threads)
+            failed = self._run(steps, end - first, _threads, None)
             if failed >= 0:
                 self._raise_for(self.instructions[first + failed])
 
