@@ -1,10 +1,16 @@
 """How a step is executed for feeds of one set of shapes and dtypes: on numpy, or by a program."""
 
+import functools
+
 import numpy as np
 
 from dlsys.autodiff import Executor
+from dlsys.backend.planning import Planner
 from dlsys.backend.program import Program
 from dlsys.backend.updates import check_shape
+
+from .graph import Report
+from .passes.in_place import update_in_place
 
 
 class NumpyRun:
@@ -40,11 +46,15 @@ class NumpyRun:
 class DeviceRun:
     """A program of a back end."""
 
-    def __init__(self, graph):
-        self.graph = graph
+    def __init__(self, graph, limit=None):
+        self.graph, self._planner = graph, Planner(limit)
+        report = Report("parameters updated in place")
+        passes = [functools.partial(update_in_place, report=report), self._planner.order]
         self.program = Program(
-            graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates
-        )
+            graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates,
+            passes=passes, plan=self._planner.place,
+        )  # fmt: skip
+        graph.reports.append(report)
         self._fed = None
 
     def __call__(self, feeds, state):
@@ -62,4 +72,4 @@ class DeviceRun:
 
     def explained(self):
         """Lines on what the program does with memory."""
-        return ["%d instructions" % len(self.program.instructions)]
+        return self._planner.lines()
