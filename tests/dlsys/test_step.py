@@ -81,6 +81,27 @@ def test_parameters_live_on_the_device_and_can_be_read_and_set(ctx):
 
 
 @EVERYWHERE
+def test_what_a_step_keeps_or_returned_may_be_fed_to_it(ctx):
+    """The run overwrites both, but not before it has read them."""
+    w, x = dlsys.parameter("w", np.arange(6.0).reshape(2, 3)), ops.variable("x")
+    step = dlsys.compile([x * 2 + w, ops.flip(x, 1) + w], {w: w + x}, ctx)
+    first = step({x: step.state["w"]})
+    values = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(np.asarray(first[0]), values * 3)
+    np.testing.assert_array_equal(step.get(w), values * 2)
+    for _ in range(2):
+        x_now, w_now = np.array(first[1]), step.get(w)
+        first = step({x: first[1]})
+        np.testing.assert_array_equal(np.asarray(first[0]), x_now * 2 + w_now)
+        np.testing.assert_array_equal(np.asarray(first[1]), x_now[:, ::-1] + w_now)
+        np.testing.assert_array_equal(step.get(w), w_now + x_now)
+    w_now = step.get(w)
+    for _ in range(2):
+        step({x: step.state["w"]})
+    np.testing.assert_array_equal(step.get(w), w_now * 4)
+
+
+@EVERYWHERE
 def test_whole_numbers_count_exactly(ctx):
     count = dlsys.parameter("count", np.array(2**40))
     step = dlsys.compile([count], {count: ops.as_node(count) - np.array(-1)}, ctx)

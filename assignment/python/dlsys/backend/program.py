@@ -36,7 +36,7 @@ class Program:
         peak: bytes that its intermediate values take together.
     """
 
-    def __init__(self, topo_order, eval_nodes, feeds, ctx, updates=None, passes=()):
+    def __init__(self, topo_order, eval_nodes, feeds, ctx, updates=None, passes=(), plan=plan):
         """
         Args:
             topo_order: every node needed, inputs first.
@@ -46,6 +46,7 @@ class Program:
             updates: fed node -> node of its new value, which a run writes into the fed array.
             passes: functions (instructions, kept) -> instructions, called in this order; `kept` are
                 the buffers that are read after a run.
+            plan: (instructions, buffers with memory of their own) -> (offsets, bytes).
 
         Raises:
             ShapeError, TypeError: a node can't be computed from these.
@@ -68,7 +69,7 @@ class Program:
         for each in passes:
             self.instructions = each(self.instructions, self._kept() | written)
         self._feeds = {node: lowering.values[node] for node in feeds}
-        self._lay_out()
+        self._lay_out(plan)
         self._load()
 
     def feed(self, arrays):
@@ -111,7 +112,7 @@ class Program:
     def _kept(self):
         return {view.buffer for view in self._outputs}
 
-    def _lay_out(self):
+    def _lay_out(self, plan):
         """Gives every buffer memory: constants their own, all others a place in one arena."""
         offsets, self.peak = plan(self.instructions, self._kept())
         self._arena = ndarray.empty((-(-self.peak // 4),), self.ctx)

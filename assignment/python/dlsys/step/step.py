@@ -16,7 +16,7 @@ from .state import State
 _MOST_RUNS = 8
 
 
-def compile(outputs, updates=None, ctx=None, dtype=None, passes=PASSES):
+def compile(outputs, updates=None, ctx=None, dtype=None, passes=PASSES, memory_limit=None):
     """A step: values of nodes, and new values of parameters, computed together.
 
     Args:
@@ -26,18 +26,22 @@ def compile(outputs, updates=None, ctx=None, dtype=None, passes=PASSES):
         ctx: None is numpy in float64; ndarray.cpu(0), ndarray.gpu(0).
         dtype: of numbers with a fraction that come from numpy; float64 on numpy, else float32.
         passes: what is done to the graph before it runs; they change no bit of a value.
+        memory_limit: bytes that intermediate values may take on a device: cheap ones are computed
+            again for it. Parameters, feeds and outputs are not counted.
 
     Raises:
         TypeError: what is updated is no variable, or an output is no node.
         ValueError: two parameters have one name.
     """
-    return Step(outputs, updates, ctx, dtype, passes)
+    return Step(outputs, updates, ctx, dtype, passes, memory_limit)
 
 
 class Step:
     """What `compile` makes. The parameters live on the device between calls."""
 
-    def __init__(self, outputs, updates=None, ctx=None, dtype=None, passes=PASSES):
+    def __init__(
+        self, outputs, updates=None, ctx=None, dtype=None, passes=PASSES, memory_limit=None
+    ):
         self._is_single = isinstance(outputs, Node)
         outputs = [outputs] if self._is_single else list(outputs)
         updates = dict(updates or {})
@@ -49,6 +53,7 @@ class Step:
         self._fed = [node for node in order if node.op.is_fed and node not in updates]
         #: The number of the next run of each random node.
         self._draws = {node: node.runs for node in random_nodes(results)}
+        self._limit = memory_limit
         self._state = State(list(updates), ctx, dtype)
         self._runs, self._last = {}, None
 
@@ -180,8 +185,13 @@ class Step:
             return value
         dtype = self._state.dtype_of(values.dtype)
         if self.ctx is None or ndarray.is_gpu_ctx(self.ctx):
-            fits = self.ctx is None
-            return np.asarray(values, dtype) if fits else ndarray.array(values, self.ctx, dtype)
+            # In row-major order: BLAS adds in another order where an array lies otherwise.
+            on_numpy = self.ctx is None
+            return (
+                np.asarray(values, dtype, order="C")
+                if on_numpy
+                else ndarray.array(values, self.ctx, dtype)
+            )
         return ndarray.lent(np.ascontiguousarray(values, dtype).reshape(values.shape))
 
     def _run_for(self, arrays):
@@ -198,7 +208,7 @@ class Step:
         graph = Graph(self._outputs, self._updates, kinds, self.ctx)
         for each in self._passes:
             graph.reports.append(each(graph))
-        run = NumpyRun(graph) if self.ctx is None else DeviceRun(graph)
+        run = NumpyRun(graph) if self.ctx is None else DeviceRun(graph, self._limit)
         run.random = random_nodes(graph.results)
         return run
 

@@ -1,6 +1,7 @@
 """From when to when the buffers of a program hold something, and which may share memory."""
 
 import dataclasses
+import weakref
 
 from .instructions import Elementwise
 from .memory import rounded
@@ -32,15 +33,14 @@ def lives(instructions, apart, shares=True):
     """
     found = {}
     for position, instruction in enumerate(instructions):
-        for view in instruction.operands:
-            buffer = view.buffer
-            if buffer in found:
-                found[buffer].last = position
+        for buffer in _facts(instruction)[0]:
+            life = found.get(buffer)
+            if life is not None:
+                life.last = position
             elif is_placed(buffer, apart):
                 found[buffer] = Life([buffer], rounded(buffer.size), position, position)
-    if shares:
-        for position, instruction in enumerate(instructions):
-            _share(found, position, instruction)
+    for position, instruction in enumerate(instructions if shares else ()):
+        _share(found, position, instruction)
     return list({id(life): life for life in found.values()}.values())
 
 
@@ -49,16 +49,31 @@ def _share(found, position, instruction):
     written = found.get(instruction.output.buffer)
     if written is None or written.first != position:
         return
-    for view in instruction.inputs:
-        read = found.get(view.buffer)
+    for buffer in _facts(instruction)[1]:
+        read = found.get(buffer)
         if read is None or read is written or read.last != position or read.first == position:
             continue
-        if goes_over(instruction, view.buffer) and read.size >= written.size:
+        if read.size >= written.size:
             read.buffers += written.buffers
             read.last = written.last
-            for buffer in written.buffers:
-                found[buffer] = read
+            for each in written.buffers:
+                found[each] = read
             return
+
+
+#: Instruction -> what `_facts` found; plans are compared by the hundred.
+_KNOWN = weakref.WeakKeyDictionary()
+
+
+def _facts(instruction):
+    """(the buffers that it touches, those of its inputs over which its output may go)."""
+    found = _KNOWN.get(instruction)
+    if found is None:
+        touched = tuple(dict.fromkeys(view.buffer for view in instruction.operands))
+        read = dict.fromkeys(view.buffer for view in instruction.inputs)
+        found = touched, tuple(each for each in read if goes_over(instruction, each))
+        _KNOWN[instruction] = found
+    return found
 
 
 def goes_over(instruction, buffer):

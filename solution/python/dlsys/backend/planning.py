@@ -32,14 +32,15 @@ class Planner:
 
     def _fitted(self, found, kept):
         """Of the first order that fits; values may be computed again in one, not in another."""
-        errors = []
+        failed = []
         for _, self._name, ordered in found:
             try:
                 ordered, self.again = fit(ordered, kept, self.limit)
                 return ordered
             except MemoryLimitError as error:
-                errors.append(error)
-        raise min(errors, key=lambda error: error.least)
+                failed.append((error, ordered))
+        error, ordered = min(failed, key=lambda each: each[0].least)
+        raise MemoryLimitError(self.limit, _least(ordered, kept, error.least), error.node)
 
     def place(self, instructions, apart):
         """Offsets of buffers in an arena, and its size, as `memory.plan` gives them."""
@@ -67,3 +68,15 @@ class Planner:
                 % (self.limit, len(self.again), names)
             )
         return lines
+
+
+def _least(instructions, kept, least):
+    """The fewest bytes that can be asked for: fewer are, until they can't be had."""
+    while True:
+        try:
+            fitted, _ = fit(instructions, kept, least - 1)
+            least = place(lives(fitted, kept))[1]
+        except MemoryLimitError as error:
+            if error.least >= least:
+                return least
+            least = error.least

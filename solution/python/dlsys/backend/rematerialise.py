@@ -22,7 +22,7 @@ class MemoryLimitError(ValueError):
             "the memory limit is %d bytes; the least that was reached is %d, at %s"
             % (limit, least, node.name)
         )
-        self.least = least
+        self.least, self.node = least, node
 
 
 def fit(instructions, apart, limit):
@@ -131,10 +131,10 @@ class _Program:
 
         Args:
             is_deep: whether inputs that are gone by then are computed again too, where that is
-                cheap; else they are kept until then.
+                cheap; else they are kept until then. If these take as much, it is None.
         """
         late = self._late(buffer, position)
-        chain, wanted, seen = [], [buffer], set()
+        chain, wanted, seen, longer = [], [buffer], set(), {}
         while wanted:
             each = wanted.pop()
             if each in seen:
@@ -152,7 +152,9 @@ class _Program:
                 is_gone = self.uses[read].touched[-1] < late
                 if is_gone and is_deep and self._writer(read):
                     wanted.append(read)
-            if len(chain) > _LONGEST:
+                elif self.uses[read].touched[-1] < position:
+                    longer[read] = read.size
+            if len(chain) > _LONGEST or sum(longer.values()) >= buffer.size:
                 return None
         return [writer for _, writer in sorted(chain, key=lambda pair: pair[0])]
 

@@ -8,6 +8,7 @@ from dlsys.autodiff import Executor
 from dlsys.backend.planning import Planner
 from dlsys.backend.program import Program
 from dlsys.backend.updates import check_shape
+from dlsys.ndarray import size_of
 
 from .graph import Report
 from .passes.in_place import update_in_place
@@ -55,7 +56,7 @@ class DeviceRun:
             passes=passes, plan=self._planner.place,
         )  # fmt: skip
         graph.reports.append(report)
-        self._fed = None
+        self._fed, self._results = None, ()
 
     def __call__(self, feeds, state):
         """The values of the outputs, as NDArrays that the next run overwrites.
@@ -66,10 +67,24 @@ class DeviceRun:
         """
         last = self._fed
         if last is None or any(last.get(n) is not feeds[n] for n in feeds):
-            self.program.feed({**feeds, **state})
-            self._fed = dict(feeds)
-        return self.program.run()
+            written = [*state.values(), *self._results]
+            copies = {n: a.copyto(a.ctx) for n, a in feeds.items() if _is_among(a, written)}
+            self.program.feed({**feeds, **copies, **state})
+            self._fed = None if copies else dict(feeds)
+        self._results = self.program.run()
+        return list(self._results)
 
     def explained(self):
         """Lines on what the program does with memory."""
         return self._planner.lines()
+
+
+def _is_among(array, others):
+    """Whether an array shares memory with one that the run overwrites."""
+    start = array.handle.contents.data or 0
+    end = start + size_of(array.shape) * array.dtype.itemsize
+    for other in others:
+        first = other.handle.contents.data or 0
+        if start < first + size_of(other.shape) * other.dtype.itemsize and first < end:
+            return True
+    return False

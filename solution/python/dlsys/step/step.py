@@ -185,8 +185,13 @@ class Step:
             return value
         dtype = self._state.dtype_of(values.dtype)
         if self.ctx is None or ndarray.is_gpu_ctx(self.ctx):
-            fits = self.ctx is None
-            return np.asarray(values, dtype) if fits else ndarray.array(values, self.ctx, dtype)
+            # In row-major order: BLAS adds in another order where an array lies otherwise.
+            on_numpy = self.ctx is None
+            return (
+                np.asarray(values, dtype, order="C")
+                if on_numpy
+                else ndarray.array(values, self.ctx, dtype)
+            )
         return ndarray.lent(np.ascontiguousarray(values, dtype).reshape(values.shape))
 
     def _run_for(self, arrays):

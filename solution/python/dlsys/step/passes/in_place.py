@@ -1,7 +1,12 @@
 """New values of parameters are written where the old ones lie."""
 
 from dlsys.backend.dependences import (
-    after, before, buffers_of, is_check, moved, sorted_by_need,
+    after,
+    before,
+    buffers_of,
+    is_check,
+    moved,
+    sorted_by_need,
 )  # fmt: skip
 from dlsys.backend.instructions import Elementwise
 from dlsys.backend.lives import goes_over
