@@ -12,6 +12,24 @@ SUFFIX = ".cu"
 #: Partial results of one reduction, see kBlocksOfACut in gpu_reduce.cuh: 128 columns a block.
 MOST_PARTIAL = 2048 * 128
 
+#: What the library that records is made of.
+CAPTURE = {
+    "record": """#include "capture.cuh"
+extern "C" int64_t %s(const Step* steps, int64_t count, int64_t streams, const int64_t* stream_of,
+                      const int64_t* waits, int64_t pairs, cudaGraphExec_t* made) {
+  return record(steps, count, streams, stream_of, waits, pairs, made);
+}
+""",
+    "replay": """extern "C" int %s(cudaGraphExec_t graph) {
+  return cudaGraphLaunch(graph, nullptr) == cudaSuccess ? 0 : -1;
+}
+""",
+    "release": """extern "C" int %s(cudaGraphExec_t graph) {
+  return cudaGraphExecDestroy(graph) == cudaSuccess ? 0 : -1;
+}
+""",
+}
+
 #: Functions of rows: their classes, and whether they make one element of a row.
 _ROWS = {
     "softmax": ("SoftmaxRow<{0}>", False),
@@ -30,6 +48,8 @@ def source(name, key):
     kind, *parts = key
     if kind == "fused":
         return fused_gpu.source(name, *parts)
+    if kind == "capture":
+        return CAPTURE[parts[0]] % name
     return RUNNER % name if kind == "runner" else _KINDS[kind](name, *parts)
 
 

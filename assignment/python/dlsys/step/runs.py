@@ -4,7 +4,10 @@ import functools
 
 import numpy as np
 
+from dlsys import ndarray
 from dlsys.autodiff import Executor
+from dlsys.backend.capture import CaptureError
+from dlsys.backend.fusion import fuse
 from dlsys.backend.planning import Planner
 from dlsys.backend.program import Program
 from dlsys.backend.updates import check_shape
@@ -45,18 +48,31 @@ class NumpyRun:
 
 
 class DeviceRun:
-    """A program of a back end."""
+    """A program of a back end.
 
-    def __init__(self, graph, limit=None):
-        self.graph, self._planner = graph, Planner(limit)
+    Attributes:
+        capture: "" where a GPU starts the program by one call; else why it does not, in words.
+    """
+
+    def __init__(self, graph, limit=None, fuses=True, captures=True):
+        self.graph = graph
+        on_gpu = ndarray.is_gpu_ctx(graph.ctx)
+        self.capture = "not asked for" if not captures else "" if on_gpu else "of a GPU alone"
+        self._planner = Planner(limit, spreads=not self.capture)
         report = Report("parameters updated in place")
         passes = [functools.partial(update_in_place, report=report), self._planner.order]
+        self._kernels = []
+        passes += [self._counted, fuse] if fuses else []
         self.program = Program(
             graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates,
-            passes=passes, plan=self._planner.place,
+            passes=[*passes, self._counted], plan=self._planner.place,
         )  # fmt: skip
         graph.reports.append(report)
-        self._fed, self._results = None, ()
+        self._fed, self._own, self._runs = None, {}, 0
+
+    def _counted(self, instructions, kept):
+        self._kernels.append(len(instructions))
+        return instructions
 
     def __call__(self, feeds, state):
         """The values of the outputs, as NDArrays that the next run overwrites.
@@ -65,26 +81,41 @@ class DeviceRun:
             feeds: node -> NDArray.
             state: parameter -> NDArray, which is overwritten.
         """
-        last = self._fed
-        if last is None or any(last.get(n) is not feeds[n] for n in feeds):
-            written = [*state.values(), *self._results]
-            copies = {n: a.copyto(a.ctx) for n, a in feeds.items() if _is_among(a, written)}
-            self.program.feed({**feeds, **copies, **state})
-            self._fed = None if copies else dict(feeds)
-        self._results = self.program.run()
-        return list(self._results)
+        if self._fed is not None and any(self._fed[n] is not feeds[n] for n in feeds):
+            feeds = self._kept_in_place(feeds)
+        if self._fed is None or any(self._fed[n] is not feeds[n] for n in feeds):
+            self.program.feed({**feeds, **state})
+            self._fed, self._runs = dict(feeds), 0
+        self._runs += 1
+        # The first run makes what a recording must not make, such as the handle of cuBLAS.
+        if self._runs == 2 and not self.capture:
+            try:
+                self.program.capture()
+            except CaptureError as error:
+                self.capture = str(error)
+        return self.program.run()
+
+    def _kept_in_place(self, feeds):
+        """Feeds of a captured program, copied to arrays that stay where they are."""
+        if self.capture:
+            return feeds
+        for node, array in feeds.items():
+            if node not in self._own:
+                self._own[node] = ndarray.empty(array.shape, array.ctx, array.dtype)
+            if self._own[node] is not array:
+                array.copyto(self._own[node])
+        return self._own
 
     def explained(self):
-        """Lines on what the program does with memory."""
-        return self._planner.lines()
+        """Lines on what the program does with kernels and memory."""
+        first, *_, last = self._kernels
+        lines = ["fusion: %d instructions became %d kernels" % (first, last)]
+        if not self.capture:
+            lines.append("capture: one call starts all, on %d streams" % self.program.streams)
+        else:
+            lines.append("capture: no, %s" % self.capture)
+        return [*lines, *self._planner.lines()]
 
-
-def _is_among(array, others):
-    """Whether an array shares memory with one that the run overwrites."""
-    start = array.handle.contents.data or 0
-    end = start + size_of(array.shape) * array.dtype.itemsize
-    for other in others:
-        first = other.handle.contents.data or 0
-        if start < first + size_of(other.shape) * other.dtype.itemsize and first < end:
-            return True
-    return False
+    def sources(self):
+        """The text of the kernels."""
+        return self.program.sources()

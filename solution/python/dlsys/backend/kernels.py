@@ -89,6 +89,19 @@ def text_of(backend, names):
     return "%s\nusing namespace dlsys::backend;\n\n%s" % (includes, body)
 
 
+def readable(backend, keys):
+    """The sources of kernels as a person reads them.
+
+    Args:
+        keys: key of an instruction -> the nodes of each launch, in words.
+    """
+    texts = []
+    for key, launches in keys.items():
+        comment = "".join("// %s\n" % said for said in launches)
+        texts.append(comment + backend.source(key[0], key))
+    return "\n".join(texts)
+
+
 def _described(key):
     """A key in words: elementwise tanh(x0) float32 float32 ..."""
     words = []

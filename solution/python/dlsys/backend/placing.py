@@ -52,3 +52,15 @@ def _gap(starts, ends, size):
     free = np.concatenate([[0], np.maximum.accumulate(ends[order])])
     room = np.flatnonzero(starts[order] - free[:-1] >= size)
     return int(free[room[0]] if room.size else free[-1])
+
+
+def spread(found):
+    """Offsets of lives that share no memory, for instructions that run side by side; and the size.
+
+    What shares memory waits for one another.
+    """
+    offsets, size = {}, 0
+    for life in found:
+        offsets.update(dict.fromkeys(life.buffers, size))
+        size += life.size
+    return offsets, size

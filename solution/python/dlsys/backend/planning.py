@@ -2,9 +2,13 @@
 
 from .lives import lives, most_alive
 from .memory import plan
-from .placing import place
+from .placing import place, spread
 from .rematerialise import MemoryLimitError, fit
 from .schedule import orders
+
+
+#: Bytes up to which the values of a captured program share no memory, so that nothing waits for it.
+_MOST_SPREAD = 1 << 30
 
 
 class Planner:
@@ -12,10 +16,11 @@ class Planner:
 
     Args:
         limit: bytes that intermediate values may take; None is no limit.
+        spreads: whether instructions run side by side, where that helps.
     """
 
-    def __init__(self, limit=None):
-        self.limit = limit
+    def __init__(self, limit=None, spreads=False):
+        self.limit, self.spreads = limit, spreads and limit is None
         self.again = []
 
     def order(self, instructions, kept):
@@ -46,6 +51,10 @@ class Planner:
         """Offsets of buffers in an arena, and its size, as `memory.plan` gives them."""
         found = lives(instructions, apart)
         offsets, self.peak = place(found)
+        if self.spreads:
+            apart_offsets, size = spread(found)
+            if size <= _MOST_SPREAD:
+                offsets, self.peak = apart_offsets, size
         self.bound, _ = most_alive(found)
         self.count = len(instructions)
         self.shared = sum(len(life.buffers) - 1 for life in found)

@@ -123,6 +123,20 @@ class Program:
             for first, end in parts
         }
 
+    @property
+    def streams(self):
+        """How many streams the captured launches use."""
+        used = (max(each.streams) + 1 for each in self._captured.values() if each.streams)
+        return max(used, default=1)
+
+    def sources(self):
+        """The source of the kernels, in the order of their first launch, with their nodes."""
+        keys = {}
+        for each in self.instructions:
+            nodes = getattr(each, "nodes", (each.node,))
+            keys.setdefault(each.key, []).append(", ".join(map(str, nodes)))
+        return kernels.readable(self.backend, keys)
+
     def _memory_of(self, buffer):
         """Where a buffer lies: (which memory, its first byte, the byte behind the last)."""
         if buffer in self._in_arena:

@@ -16,7 +16,10 @@ from .state import State
 _MOST_RUNS = 8
 
 
-def compile(outputs, updates=None, ctx=None, dtype=None, passes=PASSES, memory_limit=None):
+def compile(
+    outputs, updates=None, ctx=None, dtype=None, passes=PASSES, memory_limit=None, fuse=True,
+    capture=True,
+):  # fmt: skip
     """A step: values of nodes, and new values of parameters, computed together.
 
     Args:
@@ -28,20 +31,23 @@ def compile(outputs, updates=None, ctx=None, dtype=None, passes=PASSES, memory_l
         passes: what is done to the graph before it runs; they change no bit of a value.
         memory_limit: bytes that intermediate values may take on a device: cheap ones are computed
             again for it. Parameters, feeds and outputs are not counted.
+        fuse: whether instructions on the same elements become one kernel, on a device.
+        capture: whether the launches are recorded on a GPU, and started by one call.
 
     Raises:
         TypeError: what is updated is no variable, or an output is no node.
         ValueError: two parameters have one name.
     """
-    return Step(outputs, updates, ctx, dtype, passes, memory_limit)
+    return Step(outputs, updates, ctx, dtype, passes, memory_limit, fuse, capture)
 
 
 class Step:
     """What `compile` makes. The parameters live on the device between calls."""
 
     def __init__(
-        self, outputs, updates=None, ctx=None, dtype=None, passes=PASSES, memory_limit=None
-    ):
+        self, outputs, updates=None, ctx=None, dtype=None, passes=PASSES, memory_limit=None,
+        fuse=True, capture=True,
+    ):  # fmt: skip
         self._is_single = isinstance(outputs, Node)
         outputs = [outputs] if self._is_single else list(outputs)
         updates = dict(updates or {})
@@ -53,7 +59,7 @@ class Step:
         self._fed = [node for node in order if node.op.is_fed and node not in updates]
         #: The number of the next run of each random node.
         self._draws = {node: node.runs for node in random_nodes(results)}
-        self._limit = memory_limit
+        self._limit, self._fuses, self._captures = memory_limit, fuse, capture
         self._state = State(list(updates), ctx, dtype)
         self._runs, self._last = {}, None
 
@@ -128,6 +134,19 @@ class Step:
         if run is None:
             raise ValueError("nothing has run yet; hint: step.explain(feeds)")
         print("\n".join([*map(str, run.graph.reports), *run.explained()]))
+
+    def sources(self, feeds=None):
+        """The source of the kernels that a call runs, as text; feeds as those of explain.
+
+        Raises:
+            ValueError: there was no call yet, or the step runs on numpy.
+        """
+        run = self._last if feeds is None else self._run_for(self._arrays(feeds))
+        if run is None:
+            raise ValueError("nothing has run yet; hint: step.sources(feeds)")
+        if self.ctx is None:
+            raise ValueError("numpy has no kernels; hint: compile(..., ctx=ndarray.cpu(0))")
+        return run.sources()
 
     def save(self, path):
         """Writes all parameters and the numbers of random draws, at once or not at all.
@@ -208,9 +227,12 @@ class Step:
         graph = Graph(self._outputs, self._updates, kinds, self.ctx)
         for each in self._passes:
             graph.reports.append(each(graph))
-        run = NumpyRun(graph) if self.ctx is None else DeviceRun(graph, self._limit)
+        run = NumpyRun(graph) if self.ctx is None else self._device_run(graph)
         run.random = random_nodes(graph.results)
         return run
+
+    def _device_run(self, graph):
+        return DeviceRun(graph, self._limit, self._fuses, self._captures)
 
 
 def _check(outputs, updates):
