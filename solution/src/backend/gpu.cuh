@@ -13,6 +13,7 @@
 
 #include <algorithm>
 
+#include "gemm.cuh"
 #include "gpu_loops.cuh"
 #include "gpu_reduce.cuh"
 #include "gpu_rows.cuh"
