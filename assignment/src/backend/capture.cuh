@@ -77,8 +77,8 @@ inline int64_t launch_on(const Lanes& lanes, const Step* steps, int64_t count, i
 inline int64_t record(const Step* steps, int64_t count, int64_t streams, const int64_t* stream_of,
                       const int64_t* waits, int64_t pairs, cudaGraphExec_t* made) {
   const Lanes lanes(streams, count + 1);
-  if (!lanes.good() || cudaStreamBeginCapture(lanes.stream(0), cudaStreamCaptureModeThreadLocal) !=
-                           cudaSuccess)
+  if (!lanes.good() ||
+      cudaStreamBeginCapture(lanes.stream(0), cudaStreamCaptureModeThreadLocal) != cudaSuccess)
     return count;
   int64_t failed = launch_on(lanes, steps, count, streams, stream_of, waits, pairs);
   cudaGraph_t graph = nullptr;

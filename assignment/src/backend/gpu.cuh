@@ -13,6 +13,7 @@
 
 #include <algorithm>
 
+#include "gemm.cuh"
 #include "gpu_loops.cuh"
 #include "gpu_reduce.cuh"
 #include "gpu_rows.cuh"
@@ -95,8 +96,8 @@ int whole_product(T* out, const T* left, const T* right, const int64_t* n, cudaS
   const Loops<3> batch(rest);
   const int64_t total = n[0] * n[1] * batch.size();
   if (total == 0) return 0;
-  whole_product_kernel<<<blocks_for(total), kThreads, 0, on>>>(out, left, right, n[0], n[1], n[2], n[3],
-                                                        n[4], n[5], n[6], batch);
+  whole_product_kernel<<<blocks_for(total), kThreads, 0, on>>>(out, left, right, n[0], n[1], n[2],
+                                                               n[3], n[4], n[5], n[6], batch);
   return launched();
 }
 

@@ -60,7 +60,8 @@ struct Slice {
   float4 held[rounds];
 
   /*! \brief Reads four neighbours, 0 where there are none. */
-  __device__ static float4 read(const float* x, int64_t lead, int line, int k, int count, int last) {
+  __device__ static float4 read(const float* x, int64_t lead, int line, int k, int count,
+                                int last) {
     float4 found = make_float4(0, 0, 0, 0);
     if (along_k) {
       if (line >= count || k >= last) return found;
@@ -99,7 +100,7 @@ struct Slice {
 
   /*! \brief Adds up this thread's packs, which are of the same four lines; not along K. */
   __device__ void add_to(float4& total, int thread) const {
-    static_assert(along_k || threads % (lines / 4) == 0, "a thread has packs of the same lines");
+    static_assert(!along_k && threads % (lines / 4) == 0, "a thread has packs of the same lines");
     for (int round = 0; round < rounds; ++round)
       if (items % threads == 0 || round * threads + thread < items) add(total, held[round]);
   }
@@ -152,8 +153,8 @@ struct NoSums {
 template <class T, bool a_along_k, bool b_along_k, bool packs, class Epilogue, class Sums>
 __global__ __launch_bounds__(T::threads) void gemm_kernel(const float* __restrict__ a,
                                                           const float* __restrict__ b, Extents e,
-                                                          Epilogue epilogue, Sums sums, float4* partial,
-                                                          unsigned* arrived) {
+                                                          Epilogue epilogue, Sums sums,
+                                                          float4* partial, unsigned* arrived) {
   typedef Slice<T::rows, T::depth, T::threads, a_along_k, packs> SliceA;
   typedef Slice<T::columns, T::depth, T::threads, b_along_k, packs> SliceB;
   __shared__ __align__(16) float of_a[2][T::depth * SliceA::stride];
@@ -174,7 +175,8 @@ __global__ __launch_bounds__(T::threads) void gemm_kernel(const float* __restric
   next_b.load(b, e.lead_b, first_column, begin, e.n, end, thread);
   next_a.store(of_a[0], thread);
   next_b.store(of_b[0], thread);
-  if (adds_columns) next_b.add_to(column_sum, thread);
+  if constexpr (Sums::wanted)
+    if (adds_columns) next_b.add_to(column_sum, thread);
   __syncthreads();
   int turn = 0;
   for (int k = begin; k < end; k += T::depth) {
@@ -194,7 +196,8 @@ __global__ __launch_bounds__(T::threads) void gemm_kernel(const float* __restric
     if (goes_on) {
       next_a.store(of_a[turn ^ 1], thread);
       next_b.store(of_b[turn ^ 1], thread);
-      if (adds_columns) next_b.add_to(column_sum, thread);
+      if constexpr (Sums::wanted)
+        if (adds_columns) next_b.add_to(column_sum, thread);
     }
     __syncthreads();
     turn ^= 1;

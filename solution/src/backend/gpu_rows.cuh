@@ -389,7 +389,7 @@ inline int check_indices(bool* all_inside, const int64_t* indices, const int64_t
   if (cudaMemsetAsync(all_inside, 1, sizeof(bool), on) != cudaSuccess) return -1;
   if (rows * columns == 0) return 0;
   check_indices_kernel<<<blocks_for(rows * columns), kThreads, 0, on>>>(all_inside, indices, count,
-                                                                 rows * columns);
+                                                                        rows * columns);
   return launched();
 }
 

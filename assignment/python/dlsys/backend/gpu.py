@@ -2,7 +2,7 @@
 
 from dlsys.dtypes import C_NAMES
 
-from . import fused_gpu
+from . import fused_gpu, gemm
 from .cpu import DRAWS, RUNNER
 from .expressions import WAYS, converted, pointers, signature
 
@@ -48,6 +48,8 @@ def source(name, key):
     kind, *parts = key
     if kind == "fused":
         return fused_gpu.source(name, *parts)
+    if kind == "gemm":
+        return gemm.source(name, *parts)
     if kind == "capture":
         return CAPTURE[parts[0]] % name
     return RUNNER % name if kind == "runner" else _KINDS[kind](name, *parts)

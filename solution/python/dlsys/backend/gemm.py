@@ -97,7 +97,7 @@ class Gemm(Instruction):
         for each, own in self._followers:
             given = each.inputs.index(next(v for v in each.inputs if v.buffer is own.buffer))
             parts.append((each.key, given))
-        along_k = (self.steps[0][1] == 1, self.steps[1][0] == 1)
+        along_k = (self.steps[0][1] == 1, self.steps[1][1] != 1)
         packs = all(max(steps) % 4 == 0 or 1 in shape for steps, shape in zip(
             self.steps, (self.inputs[0].shape, self.inputs[1].shape)))  # fmt: skip
         return ("gemm", self.tile, along_k, packs, tuple(parts))
@@ -165,21 +165,23 @@ class _Merger:
         view = product.output
         following = self._only_reader(view, Space(view.shape))
         reduce, after = self._sum_of_columns(product)
-        for members in ([following, reduce, after], [following]):
+        is_narrow = view.shape[1] <= _NARROW[1]  # cuBLAS takes longer for such
+        for members in ([following, reduce, after], [following], [] if is_narrow else [None]):
             members = [each for each in members if each is not None]
-            if not members or self._makes_circle({number, *members}):
+            if not (members or is_narrow) or self._makes_circle({number, *members}):
                 continue
             for each in members:
                 self._group[each] = number
             found = [self._instructions[each] for each in members]
-            epilogue = self._as_fused(following, view, Space(view.shape))
+            own = following if following in members else None
+            epilogue = self._as_fused(own, view, Space(view.shape))
             sums = total = None
             if reduce in members and reduce is not None:
                 total = self._instructions[reduce].output
                 sums = self._as_fused(after, total, Space(total.shape))
             nodes = (product.node, *(n for e in found for n in getattr(e, "nodes", (e.node,))))
             made = Gemm(view, product.inputs, epilogue, view, sums, total, nodes)
-            made.node = found[-1].node
+            made.node = found[-1].node if found else product.node
             return made
         return None
 
