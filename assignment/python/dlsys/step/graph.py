@@ -160,10 +160,10 @@ class Graph:
 class KnownOp(TensorOp):
     """An array that a pass has computed, of the very dtype and bits that the device made."""
 
-    label = "Known"
-
-    def __call__(self, value, name):
-        node = TensorOp.__call__(self, value=value)
+    @classmethod
+    def node(cls, value, name):
+        """The node of an array."""
+        node = cls()(value=value)
         node.name = name
         return node
 
@@ -181,9 +181,6 @@ class KnownOp(TensorOp):
 
     def infer_dtype(self, node, dtypes):
         return node.attributes["value"].dtype
-
-
-known_op = KnownOp()
 
 
 def constant_of(node):

@@ -13,6 +13,9 @@ from dlsys.ndarray import size_of
 from .graph import Report
 from .passes.in_place import update_in_place
 
+#: Functions (instructions, kept buffers) -> instructions, before memory is planned.
+INSTRUCTION_PASSES = []
+
 
 class NumpyRun:
     """The reference: every value by numpy in float64, then all updates."""
@@ -50,13 +53,14 @@ class DeviceRun:
     def __init__(self, graph, limit=None):
         self.graph, self._planner = graph, Planner(limit)
         report = Report("parameters updated in place")
-        passes = [functools.partial(update_in_place, report=report), self._planner.order]
+        in_place = functools.partial(update_in_place, report=report)
+        passes = [*INSTRUCTION_PASSES, in_place, self._planner.order]
         self.program = Program(
             graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates,
             passes=passes, plan=self._planner.place,
         )  # fmt: skip
         graph.reports.append(report)
-        self._fed, self._results = None, ()
+        self._fed = self._written = None
 
     def __call__(self, feeds, state):
         """The values of the outputs, as NDArrays that the next run overwrites.
@@ -65,26 +69,29 @@ class DeviceRun:
             feeds: node -> NDArray.
             state: parameter -> NDArray, which is overwritten.
         """
+        if self._written is None:  # These arrays stay where they are.
+            written = (*state.values(), *self.program.owned_results())
+            self._written = np.array([_range_of(array) for array in written])
         last = self._fed
         if last is None or any(last.get(n) is not feeds[n] for n in feeds):
-            written = [*state.values(), *self._results]
-            copies = {n: a.copyto(a.ctx) for n, a in feeds.items() if _is_among(a, written)}
+            copies = {n: a.copyto(a.ctx) for n, a in feeds.items() if self._overwrites(a)}
             self.program.feed({**feeds, **copies, **state})
             self._fed = None if copies else dict(feeds)
-        self._results = self.program.run()
-        return list(self._results)
+        return self.program.run()
+
+    def _overwrites(self, array):
+        """Whether a fed array shares memory with a parameter, or with what a run returned."""
+        if not self._written.size:
+            return False
+        start, end = _range_of(array)
+        return bool(np.any((self._written[:, 0] < end) & (start < self._written[:, 1])))
 
     def explained(self):
         """Lines on what the program does with memory."""
         return self._planner.lines()
 
 
-def _is_among(array, others):
-    """Whether an array shares memory with one that the run overwrites."""
+def _range_of(array):
+    """The addresses of an array's first byte, and of that behind its last."""
     start = array.handle.contents.data or 0
-    end = start + size_of(array.shape) * array.dtype.itemsize
-    for other in others:
-        first = other.handle.contents.data or 0
-        if start < first + size_of(other.shape) * other.dtype.itemsize and first < end:
-            return True
-    return False
+    return start, start + size_of(array.shape) * array.dtype.itemsize
