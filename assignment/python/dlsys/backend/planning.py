@@ -65,10 +65,8 @@ class Planner:
             "  %d values lie where an input of theirs ended" % self.shared,
         ]
         if self.limit is not None:
-            names = ": " + ", ".join(self.again[:6]) if self.again else ""
             lines.append(
-                "memory limit: %d bytes; computed again: %d%s"
-                % (self.limit, len(self.again), names)
+                "memory limit: %d bytes; computed again: %d" % (self.limit, len(self.again))
             )
         return lines
 

@@ -10,7 +10,7 @@ from dlsys.backend.program import Program
 from dlsys.backend.updates import check_shape
 from dlsys.ndarray import size_of
 
-from .graph import Report
+from .graph import Report, listed
 from .passes.in_place import update_in_place
 
 #: Functions (instructions, kept buffers) -> instructions, before memory is planned.
@@ -88,7 +88,8 @@ class DeviceRun:
 
     def explained(self):
         """Lines on what the program does with memory."""
-        return self._planner.lines()
+        *lines, last = self._planner.lines()
+        return [*lines, last + listed(self._planner.again)]
 
 
 def _range_of(array):
