@@ -14,6 +14,7 @@ from test_ops import OPS
 import dlsys
 from dlsys import ndarray, ops
 from dlsys.autodiff import find_topo_sort, gradients
+from dlsys.backend.lowering import Lowering
 from dlsys.dtypes import checked
 from dlsys.step import passes
 from dlsys.step.graph import Graph
@@ -199,6 +200,10 @@ def test_shapes_are_all_that_those_inputs_lend():
                 with_nan = {n: v + np.nan if i in lending else v
                             for i, (n, v) in enumerate(feeds.items())}  # fmt: skip
                 assert step(with_nan).tobytes() == plain.tobytes(), op
+                lowering = Lowering({n: (n.shape, FLOAT) for n in nodes}, FLOAT)
+                lowering.lower(made)
+                read = {view.buffer for each in lowering.instructions for view in each.inputs}
+                assert not read & {lowering.values[nodes[i]].buffer for i in lending}, op
     assert seen >= {each for each in dead._SHAPES if each.__module__ != "dlsys.ops.random"} - {
         type(None)
     }

@@ -8,8 +8,12 @@ from .view import View
 
 
 def buffers_of(instruction):
-    """(buffers that it reads, the one that it writes); what is added to is read too."""
-    reads = dict.fromkeys(view.buffer for view in instruction.operands[1:])
+    """(buffers that it reads, the one that it writes); what is added to is read too.
+
+    Room for partial results is neither: nobody else knows of it.
+    """
+    room = getattr(instruction, "scratch", None)
+    reads = dict.fromkeys(view.buffer for view in instruction.operands[1:] if view is not room)
     written = instruction.output.buffer
     if getattr(instruction, "adds", False):
         reads[written] = None
@@ -33,6 +37,8 @@ def before(instructions):
         reads, written = buffers_of(each)
         found = set()
         for buffer in reads:
+            is_given = buffer.fed is not None or buffer.values is not None
+            assert is_given or buffer in writers, "%s reads what nobody has written" % each.node
             found.update(writers.get(buffer, ()))
         found.update(writers.get(written, ()))
         found.update(readers.get(written, ()))

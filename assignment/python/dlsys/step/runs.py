@@ -14,8 +14,9 @@ from dlsys.backend.program import Program
 from dlsys.backend.updates import check_shape
 from dlsys.ndarray import size_of
 
-from .graph import Report
+from .graph import Report, listed
 from .passes.in_place import update_in_place
+
 
 
 class NumpyRun:
@@ -58,21 +59,24 @@ class DeviceRun:
     def __init__(self, graph, limit=None, fuses=True, captures=True, own_products=None):
         self.graph = graph
         on_gpu = ndarray.is_gpu_ctx(graph.ctx)
-        # The emulated GPU runs them thread by thread, a hundred times slower than its cuBLAS.
-        own_products = not (on_gpu and ndarray.is_emulated()) if own_products is None else own_products
+        if own_products is None:
+            # The emulated GPU runs them thread by thread, a hundred times slower than its cuBLAS.
+            own_products = on_gpu and not ndarray.is_emulated()
         self.capture = "not asked for" if not captures else "" if on_gpu else "of a GPU alone"
         self._planner = Planner(limit, spreads=not self.capture)
         report = Report("parameters updated in place")
-        passes = [functools.partial(update_in_place, report=report), self._planner.order]
+        in_place = functools.partial(update_in_place, report=report)
+        passes = [in_place, self._planner.order, self._counted]
+        passes += [fuse] if fuses else []
+        passes += [with_products] if fuses and own_products else []
         self._kernels = []
-        passes += [self._counted, fuse] if fuses else []
-        passes += [with_products] if fuses and on_gpu and own_products else []
         self.program = Program(
             graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates,
             passes=[*passes, self._counted], plan=self._planner.place,
         )  # fmt: skip
         graph.reports.append(report)
-        self._fed, self._own, self._runs = None, {}, 0
+        self._fed = self._written = None
+        self._own, self._runs = {}, 0
 
     def _counted(self, instructions, kept):
         self._kernels.append(len(instructions))
@@ -85,11 +89,14 @@ class DeviceRun:
             feeds: node -> NDArray.
             state: parameter -> NDArray, which is overwritten.
         """
-        if self._fed is not None and any(self._fed[n] is not feeds[n] for n in feeds):
-            feeds = self._kept_in_place(feeds)
-        if self._fed is None or any(self._fed[n] is not feeds[n] for n in feeds):
-            self.program.feed({**feeds, **state})
-            self._fed, self._runs = dict(feeds), 0
+        if self._written is None:  # These arrays stay where they are.
+            written = (*state.values(), *self.program.owned_results())
+            self._written = np.array([_range_of(array) for array in written])
+        if not self._is_fed(feeds):
+            placed = self._placed(feeds)
+            if not self._is_fed(placed):
+                self.program.feed({**placed, **state})
+                self._fed, self._runs = placed, 0
         self._runs += 1
         # The first run makes what a recording must not make, such as the handle of cuBLAS.
         if self._runs == 2 and not self.capture:
@@ -99,27 +106,52 @@ class DeviceRun:
                 self.capture = str(error)
         return self.program.run()
 
-    def _kept_in_place(self, feeds):
-        """Feeds of a captured program, copied to arrays that stay where they are."""
-        if self.capture:
-            return feeds
+    def _is_fed(self, feeds):
+        return self._fed is not None and all(self._fed[n] is feeds[n] for n in feeds)
+
+    def _placed(self, feeds):
+        """The feeds where the program may read them.
+
+        Those of a captured program stay where they are: other arrays are copied there. So is an
+        array that the program overwrites.
+        """
+        if self._fed is None and not any(map(self._overwrites, feeds.values())):
+            return dict(feeds)
+        placed = {}
         for node, array in feeds.items():
+            if self.capture and not self._overwrites(array):
+                placed[node] = array
+                continue
             if node not in self._own:
                 self._own[node] = ndarray.empty(array.shape, array.ctx, array.dtype)
-            if self._own[node] is not array:
-                array.copyto(self._own[node])
-        return self._own
+            placed[node] = array.copyto(self._own[node])
+        return placed
+
+    def _overwrites(self, array):
+        """Whether a fed array shares memory with a parameter, or with what a run returned."""
+        if not self._written.size:
+            return False
+        start, end = _range_of(array)
+        return bool(np.any((self._written[:, 0] < end) & (start < self._written[:, 1])))
 
     def explained(self):
         """Lines on what the program does with kernels and memory."""
-        first, *_, last = self._kernels
-        lines = ["fusion: %d instructions became %d kernels" % (first, last)]
+        first, last = self._kernels
+        said = "no, " + self.capture
         if not self.capture:
-            lines.append("capture: one call starts all, on %d streams" % self.program.streams)
-        else:
-            lines.append("capture: no, %s" % self.capture)
-        return [*lines, *self._planner.lines()]
+            said = "one call starts all, on %d streams" % self.program.streams
+        *lines, memory = self._planner.lines()
+        return [
+            "fusion: %d instructions became %d kernels" % (first, last), "capture: " + said,
+            *lines, memory + listed(self._planner.again),
+        ]  # fmt: skip
 
     def sources(self):
         """The text of the kernels."""
         return self.program.sources()
+
+
+def _range_of(array):
+    """The addresses of an array's first byte, and of that behind its last."""
+    start = array.handle.contents.data or 0
+    return start, start + size_of(array.shape) * array.dtype.itemsize

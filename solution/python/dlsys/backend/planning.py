@@ -40,12 +40,15 @@ class Planner:
         failed = []
         for _, self._name, ordered in found:
             try:
-                ordered, self.again = fit(ordered, kept, self.limit)
-                return ordered
+                fitted, self.again = fit(ordered, kept, self.limit)
+                return fitted
             except MemoryLimitError as error:
-                failed.append((error, ordered))
-        error, ordered = min(failed, key=lambda each: each[0].least)
-        raise MemoryLimitError(self.limit, _least(ordered, kept, error.least), error.node)
+                failed.append((error, self._name, ordered))
+        error, self._name, ordered = min(failed, key=lambda each: each[0].least)
+        (fitted, self.again), least = _least(ordered, kept, error)
+        if least > self.limit:
+            raise MemoryLimitError(self.limit, least, error.node, (fitted, self.again))
+        return fitted
 
     def place(self, instructions, apart):
         """Offsets of buffers in an arena, and its size, as `memory.plan` gives them."""
@@ -71,21 +74,24 @@ class Planner:
             "  %d values lie where an input of theirs ended" % self.shared,
         ]
         if self.limit is not None:
-            names = ": " + ", ".join(self.again[:6]) if self.again else ""
             lines.append(
-                "memory limit: %d bytes; computed again: %d%s"
-                % (self.limit, len(self.again), names)
+                "memory limit: %d bytes; computed again: %d" % (self.limit, len(self.again))
             )
         return lines
 
 
-def _least(instructions, kept, least):
-    """The fewest bytes that can be asked for: fewer are, until they can't be had."""
+def _least(instructions, kept, error):
+    """(what `fit` returns, bytes) of the fewest bytes that can be had, after it failed.
+
+    Fewer are asked for until there are none. What is tried depends on what is asked for, so that
+    the end may lie below a limit that was missed.
+    """
+    best, least = error.reached, error.least
     while True:
         try:
-            fitted, _ = fit(instructions, kept, least - 1)
-            least = place(lives(fitted, kept))[1]
+            best = fit(instructions, kept, least - 1)
+            least = place(lives(best[0], kept))[1]
         except MemoryLimitError as error:
             if error.least >= least:
-                return least
-            least = error.least
+                return best, least
+            best, least = error.reached, error.least

@@ -15,14 +15,20 @@ _LONGEST = 8
 
 
 class MemoryLimitError(ValueError):
-    """A program does not fit into the memory that it was given; `least` is what was reached."""
+    """A program does not fit into the memory that it was given.
 
-    def __init__(self, limit, least, node):
+    Attributes:
+        least: the bytes that were reached.
+        reached: with what, as `fit` returns it.
+        node: where so much is needed.
+    """
+
+    def __init__(self, limit, least, node, reached):
         super().__init__(
             "the memory limit is %d bytes; the least that was reached is %d, at %s"
             % (limit, least, node.name)
         )
-        self.least, self.node = least, node
+        self.least, self.node, self.reached = least, node, reached
 
 
 def fit(instructions, apart, limit):
@@ -55,7 +61,8 @@ def fit(instructions, apart, limit):
         found = _better(instructions, apart, target, position)
         if found is None:
             least = place(lives(instructions, apart))[1]
-            raise MemoryLimitError(limit, least, instructions[position].node)
+            node = instructions[position].node
+            raise MemoryLimitError(limit, least, node, (instructions, again))
         instructions, names = found
         again += names
 

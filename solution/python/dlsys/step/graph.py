@@ -58,16 +58,18 @@ class Report:
         self.left.setdefault(reason, []).append(name)
 
     def __str__(self):
-        lines = ["%s: %d%s" % (self.title, len(self.changed), _listed(self.changed))]
-        lines += ["  left %d, %s%s" % (len(n), r, _listed(n)) for r, n in self.left.items()]
+        lines = ["%s: %d%s" % (self.title, len(self.changed), listed(self.changed))]
+        lines += ["  left %d, %s%s" % (len(n), r, listed(n)) for r, n in self.left.items()]
         return "\n".join(lines)
 
 
-def _listed(names, most=4):
+def listed(names, most=4):
+    """The first few names, each cut where it is long."""
     if not names:
         return ""
     rest = len(names) - most
-    return ": " + ", ".join(names[:most]) + (", and %d more" % rest if rest > 0 else "")
+    shown = [name if len(name) <= 60 else name[:57] + "..." for name in names[:most]]
+    return ": " + ", ".join(shown) + (", and %d more" % rest if rest > 0 else "")
 
 
 class Graph:
@@ -160,10 +162,10 @@ class Graph:
 class KnownOp(TensorOp):
     """An array that a pass has computed, of the very dtype and bits that the device made."""
 
-    label = "Known"
-
-    def __call__(self, value, name):
-        node = TensorOp.__call__(self, value=value)
+    @classmethod
+    def node(cls, value, name):
+        """The node of an array."""
+        node = cls()(value=value)
         node.name = name
         return node
 
@@ -181,9 +183,6 @@ class KnownOp(TensorOp):
 
     def infer_dtype(self, node, dtypes):
         return node.attributes["value"].dtype
-
-
-known_op = KnownOp()
 
 
 def constant_of(node):

@@ -7,7 +7,7 @@ from dlsys.autodiff import Executor, Variable, find_topo_sort
 from dlsys.backend.view import dense_strides
 from dlsys.ops.flow import StopGradientOp
 
-from ..graph import Report, constant_of, known_op
+from ..graph import KnownOp, Report, constant_of
 
 #: Larger constants would take more memory than they save time, in bytes.
 _LARGEST = 1 << 20
@@ -42,7 +42,7 @@ def fold_constants(graph):
         read.update(node.inputs if node not in folded else ())
     edges = [node for node in folded if node in read]
     for node, value in zip(edges, _values(graph, edges) if edges else ()):
-        folded[node] = known_op(value, "Known(%s)" % node.name)
+        folded[node] = KnownOp.node(value, "Known(%s)" % node.name)
         report.changed.append(node.name)
     graph.rewrite(folded.get)
     return report

@@ -40,7 +40,7 @@ def drop_dead(graph):
         for number in _lending(node):
             of = node.inputs[number]
             if not (of.op.is_fed or constant_of(of) is not None or isinstance(of.op, LikeOp)):
-                stands.setdefault(of, like_op(graph, of))
+                stands.setdefault(of, LikeOp.node(graph, of))
                 node = _with_input(node, number, stands[of])
         return node
 
@@ -69,11 +69,11 @@ def _with_input(node, number, new):
 class LikeOp(TensorOp):
     """Shape, dtype and strides of a value that nobody reads."""
 
-    label = "Like"
-
-    def __call__(self, graph, node):
+    @classmethod
+    def node(cls, graph, node):
+        """A stand-in for a node."""
         shape, dtype, lies = graph.facts(node)
-        made = TensorOp.__call__(self, shape=shape, dtype=dtype, lies=lies)
+        made = cls()(shape=shape, dtype=dtype, lies=lies)
         made.name = "Like%s" % (shape,)
         return made
 
@@ -91,6 +91,3 @@ class LikeOp(TensorOp):
 
     def infer_dtype(self, node, dtypes):
         return node.attributes["dtype"]
-
-
-like_op = LikeOp()
