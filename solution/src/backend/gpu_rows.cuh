@@ -375,7 +375,7 @@ int rows(Out* out, const In* x, const Other* other, int64_t count, int64_t colum
 }
 
 /*! \brief Wrong indices take the flag back; all of them write the same. */
-__global__ inline void check_indices_kernel(bool* all_inside, const int64_t* indices,
+static __global__ void check_indices_kernel(bool* all_inside, const int64_t* indices,
                                             const int64_t* count, int64_t total) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
