@@ -24,8 +24,11 @@ struct RowOf {
   double first, second;
 };
 
-/*! rief Threads of the largest team; fewer where each needs more registers. */
-DLSYS_INLINE constexpr int most_of_a_team(bool packed) { return packed ? 1024 : 512; }
+/*! \brief Threads of the largest team; fewer where each needs more registers. */
+template <class T>
+DLSYS_INLINE constexpr int most_of_a_team(bool packed) {
+  return packed && sizeof(T) < 8 ? 1024 : 512;
+}
 
 /*! \brief Packs of a row that one thread keeps: 128 bytes, or less. */
 template <class T>
@@ -328,7 +331,7 @@ struct ProductOfOthersRow {
 /*! \brief A team for each row from each.row on; there is no loop, whose invariants want registers.
  */
 template <class Function, bool packed, class Out, class In, class Other>
-__global__ void __launch_bounds__(most_of_a_team(packed), 1)
+__global__ void __launch_bounds__(most_of_a_team<In>(packed), 1)
     kept_rows_kernel(Out* out, const In* x, const Other* other, int64_t rows, RowOf each,
                      int64_t of_each) {
   each.row += static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
@@ -338,7 +341,7 @@ __global__ void __launch_bounds__(most_of_a_team(packed), 1)
 }
 
 template <class Function, class Out, class In, class Other>
-__global__ void __launch_bounds__(most_of_a_team(true), 1)
+__global__ void __launch_bounds__(most_of_a_team<In>(true), 1)
     far_rows_kernel(Out* out, const In* x, const Other* other, int64_t rows, RowOf each,
                     int64_t of_each) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -358,9 +361,9 @@ int rows(Out* out, const In* x, const Other* other, int64_t count, int64_t colum
                       is_aligned(reinterpret_cast<const char*>(other)) &&
                       is_aligned(reinterpret_cast<const char*>(out));
   const int64_t of_a_thread = PacksOfAThread<In>::kCount * kPack;
-  if (columns == 0 || columns > of_a_thread * most_of_a_team(packed)) {
+  if (columns == 0 || columns > of_a_thread * most_of_a_team<In>(packed)) {
     far_rows_kernel<Function>
-        <<<grid_of(count), most_of_a_team(true), 0, on>>>(out, x, other, count, each, of_each);
+        <<<grid_of(count), most_of_a_team<In>(true), 0, on>>>(out, x, other, count, each, of_each);
     return launched();
   }
   const dim3 team = teams_of((columns + of_a_thread - 1) / of_a_thread);
@@ -375,7 +378,7 @@ int rows(Out* out, const In* x, const Other* other, int64_t count, int64_t colum
 }
 
 /*! \brief Wrong indices take the flag back; all of them write the same. */
-__global__ inline void check_indices_kernel(bool* all_inside, const int64_t* indices,
+static __global__ void check_indices_kernel(bool* all_inside, const int64_t* indices,
                                             const int64_t* count, int64_t total) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;

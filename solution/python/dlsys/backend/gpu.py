@@ -169,6 +169,7 @@ def _tiles_kernel(name, of_output, of_inputs, kinds, parameters):
         "for (int u = 0; u < %d; ++u) {" % _packs(kinds),
         "  const int p = u * kThreads + static_cast<int>(threadIdx.x);",
     ]
+    reading = [*each_pack, *("  " + line for line in reads), "}"] if reads else []
     return [
         "__global__ void %s_tiles(%s, Loops<%d> loops, Tiles tiles, %s_value value) {"
         % (name, parameters, len(kinds) + 1, name),
@@ -178,11 +179,7 @@ def _tiles_kernel(name, of_output, of_inputs, kinds, parameters):
         *("    " + line for line in starts),
         "    const int packs = tiles.packed ? own.count / kPack : 0;",
         "    if (packs > 0) {",
-        *("      " + line for line in declared),
-        *("      " + line for line in each_pack),
-        *("        " + line for line in reads),
-        "      }",
-        *("      " + line for line in each_pack),
+        *("      " + line for line in (*declared, *reading, *each_pack)),
         "        if (p >= packs) continue;",
         "        Pack<%s> result;" % of_output,
         "        for (int j = 0; j < kPack; ++j) result.values[j] = value(%s);" % ", ".join(packed),
