@@ -10,5 +10,5 @@ from .dead import drop_dead
 from .subexpressions import merge_equal
 from .transposes import into_products
 
-#: In this order by default: what one makes, the next finds.
+#: The passes of a step and their order, in which one finds what another made.
 PASSES = (simplify, into_products, fold_constants, merge_equal, simplify, drop_dead)
