@@ -30,8 +30,8 @@ from typing import Any
 
 from grader.base.printable import plain
 from grader.building.snapshot import reached
-from grader.checks.child import ChildContext, ChildSession
-from grader.checks.compare import Failure
+from grader.checks.harness.child import ChildContext, ChildSession
+from grader.checks.harness.compare import Failure
 from grader.explain import compute_sanitizer
 from grader.explain.diagnosis import (
     Diagnosis,

@@ -24,10 +24,10 @@ from typing import Any
 
 from grader.base.printable import plain
 from grader.building import tree as build
-from grader.checks.child import ChildContext, ChildSession
-from grader.checks.compare import Failure
+from grader.checks.harness.child import ChildContext, ChildSession
+from grader.checks.harness.compare import Failure
+from grader.checks.harness.traits import traits_of
 from grader.checks.registry import CHECKS, Check
-from grader.checks.traits import traits_of
 from grader.course.rubric import Rubric
 from grader.explain import compute_sanitizer
 from grader.explain.findings import Malformed, read_entries, read_file, read_resolved

@@ -12,8 +12,8 @@ from typing import Any
 
 from grader.building import compiler_output
 from grader.building import tree as build
-from grader.checks.child import ChildContext
-from grader.checks.compare import Failure
+from grader.checks.harness.child import ChildContext
+from grader.checks.harness.compare import Failure
 from grader.sandbox import process
 from grader.sandbox.isolation import View
 from grader.sandbox.process import Limits

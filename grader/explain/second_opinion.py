@@ -44,10 +44,10 @@ import numpy as np
 from grader.base.printable import plain
 from grader.building import tree as build
 from grader.building.snapshot import Snapshot
-from grader.checks.child import ChildContext
-from grader.checks.compare import Array, Failure
+from grader.checks.harness.child import ChildContext
+from grader.checks.harness.compare import Array, Failure
+from grader.checks.harness.traits import traits_of
 from grader.checks.registry import CHECKS, Check
-from grader.checks.traits import traits_of
 from grader.course.rubric import Rubric
 from grader.explain.rerun import outcome, rebuild, settings_of
 from grader.sandbox import process

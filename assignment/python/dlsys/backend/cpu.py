@@ -2,13 +2,15 @@
 
 from dlsys.dtypes import C_NAMES
 
+from . import fused_cpu
+from .expressions import WAYS, converted, indented, pointers, signature
+
 #: Which files of src/backend a source includes, and how its name ends.
 HEADERS = ("cpu.h", "product.h", "steps.h")
 SUFFIX = ".cc"
 #: Partial results of a reduction that need memory of the program's.
 MOST_PARTIAL = 0
 
-WAYS = {"sum": "Sum", "prod": "Product", "max": "Largest", "min": "Smallest"}
 DRAWS = {"uniform": "UniformDraw", "normal": "NormalDraw", "bernoulli": "BernoulliDraw"}
 
 RUNNER = """extern "C" int64_t %s(const Step* steps, int64_t count, int64_t threads) {
@@ -22,23 +24,8 @@ def source(name, key):
     kind, *parts = key
     if kind == "runner":
         return RUNNER % name
-    return "%s {\n%s}\n" % (signature(name), _KINDS[kind](*parts))
-
-
-def signature(name):
-    """How every kernel is called: operands, whole numbers, numbers; 0 if all is well."""
-    return (
-        'extern "C" int %s(char* const* data, const int64_t* n, const double* number)' % name
-    )  # fmt: skip
-
-
-def pointers(dtypes, first=0):
-    """Arguments: the operands as pointers of their types."""
-    return ", ".join(
-        "reinterpret_cast<%s%s*>(data[%d])" % ("const " if i else "", C_NAMES[dtype], i)
-        for i, dtype in enumerate(dtypes)
-        if i >= first
-    )
+    body = fused_cpu.body(*parts) if kind == "fused" else _KINDS[kind](*parts)
+    return "%s {\n%s}\n" % (signature(name), body)
 
 
 def _loads(dtypes, computed, kinds, at):
@@ -50,17 +37,6 @@ def _loads(dtypes, computed, kinds, at):
         value = "in%d[from[%d] + %s]" % (number, number + at, place)
         lines.append("const T x%d = %s;" % (number, converted(value, dtype, computed)))
     return lines
-
-
-def converted(value, of, to):
-    """A C expression of one dtype in another."""
-    if of == to:
-        return value
-    if of.kind not in "biuf" or of.itemsize == 2:
-        value = "as<float>(%s)" % value
-    if to.kind not in "biuf" or to.itemsize == 2:
-        value = "as<float>(%s)" % value
-    return "as<%s>(%s)" % (C_NAMES[to], value)
 
 
 def _prologue(dtypes, computed, given):
@@ -90,7 +66,7 @@ def _elementwise(code, dtypes, computed, kinds, given):
         "});",
         "return 0;",
     ]
-    return _indented(lines)
+    return indented(lines)
 
 
 def _reduce(kind, code, dtypes, computed, by_rows, kinds):
@@ -106,7 +82,7 @@ def _reduce(kind, code, dtypes, computed, by_rows, kinds):
         % ("rows" if by_rows else "columns", len(dtypes) - 1, WAYS[kind]),
         "return 0;",
     ]
-    return _indented(lines)
+    return indented(lines)
 
 
 def _rows(kind, dtypes, given):
@@ -131,10 +107,6 @@ def _draw(kind, dtypes):
     stored = C_NAMES[dtypes[0]]
     arguments = (DRAWS[kind], computed, stored, pointers(dtypes))
     return "  return draw<%s, %s, %s>(%s, n, number);\n" % arguments
-
-
-def _indented(lines):
-    return "".join("%s%s\n" % ("" if line.startswith("#") else "  ", line) for line in lines)
 
 
 _KINDS = {

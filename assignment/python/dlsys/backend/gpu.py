@@ -2,13 +2,15 @@
 
 from dlsys.dtypes import C_NAMES
 
-from .cpu import DRAWS, RUNNER, WAYS, converted, pointers, signature
+from . import fused_gpu
+from .cpu import DRAWS, RUNNER
+from .expressions import WAYS, converted, pointers, signature
 
 #: Which files of src/backend a source includes, and how its name ends.
 HEADERS = ("gpu.cuh", "steps.h")
 SUFFIX = ".cu"
-#: Partial results of one reduction, see kBlocksOfACut in gpu.cuh.
-MOST_PARTIAL = 1024 * 32
+#: Partial results of one reduction, see kBlocksOfACut in gpu_reduce.cuh: 128 columns a block.
+MOST_PARTIAL = 2048 * 128
 
 #: Functions of rows: their classes, and whether they make one element of a row.
 _ROWS = {
@@ -20,13 +22,14 @@ _ROWS = {
     "argmax": ("FirstOfRow<{0}, Largest<{0}>>", True),
     "argmin": ("FirstOfRow<{0}, Smallest<{0}>>", True),
     "product_of_others": ("ProductOfOthersRow<{0}>", False),
-    "check_indices": ("CheckIndicesRow", True),
 }
 
 
 def source(name, key):
     """The definition of a launcher `name` for the key of an instruction, and of its kernels."""
     kind, *parts = key
+    if kind == "fused":
+        return fused_gpu.source(name, *parts)
     return RUNNER % name if kind == "runner" else _KINDS[kind](name, *parts)
 
 
@@ -39,89 +42,131 @@ def _types(dtypes):
 
 
 def _elementwise(name, code, dtypes, computed, kinds, given):
-    names, numbers = {"name": name}, range(len(dtypes) - 1)
     of_output, *of_inputs = _types(dtypes)
+    numbers = range(len(of_inputs))
     values = ", ".join("%s v%d" % (of_inputs[i], i) for i in numbers)
-    loads = [
-        "const T x%d = %s;" % (i, converted("v%d" % i, dtypes[i + 1], computed)) for i in numbers
-    ]
     struct = [
-        "struct %(name)s_value {" % names,
+        "struct %s_value {" % name,
         "  typedef %s T;" % C_NAMES[computed],
         *("  T p%d;" % i for i in range(given)),
         "  __device__ %s operator()(%s) const {" % (of_output, values),
-        *("    " + line for line in loads),
+        *("    " + line for line in _converted_inputs("v%d", dtypes, computed)),
         "    return %s;" % converted("static_cast<T>(%s)" % code, computed, dtypes[0]),
         "  }",
         "};",
+        "",
     ]
-    parameters = "".join(", const %s* in%d" % (of_inputs[i], i) for i in numbers)
-    each = ", ".join("in%d[from[%d]]" % (i, i + 1) for i in numbers)
-    general = [
-        "__global__ void %s_kernel(%s* out%s, Loops<%d> loops, int64_t total, %s_value value) {"
-        % (name, of_output, parameters, len(dtypes), name),
+    operands = "%s* __restrict__ out" % of_output
+    operands += "".join(", const %s* __restrict__ in%d" % (of_inputs[i], i) for i in numbers)
+    is_tiled = kinds[0] == 1 and "s" not in kinds
+    tiled = _tiles_kernel(name, of_output, of_inputs, kinds[1:], operands) if is_tiled else []
+    numbers_of_launch = ", ".join(
+        "static_cast<%s_value::T>(number[%d])" % (name, i) for i in range(given)
+    )
+    launch = [
+        "const Loops<%d> loops(n);" % len(dtypes),
+        "const int64_t total = loops.size();",
+        "if (total == 0) return 0;",
+        "const %s_value value = {%s};" % (name, numbers_of_launch),
+    ]
+    if is_tiled:
+        launch += [
+            "const Tiles tiles = tiles_of(loops, data, %d);" % _tile(kinds[1:]),
+            "if (tiles.count > 0) {",
+            "  %s_tiles<<<grid_of(tiles.count), kThreads>>>(" % name,
+            "      %s, loops, tiles, value);" % pointers(dtypes),
+            "  return launched();",
+            "}",
+        ]
+    launch += [
+        "%s_kernel<<<blocks_for(total), kThreads>>>(" % name,
+        "    %s, loops, total, value);" % pointers(dtypes),
+        "return launched();",
+    ]
+    general = _general_kernel(name, len(dtypes), operands)
+    return "\n".join([*struct, *general, *tiled]) + _launcher(name, *launch)
+
+
+def _converted_inputs(value, dtypes, computed):
+    """Lines that make x0, x1, ... of the inputs' values, which `value` says how to find."""
+    return [
+        "const T x%d = %s;" % (i, converted(value.replace("%d", str(i)), dtype, computed))
+        for i, dtype in enumerate(dtypes[1:])
+    ]
+
+
+def _general_kernel(name, operands, parameters):
+    """Lines of a kernel for operands that lie as they like: a thread for each element."""
+    each = ", ".join("in%d[from[%d]]" % (i, i + 1) for i in range(operands - 1))
+    return [
+        "__global__ void %s_kernel(%s, Loops<%d> loops, int64_t total, %s_value value) {"
+        % (name, parameters, operands, name),
         "  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;",
         "  int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;",
         "  for (; i < total; i += step) {",
-        "    int64_t from[%d] = {};" % len(dtypes),
+        "    int64_t from[%d] = {};" % operands,
         "    loops.add_offsets(i, from);",
         "    out[from[0]] = value(%s);" % each,
         "  }",
         "}",
+        "",
     ]
-    is_dense = kinds[0] == 1 and "s" not in kinds
-    dense = _dense_kernel(name, of_output, of_inputs, kinds[1:], parameters) if is_dense else []
-    types = (pointers(dtypes), name)
-    start = [
-        "const int64_t* rest = n;",
-        "const Loops<%d> loops(rest);" % len(dtypes),
-        "const int64_t total = loops.size();",
-        "if (total == 0) return 0;",
-        "const %s_value value = {%s};"
-        % (
-            name,
-            ", ".join("static_cast<%s_value::T>(number[%d])" % (name, i) for i in range(given)),
-        ),
-    ]
-    if is_dense:
-        start += [
-            "if (loops.rank == 1 && are_aligned(data, %d)) {" % len(dtypes),
-            "  %s_dense<<<blocks_for((total + kPack - 1) / kPack), kThreads>>>(" % name,
-            "      %s, total, value);" % types[0],
-            "  return launched();",
-            "}",
-        ]
-    start += [
-        "%s_kernel<<<blocks_for(total), kThreads>>>(" % name,
-        "    %s, loops, total, value);" % types[0],
-        "return launched();",
-    ]
-    return "\n".join([*struct, "", *general, "", *dense]) + "\n" + _launcher(name, *start)
 
 
-def _dense_kernel(name, of_output, of_inputs, kinds, parameters):
-    """Lines of a kernel for operands that lie dense or are one element: packs of elements."""
-    reads, packed, single = [], [], []
+def _packs(kinds):
+    """Packs that a thread reads of each input at once: 64 bytes of floats are on their way."""
+    return 4 if sum(kind == 1 for kind in kinds) <= 1 else 2
+
+
+def _tile(kinds):
+    """Elements of a block; 256 threads, 4 elements a pack."""
+    return 256 * 4 * _packs(kinds)
+
+
+def _tiles_kernel(name, of_output, of_inputs, kinds, parameters):
+    """Lines of a kernel for rows that lie side by side: a block for each part of a row."""
+    starts, reads, packed, single = [], [], [], []
     for i, (of_input, kind) in enumerate(zip(of_inputs, kinds)):
         if kind == 1:
-            reads.append(
-                "const auto v%d = reinterpret_cast<const Pack<%s>*>(in%d)[i];" % (i, of_input, i)
-            )
-        packed.append("v%d.values[j]" % i if kind == 1 else "in%d[0]" % i)
-        single.append("in%d[%s]" % (i, "last" if kind == 1 else "0"))
+            starts.append("const %s* const x%d = in%d + own.at[%d];" % (of_input, i, i, i + 1))
+            read = "if (p < packs) v%d[u] = reinterpret_cast<const Pack<%s>*>(x%d)[p];"
+            reads.append(read % (i, of_input, i))
+        else:
+            starts.append("const %s x%d = in%d[own.at[%d]];" % (of_input, i, i, i + 1))
+        packed.append("v%d[u].values[j]" % i if kind == 1 else "x%d" % i)
+        single.append("x%d[i]" % i if kind == 1 else "x%d" % i)
+    declared = [
+        "Pack<%s> v%d[%d];" % (of_input, i, _packs(kinds))
+        for i, (of_input, kind) in enumerate(zip(of_inputs, kinds))
+        if kind == 1
+    ]
+    each_pack = [
+        "for (int u = 0; u < %d; ++u) {" % _packs(kinds),
+        "  const int p = u * kThreads + static_cast<int>(threadIdx.x);",
+    ]
     return [
-        "__global__ void %s_dense(%s* out%s, int64_t total, %s_value value) {"
-        % (name, of_output, parameters, name),
-        "  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;",
-        "  const int64_t thread = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;",
-        "  for (int64_t i = thread; i < total / kPack; i += step) {",
-        *("    " + line for line in reads),
-        "    Pack<%s> result;" % of_output,
-        "    for (int j = 0; j < kPack; ++j) result.values[j] = value(%s);" % ", ".join(packed),
-        "    reinterpret_cast<Pack<%s>*>(out)[i] = result;" % of_output,
+        "__global__ void %s_tiles(%s, Loops<%d> loops, Tiles tiles, %s_value value) {"
+        % (name, parameters, len(kinds) + 1, name),
+        "  for (int64_t tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {",
+        "    const Tile<%d> own(loops, tiles, tile, %d);" % (len(kinds) + 1, _tile(kinds)),
+        "    %s* const y = out + own.at[0];" % of_output,
+        *("    " + line for line in starts),
+        "    const int packs = tiles.packed ? own.count / kPack : 0;",
+        "    if (packs > 0) {",
+        *("      " + line for line in declared),
+        *("      " + line for line in each_pack),
+        *("        " + line for line in reads),
+        "      }",
+        *("      " + line for line in each_pack),
+        "        if (p >= packs) continue;",
+        "        Pack<%s> result;" % of_output,
+        "        for (int j = 0; j < kPack; ++j) result.values[j] = value(%s);" % ", ".join(packed),
+        "        reinterpret_cast<Pack<%s>*>(y)[p] = result;" % of_output,
+        "      }",
+        "    }",
+        "    for (int i = packs * kPack + threadIdx.x; i < own.count; i += kThreads)",
+        "      y[i] = value(%s);" % ", ".join(single),
         "  }",
-        "  const int64_t last = total / kPack * kPack + thread;",
-        "  if (last < total) out[last] = value(%s);" % ", ".join(single),
         "}",
         "",
     ]
@@ -130,17 +175,21 @@ def _dense_kernel(name, of_output, of_inputs, kinds, parameters):
 def _reduce(name, kind, code, dtypes, computed, by_rows, kinds):
     of_output, *of_inputs = _types(dtypes)
     of_sum, numbers = C_NAMES[computed], range(len(of_inputs))
-    loads = [
-        "const T x%d = %s;" % (i, converted("in%d[from[%d]]" % (i, i), dtypes[i + 1], computed))
-        for i in numbers
-    ]
     lines = [
         "struct %s_load {" % name,
         "  typedef %s T;" % of_sum,
-        *("  const %s* in%d;" % (of_inputs[i], i) for i in numbers),
+        "  static constexpr bool kPacks = %s;" % ("false" if "s" in kinds else "true"),
+        *("  const %s* __restrict__ in%d;" % (of_inputs[i], i) for i in numbers),
         "  __device__ T operator()(const int64_t* from) const {",
-        *("    " + line for line in loads),
+        *("    " + line for line in _converted_inputs("in%d[from[%d]]", dtypes, computed)),
         "    return static_cast<T>(%s);" % code,
+        "  }",
+        "  __device__ void pack(const int64_t* from, T* values) const {",
+        *("    " + line for line in _read_packs(of_inputs, kinds)),
+        "    for (int j = 0; j < kPack; ++j) {",
+        *("      " + line for line in _converted_inputs("v%d.values[j]", dtypes, computed)),
+        "      values[j] = static_cast<T>(%s);" % code,
+        "    }",
         "  }",
         "};",
         "",
@@ -161,14 +210,28 @@ def _reduce(name, kind, code, dtypes, computed, by_rows, kinds):
             "const %s_load load = {%s};" % (name, pointers(dtypes, 1)),
             "const %s_store store = {reinterpret_cast<%s*>(data[0])};" % (name, of_output),
             "%s* const partial = reinterpret_cast<%s*>(data[%d]);" % (of_sum, of_sum, len(dtypes)),
-            "return reduce<%s, %s<%s>, %d, %s>(n, load, store, partial);" % way,
+            "return reduce<%s, %s<%s>, %d, %s>(data, n, load, store, partial);" % way,
         )
     )
 
 
+def _read_packs(of_inputs, kinds):
+    """Lines that read v0, v1, ...: packs, or one element that is repeated."""
+    lines = []
+    for i, (of_input, kind) in enumerate(zip(of_inputs, kinds)):
+        if kind == 0:
+            lines.append("const Repeated<%s> v%d(in%d[from[%d]]);" % (of_input, i, i, i))
+        else:
+            read = "const auto v%d = *reinterpret_cast<const Pack<%s>*>(in%d + from[%d]);"
+            lines.append(read % (i, of_input, i, i))
+    return lines
+
+
 def _rows(name, kind, dtypes, given):
-    row, is_reduction = _ROWS[kind]
     arguments = pointers(dtypes)
+    if kind == "check_indices":
+        return _launcher(name, "return check_indices(%s, n[0], n[1]);" % arguments)
+    row, is_reduction = _ROWS[kind]
     if len(dtypes) == 2:  # there is no other input; none is read
         arguments += ", reinterpret_cast<const %s*>(data[1])" % C_NAMES[dtypes[1]]
     numbers = ", ".join("number[%d]" % i if i < given else "0" for i in range(2))

@@ -29,6 +29,16 @@ class Instruction:
         return (self.output, *self.inputs)
 
     @property
+    def sources(self):
+        """The views that it reads."""
+        return self.inputs
+
+    @property
+    def targets(self):
+        """The views that it writes."""
+        return (self.output,)
+
+    @property
     def numbers(self):
         """Numbers that the kernel is given at each launch."""
         return ()
@@ -39,7 +49,7 @@ class Instruction:
         return tuple(view.dtype for view in self.operands)
 
 
-def _kind_of(stride):
+def kind_of_stride(stride):
     """What is compiled in of a stride: 0, 1, or that it is another."""
     return stride if stride in (0, 1) else "s"
 
@@ -61,7 +71,7 @@ class Elementwise(Instruction):
     @property
     def key(self):
         """The expression, dtypes, and which strides of the innermost loop are 0 or 1."""
-        inner = tuple(_kind_of(strides[-1]) for strides in self.strides)
+        inner = tuple(kind_of_stride(strides[-1]) for strides in self.strides)
         return ("elementwise", self.code, self.dtypes, self.computed_in, inner, len(self.given))
 
     @property
@@ -127,7 +137,7 @@ class Reduce(Instruction):
         """Kind, expression, dtypes, the order of the loops and the innermost strides."""
         by_rows = self.by_rows
         inner = self.reduced_strides if by_rows else self.kept_strides[1:]
-        kinds = tuple(_kind_of(strides[-1]) for strides in inner)
+        kinds = tuple(kind_of_stride(strides[-1]) for strides in inner)
         return ("reduce", self.kind, self.code, self.dtypes, self.computed_in, by_rows, kinds)
 
     @property
@@ -209,6 +219,11 @@ class Gather(Instruction):
     """
 
     adds: bool = False
+
+    @property
+    def sources(self):
+        """The inputs; where it adds, the output too."""
+        return (*self.inputs, self.output) if self.adds else self.inputs
 
     @property
     def key(self):

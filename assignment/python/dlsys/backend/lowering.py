@@ -130,8 +130,8 @@ class Lowering:
         computed = computed_in(output.dtype)
         scratch = None
         if self._most_partial:
-            # A chunk has 256 elements at least; outputs are cut in groups of 32.
-            parts = (size_of(shape) + 31) * max(1, size_of(whole) // max(1, size_of(shape)) // 256)
+            # A chunk has 256 elements at least; outputs are cut in groups of 128.
+            parts = (size_of(shape) + 127) * max(1, size_of(whole) // max(1, size_of(shape)) // 256)
             scratch = new_view((min(parts, self._most_partial),), FLOAT64)
         self._add(Reduce(output, views, kind, code, computed, whole, tuple(axes), scratch))
         if not keepdims:

@@ -1,0 +1,230 @@
+"""The instruction of a fused kernel: statements on values of elements and of rows.
+
+Statements are C with names between two @: @i0@ is an element of the first operand that is read,
+@v3@ the value of statement 3. A back end puts its own way to get at them there.
+"""
+
+import dataclasses
+import re
+
+from dlsys.dtypes import C_NAMES
+
+from .expressions import converted
+from .instructions import Elementwise, Instruction, Reduce, kind_of_stride
+from .spaces import Space
+from .view import collapsed
+
+
+@dataclasses.dataclass(frozen=True)
+class Statement:
+    """One value.
+
+    Attributes:
+        code: a C expression.
+        dtype: of the value.
+        of_row: whether a row has one of it, instead of one an element.
+        way: "" or how a row's values of the expression are reduced: "sum", "max", ...
+        says: the node that it is of, for a comment.
+    """
+
+    code: str
+    dtype: object
+    of_row: bool = False
+    way: str = ""
+    says: str = ""
+
+
+@dataclasses.dataclass(eq=False)
+class Fused(Instruction):
+    """Several instructions as one loop over a space.
+
+    `output` is the first of `outputs`. Operands are the outputs, then the inputs.
+    """
+
+    space: Space
+    outputs: tuple
+    #: For each output the number of the statement whose value it gets.
+    stores: tuple
+    statements: tuple
+    #: For each operand its strides along the space, and whether it is one element of each row.
+    lies: tuple
+    of_rows: tuple
+    given: tuple
+    nodes: tuple
+
+    def __post_init__(self):
+        shape = self.space.shape
+        if self.space.by_rows:
+            self.columns = shape[-1]
+            self.inner = tuple(strides[-1] for strides in self.lies)
+            self.extents, self.strides = collapsed(shape[:-1], [s[:-1] for s in self.lies])
+        else:
+            self.columns, self.inner = 0, ()
+            self.extents, self.strides = collapsed(shape, self.lies)
+
+    @property
+    def operands(self):
+        """The outputs, then the inputs."""
+        return (*self.outputs, *self.inputs)
+
+    @property
+    def targets(self):
+        """The outputs."""
+        return self.outputs
+
+    @property
+    def kinds(self):
+        """Of each operand, which innermost stride is compiled in."""
+        if self.space.by_rows:
+            return tuple(kind_of_stride(stride) for stride in self.inner)
+        return tuple(kind_of_stride(strides[-1]) for strides in self.strides)
+
+    @property
+    def key(self):
+        """All that is compiled in. What comments say of nodes does not count."""
+        statements = tuple((s.code, s.dtype, s.of_row, s.way) for s in self.statements)
+        return (
+            "fused", self.columns, statements, self.stores, self.dtypes, self.of_rows,
+            self.kinds, len(self.given),
+        )  # fmt: skip
+
+    @property
+    def numbers(self):
+        """p0, p1, ..."""
+        return self.given
+
+    @property
+    def sizes(self):
+        """Rank, extents and strides of the loops; of rows then each operand's innermost stride."""
+        strides = (s for each in self.strides for s in each)
+        return (len(self.extents), *self.extents, *strides, *self.inner)
+
+
+def fused(members, space, stored):
+    """One instruction for several.
+
+    Args:
+        members: instructions, in an order in which they may run.
+        space: what they loop over.
+        stored: buffers that somebody else reads.
+    """
+    return _Builder(space).built(members, stored)
+
+
+class _Builder:
+    """Gathers operands and statements."""
+
+    def __init__(self, space):
+        self._space = space
+        self._inputs, self._statements, self._given = {}, [], []
+        self._made = {}
+
+    def built(self, members, stored):
+        """See fused."""
+        outputs = []
+        for member in members:
+            self._add(member)
+            outputs += [(member, view) for view in member.targets if view.buffer in stored]
+        lies = [self._space.lies(*each) for each in outputs]
+        of_rows = [self._space.is_of_rows(*each) for each in outputs]
+        views = tuple(view for _, view in outputs)
+        made = Fused(
+            views[0], tuple(view for view, _, _ in self._inputs.values()), self._space, views,
+            tuple(self._made[view.buffer] for view in views), tuple(self._statements),
+            (*(each[3] for each in lies), *(each[3] for each in self._inputs)),
+            (*of_rows, *(of_row for _, of_row, _ in self._inputs.values())),
+            tuple(self._given), tuple(member.node for member in members),
+        )  # fmt: skip
+        made.node = members[-1].node
+        return made
+
+    def _add(self, member):
+        values = [self._value(member, view) for view in member.sources]
+        first = len(self._given)
+        self._given += member.numbers
+        self._says, self._of_row = str(member.node), member.output.shape != self._space.shape
+        self._dtype = member.output.dtype
+        if isinstance(member, Elementwise):
+            code = _named(member.code, values, member.computed_in, first)
+            self._of_row = self._space.is_of_rows(member, member.output)
+            self._kept(self._say(code, member.computed_in), member.computed_in)
+        elif isinstance(member, Reduce):
+            code = _named(member.code, values, member.computed_in, first)
+            said = self._say(code, member.computed_in, True, member.kind)
+            self._kept(said, member.computed_in)
+        else:
+            getattr(self, "_" + member.kind)(values, first)
+        self._made[member.output.buffer] = len(self._statements) - 1
+
+    def _value(self, member, view):
+        """(how statements call it, its dtype)."""
+        if view.buffer in self._made:
+            number = self._made[view.buffer]
+            return "@v%d@" % number, self._statements[number].dtype
+        lies = self._space.lies(member, view)
+        if lies not in self._inputs:
+            of_row = self._space.is_of_rows(member, view) or (
+                self._space.by_rows and lies[3][-1] == 0
+            )
+            self._inputs[lies] = (view, of_row, len(self._inputs))
+        return "@i%d@" % self._inputs[lies][2], view.dtype
+
+    def _say(self, code, dtype, of_row=None, way=""):
+        """Adds a value of a dtype, and then what is kept of it, if that is another dtype."""
+        of_row = self._of_row if of_row is None else of_row
+        self._statements.append(Statement(code, dtype, of_row, way, self._says))
+        name = "@v%d@" % (len(self._statements) - 1)
+        return name
+
+    def _kept(self, name, dtype):
+        if dtype != self._dtype:
+            self._say(converted(name, dtype, self._dtype), self._dtype)
+
+    # Functions of rows, as src/backend has them, in parts.
+
+    def _shifted(self, values, is_safe=False):
+        (x, dtype), *_ = values
+        most = self._say(x, dtype, True, "max")
+        if is_safe:
+            most = self._say("{0} - {0} == 0 ? {0} : 0".format(most), dtype, True)
+        power = self._say("exp(%s - %s)" % (x, most), dtype, False)
+        return x, dtype, most, power, self._say(power, dtype, True, "sum")
+
+    def _softmax(self, values, first):
+        _, dtype, _, power, total = self._shifted(values)
+        self._say("%s * (1 / %s)" % (power, total), dtype)
+
+    def _log_softmax(self, values, first):
+        x, dtype, most, _, total = self._shifted(values)
+        total = self._say("log(%s)" % total, dtype, True)
+        self._say("%s - %s - %s" % (x, most, total), dtype)
+
+    def _logsumexp(self, values, first):
+        _, dtype, most, _, total = self._shifted(values, is_safe=True)
+        self._say("log(%s) + %s" % (total, most), dtype)
+
+    def _class_entropy(self, values, first):
+        x, dtype, most, _, total = self._shifted(values)
+        total = self._say("log(%s)" % total, dtype, True)
+        hit = self._say("column == %s ? %s : 0" % (values[1][0], x), dtype, True, "sum")
+        said = "-p%d * (%s - %s - %s)" % (first, hit, most, total)
+        if self._given[first + 1] != 0:
+            everywhere = self._say("%s - %s - %s" % (x, most, total), dtype, True, "sum")
+            said += " - p%d * %s" % (first + 1, everywhere)
+        self._say(said, dtype)
+
+
+def _named(code, values, computed, first):
+    """An expression of x0, x1, ..., of p0, p1, ... and T in a statement's names."""
+
+    def name(match):
+        word = match[0]
+        if word == "T":
+            return C_NAMES[computed]
+        number = int(word[1:])
+        if word[0] == "p":
+            return "%s(p%d)" % (C_NAMES[computed], first + number)
+        return converted(*values[number], computed)
+
+    return re.sub(r"\bT\b|\b[px]\d+\b", name, code)
+

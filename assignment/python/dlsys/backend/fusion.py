@@ -1,0 +1,161 @@
+"""Fusion: instructions that work on the same elements become one kernel.
+
+    u = x + b; v = maximum(u, 0); w = v * m      one loop: x, b, m are read, w is written
+    m = max(x); e = exp(x - m); s = sum(e)       one loop over the rows of x
+
+A group has a space: the shape that its instructions loop over, and whether they reduce its rows.
+Groups grow along the edges of the graph as long as no way leads out of a group and back into it.
+What nobody outside reads is never written to memory.
+"""
+
+from .fused import fused
+from .spaces import space_of
+
+#: Beyond these a kernel needs too many registers, or too many arguments.
+_MOST_MEMBERS, _MOST_OPERANDS = 48, 20
+
+
+def fuse(instructions, kept):
+    """The same program with as few kernels as the rules allow.
+
+    Args:
+        instructions: in an order in which they may run.
+        kept: buffers that are read after the run.
+    """
+    graph = _Graph(instructions)
+    groups = _Groups(graph, kept)
+    for number in range(len(instructions)):
+        for before in graph.before[number]:
+            groups.join(before, number)
+    return groups.emitted()
+
+
+class _Graph:
+    """Which instruction must run before which.
+
+    Attributes:
+        before, after: number of an instruction -> numbers, rising.
+    """
+
+    def __init__(self, instructions):
+        self.instructions = instructions
+        self.before = [[] for _ in instructions]
+        self.after = [[] for _ in instructions]
+        self.readers = {}
+        writers = {}
+        for number, each in enumerate(instructions):
+            found = set()
+            for view in each.sources:
+                found.update(writers.get(view.buffer, ()))
+                self.readers.setdefault(view.buffer, []).append(number)
+            for view in each.targets:
+                found.update(writers.get(view.buffer, ()))
+                found.update(self.readers.get(view.buffer, ()))
+                writers.setdefault(view.buffer, []).append(number)
+            found.discard(number)
+            self.before[number] = sorted(found)
+            for other in found:
+                self.after[other].append(number)
+
+
+class _Groups:
+    """A partition of the instructions, kept in an order in which the groups may run."""
+
+    def __init__(self, graph, kept):
+        self._graph, self._kept = graph, kept
+        count = len(graph.instructions)
+        self._of = list(range(count))
+        self._members = [[number] for number in range(count)]
+        self._spaces = [space_of(each) for each in graph.instructions]
+        self._order = list(range(count))
+        self._place = list(range(count))
+
+    def join(self, first, second):
+        """Makes one group of those of two instructions, of which the first runs before."""
+        a, b = self._of[first], self._of[second]
+        if a == b or self._spaces[a] is None or self._spaces[b] is None:
+            return
+        space = self._spaces[a].joined(self._spaces[b])
+        members = sorted(self._members[a] + self._members[b])
+        if space is None or len(members) > _MOST_MEMBERS or not self._fits(members, space):
+            return
+        reached = self._reached(a, b)
+        if reached is None:
+            return
+        for number in members:
+            self._of[number] = a
+        self._members[a], self._members[b], self._spaces[a] = members, [], space
+        self._move(a, b, reached)
+
+    def _fits(self, members, space):
+        """Whether each member reads of the others only the elements that it works on itself."""
+        made, operands = {}, {}
+        for number in members:
+            instruction = self._graph.instructions[number]
+            if not space.takes(instruction):
+                return False
+            for view in instruction.sources:
+                if view.buffer not in made:
+                    operands.setdefault(view.buffer, []).append(space.lies(instruction, view))
+                elif made[view.buffer] != space.lies(instruction, view):
+                    return False
+            for view in instruction.targets:
+                lies = space.lies(instruction, view)
+                # What is overwritten may be read here, by the same thread alone.
+                if view.buffer in made or any(o != lies for o in operands.get(view.buffer, ())):
+                    return False
+                made[view.buffer] = lies
+        stored = sum(self._is_read_outside(buffer, members) for buffer in made)
+        return stored + len({o for each in operands.values() for o in each}) <= _MOST_OPERANDS
+
+    def _is_read_outside(self, buffer, members):
+        if buffer in self._kept or buffer.fed is not None:
+            return True
+        inside = set(members)
+        return any(each not in inside for each in self._graph.readers.get(buffer, ()))
+
+    def _after(self, group):
+        """The groups that must run after one."""
+        after = (n for member in self._members[group] for n in self._graph.after[member])
+        return {self._of[number] for number in after} - {group}
+
+    def _reached(self, a, b):
+        """The groups between that must run after a; None if b must run after one of them."""
+        end, reached = self._place[b], set()
+        stack = [group for group in self._after(a) if group != b]
+        while stack:
+            group = stack.pop()
+            if group in reached or self._place[group] > end:
+                continue
+            reached.add(group)
+            after = self._after(group)
+            if b in after:
+                return None
+            stack += after
+        return reached
+
+    def _move(self, a, b, reached):
+        """Puts a where b was: behind what b waits for, before what waits for a."""
+        first, last = self._place[a], self._place[b]
+        between = [g for g in self._order[first + 1 : last] if g is not None]
+        moved = [g for g in between if g not in reached] + [a]
+        moved += [g for g in between if g in reached]
+        moved += [None] * (last + 1 - first - len(moved))
+        self._order[first : last + 1] = moved
+        for place in range(first, last + 1):
+            if self._order[place] is not None:
+                self._place[self._order[place]] = place
+
+    def emitted(self):
+        """The instructions, a Fused for each group of several; none where nobody reads them."""
+        made = (self._instruction(group) for group in self._order if group is not None)
+        return [each for each in made if each is not None]
+
+    def _instruction(self, group):
+        numbers = self._members[group]
+        members = [self._graph.instructions[number] for number in numbers]
+        if len(members) == 1:
+            return members[0]
+        written = {view.buffer for each in members for view in each.targets}
+        stored = {buffer for buffer in written if self._is_read_outside(buffer, numbers)}
+        return fused(members, self._spaces[group], stored) if stored else None
