@@ -55,8 +55,8 @@ from grader.sandbox import gpu_memory, isolation, usage
 from grader.sandbox.scratch import sweep, workspace
 from grader.student import blame, endless
 from grader.student.remote import ChildError
+from grader.submission.contained_reader import load_contained
 from grader.submission.reader import Submission, SubmissionError
-from grader.submission.reading import load_submission
 
 __all__ = ["Options", "grade", "sentence"]
 
@@ -150,7 +150,7 @@ def grade(
 def _read(source: Path | Submission, options: Options) -> Submission:
     if isinstance(source, Submission):
         return source
-    return load_submission(source, options.rubric.files, options.course.skeleton)
+    return load_contained(source, options.rubric.files, options.course.skeleton)
 
 
 class _Grading:

@@ -248,14 +248,14 @@ def test_a_fault_of_the_grader_on_new_work_hides_the_former_score(
 
 
 def test_work_that_this_machine_cannot_read_costs_nothing(asked, here, monkeypatch):
-    load = batch.load_submission
+    load = batch.load_contained
 
     def failing(path, *more):
         if path.name == "s1":
             raise OSError(24, "Too many open files")
         return load(path, *more)
 
-    monkeypatch.setattr(batch, "load_submission", failing)
+    monkeypatch.setattr(batch, "load_contained", failing)
     _, book = grade(asked, here)
     standing = next(book.standings())
     assert (standing.entry.student, standing.state) == ("s1", ERROR)

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
+from grader.submission import contained_reader
 from grader.submission import reader as submission
-from grader.submission import reading
-from grader.submission.reading import Reader, load_submission
+from grader.submission.contained_reader import Reader, load_contained
 from packed import HOLES, PRISTINE, WORK, folder, pack, tar, zipped
 
 
@@ -21,10 +21,11 @@ def limits(monkeypatch):
     """Starts the process with other limits, and more code."""
 
     def change(more="", **values):
-        changes = "".join(f"reading._{name.upper()} = {value}; " for name, value in values.items())
-        code = f"from grader.submission import reader, reading; {changes}\n{more}\nreading.serve()"
+        changes = [f"contained_reader._{name.upper()} = {values[name]}" for name in values]
+        lines = ["from grader.submission import contained_reader, reader", *changes, more]
+        code = "\n".join([*lines, "contained_reader.serve()"])
         head = "import sys; sys.path.insert(0, sys.argv[1]); "
-        monkeypatch.setattr(reading, "_CODE", head + code)
+        monkeypatch.setattr(contained_reader, "_CODE", head + code)
 
     return change
 
@@ -34,7 +35,7 @@ def test_what_is_read_apart_is_what_is_read_here(tmp_path, pristine, kind):
     source = pack(tmp_path, WORK | {"Makefile": b"other", "ü\udcff.txt": b"x"} if kind != "zip"
                   else WORK, kind)  # fmt: skip
     here = submission.load_submission(source, HOLES, pristine)
-    assert load_submission(source, HOLES, pristine) == here
+    assert load_contained(source, HOLES, pristine) == here
     assert here.taken == WORK
 
 
@@ -72,11 +73,11 @@ def test_a_submission_that_takes_too_much_memory_is_refused(tmp_path, pristine, 
            " except MemoryError as error: archive.let_out(error)\n"
            "from grader.submission import archive\nreader.load_submission = fill")  # fmt: skip
     with pytest.raises(submission.SubmissionError, match="takes more than 1 GiB of memory to read"):
-        load_submission(zipped(tmp_path / "work", WORK), HOLES, pristine)
+        load_contained(zipped(tmp_path / "work", WORK), HOLES, pristine)
 
 
 @pytest.mark.parametrize("fault", ["raise OSError(24, 'Too many open files')", "os._exit(3)"])
 def test_a_failure_of_the_machine_is_none_of_the_submission(tmp_path, pristine, limits, fault):
     limits(f"import os\ndef fail(*_): {fault}\nreader.load_submission = fail")
     with pytest.raises(OSError, match=r"Too many open files|ended by itself"):
-        load_submission(zipped(tmp_path / "work", WORK), HOLES, pristine)
+        load_contained(zipped(tmp_path / "work", WORK), HOLES, pristine)

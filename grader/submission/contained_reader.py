@@ -23,7 +23,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from grader.submission import reader as submission
+from grader.submission import reader
 from grader.submission.archive import PACK_HINT, SubmissionError, shown
 from grader.submission.reader import Submission
 
@@ -33,7 +33,7 @@ _WAIT = 900.0  # seconds after which the machine is to blame: a disk, or many ot
 _CHUNK = 1 << 20
 _CODE = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from grader.submission.reading import serve; serve()"
+    "from grader.submission.contained_reader import serve; serve()"
 )
 
 
@@ -120,7 +120,7 @@ class Reader:
         return process.returncode
 
 
-def load_submission(
+def load_contained(
     source: Path, holes: Sequence[str], pristine: Path, reader: Reader | None = None
 ) -> Submission:
     """Reads one submission with a given reader, or with one of its own; see `Reader.load`."""
@@ -164,7 +164,7 @@ def _answer(asked: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
     answer: dict[str, Any] = {"refused": "", "failed": None, "found": None, "taken": []}
     source = Path(asked["source"])
     try:
-        found = submission.load_submission(source, asked["holes"], Path(asked["pristine"]))
+        found = reader.load_submission(source, asked["holes"], Path(asked["pristine"]))
     except SubmissionError as error:
         return {**answer, "refused": str(error)}, []
     except OSError as error:
