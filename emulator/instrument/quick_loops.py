@@ -155,6 +155,7 @@ class Loop:
 
     @staticmethod
     def require(condition):
+        """Raises NotQuick unless the condition holds."""
         if not condition:
             raise NotQuick
 
@@ -200,6 +201,7 @@ class Loop:
         self.step = self.whole((begin + 3, end))
 
     def is_here(self, i):
+        """Whether a token stands in the loop."""
         return self.loop.first <= i <= self.loop.last
 
     def whole(self, part, divides=False):
@@ -325,6 +327,7 @@ class Loop:
                 self.require(i - 1 in self.owner and self.owner[i - 1].stars == "*")
 
     def word(self, i):
+        """Raises NotQuick unless the word at an index is one that a quick loop may have."""
         word, before = self.text(i), self.text(i - 1)
         if before == ".":
             self.require(self.text(i - 2) in INDICES)
