@@ -27,13 +27,14 @@ from grader.handout.svg import PAPER, rules
 KIT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(KIT / "tests/suite"), str(KIT / "emulator"), str(KIT / "tools")]
 
+import house_sizes  # noqa: E402
 import import_graph  # noqa: E402
 import manifest  # noqa: E402
 from findings.kinds import WORDS  # noqa: E402
 
 # Beside what is written by hand, ops.md, which tools/ops_table.py writes.
 HAND_WRITTEN = ("conf.py", "index.md", "api.md", "ops.md", "findings/index.md")
-ROOMS = "rooms.md"  # hand-written, but for `ROOMS_PICTURE` and `ROOMS_FIGURES`
+ROOMS = "rooms.md"  # hand-written, but for `ROOMS_PICTURE`, `ROOMS_FIGURES` and `ROOMS_SIZES`
 GENERATED_ELSEWHERE = ("suite", "catalogue", "mistakes", "reports", "results")
 _PICTURE = re.compile(r'!\[(?P<words>[^\]]+)\]\(picture:(?P<name>\w+) "(?P<caption>[^"]*)"\)')
 
@@ -78,6 +79,7 @@ def rooms_page():
     """The page about the grader's rooms, with the picture of their imports today."""
     graph = import_graph.import_graph("grader")
     text = (KIT / "docs" / ROOMS).read_text().replace("ROOMS_FIGURES", graph.summary())
+    text = text.replace("ROOMS_SIZES", house_sizes.table())
     return text.replace("ROOMS_PICTURE", f'<figure class="picture">\n{graph.svg()}\n</figure>')
 
 

@@ -163,6 +163,7 @@ class Driver:
                     print("%-36s %s%s" % (kernel, way, ": " + reason if reason else ""))
 
     def say(self, command):
+        """Prints a command, if the caller wants to see them."""
         if self.options.is_verbose:
             print(shlex.join(command), file=sys.stderr)
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,15 @@ from grader.building.tree import (
 )
 from grader.grading.prebuilt import prebuilt
 
-CHECK = '''
+CHECKS = '''"""Sums."""
+
+from __future__ import annotations
+
+from grader.checks.harness.compare import Failure
+from grader.checks.harness.context import Context
+from grader.checks.harness.traits import check, declared
+
+
 @check(device=False)
 def sums_have_two_inputs(ctx: Context) -> None:
     """x + y keeps both of its inputs"""
@@ -29,6 +38,7 @@ def sums_have_two_inputs(ctx: Context) -> None:
             raise Failure("x + y has not two inputs")
 
 
+CHECKS = declared(globals())
 '''
 ROW = """
 [[check]]
@@ -234,23 +244,27 @@ def test_an_operation_of_the_full_set_takes_one_class(tmp_path):
 
 
 def test_a_check_takes_two_files(tmp_path):
+    """A module of its own and a row: it is found, given to students, and may import its harness."""
     copied(tmp_path, "grader", "emulator", "assignment", "solution")
     (tmp_path / "course.toml").write_bytes((KIT / "course.toml").read_bytes())
-    module, rubric = (
-        tmp_path / "grader" / name
-        for name in ("checks/gradients.py", "course/rubrics/default.toml")
-    )
-    text = module.read_text()
-    assert text.count("CHECKS = declared(globals())") == 1
-    module.write_text(text.replace("CHECKS = declared", f"{CHECK.lstrip()}CHECKS = declared"))
+    (tmp_path / "pyproject.toml").write_bytes((KIT / "pyproject.toml").read_bytes())
+    (tmp_path / "grader/checks/sums.py").write_text(CHECKS)
     before = "# Seconds for explaining failures of kernels"
-    assert rubric.read_text().count(before) == 1
-    rubric.write_text(rubric.read_text().replace(before, f"{ROW}\n{before}"))
+    replaced(tmp_path / "grader/course/rubrics/default.toml", before, f"{ROW}\n{before}")
     words = ("grade", "solution", "--only", "sums_have_two_inputs", "--device", "emulated")
     grader_in(tmp_path, *words, "--json", "report.json")
     report = json.loads((tmp_path / "report.json").read_text())
     found = {result["check"]: result for result in report["results"]}
     assert found["sums_have_two_inputs"]["score"] == 3
+    grader_in(tmp_path, "release")
+    given = tmp_path / "assignment/grader/checks/sums.py"
+    assert given.read_text() == CHECKS
+    packages = ("solution/python", "emulator", ".")
+    linted = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(packages)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert linted.returncode == 0, linted.stdout
 
 
 def test_a_subcommand_takes_two_files(stored):

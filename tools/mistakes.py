@@ -24,6 +24,7 @@ KIT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(KIT), str(KIT / "tests/support"), str(KIT / "tools")]
 
 import catalogue
+from built_trees import build_as
 from grader.course.course import kit_course, rubric_of
 from grader.release.front_matter import cover_of
 from grader.release.holes import release
@@ -83,6 +84,7 @@ def student_folder(folder: Path) -> Path:
     release(course.solution, folder, None, None, cover_of(course, rubric_of(course)))
     for name in catalogue.FILES:
         shutil.copy(course.solution / name, folder / name)
+    build_as(folder)
     command = ["make", "-s", "DEVICE=emulated", f"PYTHON={sys.executable}"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     return folder
@@ -145,6 +147,7 @@ def _short(words: str) -> str:
 
 
 def main() -> int:
+    """Shows the mistakes that the command line names, or writes the table of all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[[], *NAMES], metavar="NAME")
     names = parser.parse_args().names

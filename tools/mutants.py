@@ -62,6 +62,7 @@ class Without(Operator):
         self.kinds, self.code = kinds, code
 
     def mutation_positions(self, node):
+        """Where a statement can be left out."""
         first = node.children[0] if node.type == "simple_stmt" else None
         if first is None or first.type not in self.kinds:
             return
@@ -71,12 +72,14 @@ class Without(Operator):
             yield first.start_pos, first.end_pos
 
     def mutate(self, node, index):
+        """The node without its statement."""
         first = node.children[0]
         node.children[0] = parso.parse(first.get_first_leaf().prefix + self.code)
         return node
 
     @classmethod
     def examples(cls):
+        """None: cosmic-ray asks for them to test itself."""
         return ()
 
 
@@ -84,10 +87,12 @@ class Membership(Operator):
     """Makes `not in` of `in`, and `in` of `not in`."""
 
     def mutation_positions(self, node):
+        """Where an `in` or a `not in` stands."""
         if node.type == "comparison":
             yield from ((c.start_pos, c.end_pos) for _, c in self._points(node))
 
     def mutate(self, node, index):
+        """The node with one of them turned round."""
         at, word = self._points(node)[index]
         node.children[at] = parso.parse(" not in" if word.get_code().strip() == "in" else " in")
         return node
@@ -99,6 +104,7 @@ class Membership(Operator):
 
     @classmethod
     def examples(cls):
+        """None, as above."""
         return ()
 
 
@@ -127,6 +133,7 @@ class Mutant:
 
 
 def mutants_of(room: str, path: str) -> Iterator[Mutant]:
+    """All mutants of a module, without those in what only says something."""
     source = (KIT / path).read_text()
     skipped = _says_nothing(source)
     seen: Counter[str] = Counter()
@@ -349,6 +356,7 @@ def survivors() -> None:
 
 
 def main() -> None:
+    """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["measure", "run", "again", "table", "survivors"])
     parser.add_argument("files", nargs="*", help="of tests, for `again`")

@@ -259,6 +259,7 @@ def processor():
 
 
 def main():
+    """Measures, and writes what the command line asks for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

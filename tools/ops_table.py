@@ -68,6 +68,7 @@ def parts_of(op, nodes):
 
 
 def compiled_in_one_go(backend, cases, dtype):
+    """Compiles the kernels of all cases, so that no run waits for its own."""
     keys = {}
     for nodes, feeds, _ in cases:
         lowering = Lowering({n: (v.shape, dtype) for n, v in feeds.items()}, wide(dtype))
@@ -79,6 +80,7 @@ def compiled_in_one_go(backend, cases, dtype):
 
 
 def wide(dtype):
+    """The type in which an op of that type adds up."""
     return dtype if dtype == dtypes.FLOAT64 else dtypes.FLOAT32
 
 
@@ -148,6 +150,7 @@ def table(kept):
 
 
 def main():
+    """Runs the ops, keeps the figures of this machine and writes the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -113,6 +113,7 @@ def problems_of_the_slow_one(results):
 
 
 def main():
+    """Runs the checks of speed on the reference, and writes what they found."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--device", default="cuda", choices=["cuda", "emulated"])
     parser.add_argument("--output", type=Path, default=KIT / "reports", metavar="FOLDER")

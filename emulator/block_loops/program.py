@@ -231,6 +231,8 @@ class Program:
         return any(variable.name == function.tokens.text(i) for variable in function.variables())
 
     def call_problem(self, function, i):
+        """Why a call whose ( stands at an index keeps a function from running as loops; None if it
+        does not, or if there is no call."""
         tokens = function.tokens
         if tokens.text(i - 1) in (")", "]"):
             return None if self.is_cast(function, i - 1) else "a call through a pointer"
@@ -252,9 +254,14 @@ class Program:
             return "a declaration with brackets"  # T(x);
         if name in function.template_names() or self.is_constructed(function, index):
             return None
-        called = self.functions.get(name)
-        if called is None or name in self.specialised or self.hidden.is_also_data(index):
+        is_known = name in self.functions and name not in self.specialised
+        if not is_known or self.hidden.is_also_data(index):
             return "it calls %s, which is not known" % name
+        return self.callee_problem(function, name)
+
+    def callee_problem(self, function, name):
+        """The same for one of the program's own functions, by its name."""
+        called = self.functions[name]
         is_overloaded = len(called) > 1 or self.hidden.is_also_unmarked(name)
         if is_overloaded and not all(takes_values(other) for other in called):
             return "it calls %s, whose overloads may tell constants apart" % name

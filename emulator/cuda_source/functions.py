@@ -176,6 +176,7 @@ class Function:
         return {text(i) for i in self.template_indices() if text(i - 1) in ("typename", "class")}
 
     def template_indices(self):
+        """Indices of the names of its template parameters."""
         if self.tokens.text(self.first) != "template":
             return []
         close = Parser(self.tokens).template_forward(self.first + 1)

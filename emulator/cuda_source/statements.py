@@ -49,10 +49,12 @@ class Variable:
 
     @property
     def is_shared(self):
+        """Whether it lies in shared memory."""
         return "__shared__" in self.specifiers
 
     @property
     def is_reference(self):
+        """Whether it is declared with an &."""
         return "&" in self.stars
 
 
@@ -171,6 +173,7 @@ class Parser:
         return None if close is None else (i + 1, close - 1)
 
     def read_if(self, i, end):
+        """The `if` at an index; None if it is not understood. `end` is that of the block around."""
         condition = self.parentheses(i + 1)  # None for `if constexpr`
         if condition is None or self.semicolon(*condition) is not None:
             return None
@@ -182,6 +185,7 @@ class Parser:
         return Statement("if", i, last, condition=condition, then=then, otherwise=otherwise)
 
     def read_for(self, i, end):
+        """The `for` at an index; None if it is not understood, as one over a range."""
         header = self.parentheses(i + 1)
         if header is None:
             return None
@@ -196,6 +200,7 @@ class Parser:
         return Statement("for", i, inner.last, inner=inner, **parts)
 
     def read_while(self, i, end):
+        """The `while` at an index; None if it is not understood."""
         condition = self.parentheses(i + 1)
         if condition is None:
             return None
@@ -203,6 +208,7 @@ class Parser:
         return Statement("while", i, inner.last, condition=condition, inner=inner)
 
     def read_do(self, i, end):
+        """The `do` at an index; None if it is not understood."""
         inner = self.statement(i + 1, end)
         condition = self.parentheses(inner.last + 2)
         if self.text(inner.last + 1) != "while" or condition is None:

@@ -155,6 +155,7 @@ class Loop:
 
     @staticmethod
     def require(condition):
+        """Raises NotQuick unless the condition holds."""
         if not condition:
             raise NotQuick
 
@@ -200,6 +201,7 @@ class Loop:
         self.step = self.whole((begin + 3, end))
 
     def is_here(self, i):
+        """Whether a token stands in the loop."""
         return self.loop.first <= i <= self.loop.last
 
     def whole(self, part, divides=False):
@@ -295,36 +297,47 @@ class Loop:
     def read_body(self):
         """Finds what the body reads, and requires that it does nothing else."""
         for variable in self.inside + self.changed:
-            self.require(NUMBER.fullmatch(variable.type) and not variable.dimensions)
-            self.require(not {"static", "volatile", "__shared__"} & set(variable.specifiers))
-            is_const = {"const", "constexpr"} & set(variable.specifiers)
-            self.require(not (is_const and variable in self.changed))
-            self.require(variable not in self.analysis.pinned and not variable.is_reference)
+            self.number(variable)
         source = self.tokens.source
         start = self.tokens.all[self.loop.first - 1].end
         self.require("#" not in source[start : self.tokens.all[self.loop.last].end])
         for i in range(self.loop.first + 1, self.loop.last + 1):
-            token = self.tokens.all[i]
             if i in self.owner:
                 self.variable(i, self.owner[i])
-            elif token.kind == "word":
+            elif self.tokens.all[i].kind == "word":
                 self.word(i)
-            elif token.kind == "text" or token.text in ("->", "::", "->*", "~"):
-                raise NotQuick
-            elif token.text in ("*", "&") and not self.analysis.is_operand_before(i):
-                before = self.text(i - 1) == "&" and self.tokens.adjacent(i - 1)
-                self.require(token.text == "&" and before)
-            elif token.text == "&":
-                self.require(self.text(i + 1) not in (">", ")"))  # a cast to a reference
-            elif token.text == "(":
-                self.opening(i)
-            elif token.text == ")":
-                before = self.text(self.tokens.match_backward(i) - 1)
-                self.require(before in ("if", "for") or not self.analysis.is_changed_behind(i + 1))
-            elif token.text == "[":
-                self.require(i - 1 in self.owner and self.owner[i - 1].stars == "*")
+            else:
+                self.sign(i)
+
+    def number(self, variable):
+        """Raises NotQuick unless a variable is a number of its own, which the loop may change."""
+        self.require(NUMBER.fullmatch(variable.type) and not variable.dimensions)
+        self.require(not {"static", "volatile", "__shared__"} & set(variable.specifiers))
+        is_const = {"const", "constexpr"} & set(variable.specifiers)
+        self.require(not (is_const and variable in self.changed))
+        self.require(variable not in self.analysis.pinned and not variable.is_reference)
+
+    def sign(self, i):
+        """Raises NotQuick unless what stands at an index, no word, is one that a quick loop may
+        have."""
+        token = self.tokens.all[i]
+        if token.kind == "text" or token.text in ("->", "::", "->*", "~"):
+            raise NotQuick
+        if token.text in ("*", "&") and not self.analysis.is_operand_before(i):
+            before = self.text(i - 1) == "&" and self.tokens.adjacent(i - 1)
+            self.require(token.text == "&" and before)
+        elif token.text == "&":
+            self.require(self.text(i + 1) not in (">", ")"))  # a cast to a reference
+        elif token.text == "(":
+            self.opening(i)
+        elif token.text == ")":
+            before = self.text(self.tokens.match_backward(i) - 1)
+            self.require(before in ("if", "for") or not self.analysis.is_changed_behind(i + 1))
+        elif token.text == "[":
+            self.require(i - 1 in self.owner and self.owner[i - 1].stars == "*")
 
     def word(self, i):
+        """Raises NotQuick unless the word at an index is one that a quick loop may have."""
         word, before = self.text(i), self.text(i - 1)
         if before == ".":
             self.require(self.text(i - 2) in INDICES)

@@ -139,4 +139,9 @@ Operand matrix(const char* name, const T* data, cublasOperation_t op, int m, int
     if (status != CUBLAS_STATUS_SUCCESS) return status;                    \
   } while (0)
 
+// Defines a function for float and for double: DEFINE gets the type, and the letter in the name.
+#define EMULATOR_BOTH(DEFINE) \
+  DEFINE(float, S)            \
+  DEFINE(double, D)
+
 #endif  // EMULATOR_CUBLAS_CALLS_H_

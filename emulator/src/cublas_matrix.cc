@@ -150,11 +150,6 @@ cublasStatus_t gemm_batched(const char* name, cublasHandle_t handle, cublasOpera
 }  // namespace
 }  // namespace emulator
 
-// Each function for float and for double.
-#define EMULATOR_BOTH(DEFINE) \
-  DEFINE(float, S)            \
-  DEFINE(double, D)
-
 #define EMULATOR_DEFINE(T, letter)                                                                 \
   cublasStatus_t cublas##letter##gemm(cublasHandle_t handle, cublasOperation_t transa,             \
                                       cublasOperation_t transb, int m, int n, int k,               \

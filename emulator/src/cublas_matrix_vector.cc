@@ -235,11 +235,6 @@ cublasStatus_t tpsv(const char* name, cublasHandle_t handle, cublasFillMode_t up
 }  // namespace
 }  // namespace emulator
 
-// Each function for float and for double.
-#define EMULATOR_BOTH(DEFINE) \
-  DEFINE(float, S)            \
-  DEFINE(double, D)
-
 #define EMULATOR_DEFINE(T, letter)                                                              \
   cublasStatus_t cublas##letter##gemv(cublasHandle_t handle, cublasOperation_t trans, int m,    \
                                       int n, const T* alpha, const T* A, int lda, const T* x,   \

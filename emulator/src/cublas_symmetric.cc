@@ -148,11 +148,6 @@ cublasStatus_t dgmm(const char* name, cublasHandle_t handle, cublasSideMode_t si
 }  // namespace
 }  // namespace emulator
 
-// Each function for float and for double.
-#define EMULATOR_BOTH(DEFINE) \
-  DEFINE(float, S)            \
-  DEFINE(double, D)
-
 #define EMULATOR_DEFINE(T, letter)                                                              \
   cublasStatus_t cublas##letter##symm(                                                          \
       cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int m, int n,        \

@@ -161,11 +161,6 @@ cublasStatus_t rotmg(const char* name, cublasHandle_t handle, T* d1, T* d2, T* x
 }  // namespace
 }  // namespace emulator
 
-// Each function for float and for double.
-#define EMULATOR_BOTH(DEFINE) \
-  DEFINE(float, S)            \
-  DEFINE(double, D)
-
 #define EMULATOR_DEFINE(T, letter)                                                              \
   cublasStatus_t cublas##letter##axpy(cublasHandle_t handle, int n, const T* alpha, const T* x, \
                                       int incx, T* y, int incy) {                               \

@@ -43,8 +43,8 @@ from grader.grading.runner import Options, grade
 from grader.report.model import Report
 from grader.report.stored import StoredError
 from grader.sandbox import isolation
+from grader.submission.contained_reader import Reader, load_contained
 from grader.submission.reader import Submission, SubmissionError
-from grader.submission.reading import Reader, load_submission
 
 
 class BatchError(UsageError):
@@ -240,7 +240,7 @@ class Running:
         source, pristine = Path(entry.source), skeleton(self.batch.course)
         if not source.exists():  # it was there when it was collected
             raise FileNotFoundError(f"{source} is gone")
-        return load_submission(source, self.batch.rubric.files, pristine, self._reader)
+        return load_contained(source, self.batch.rubric.files, pristine, self._reader)
 
     def _stored(self, entry: Entry) -> Report | None:
         """A student's stored report; None if there is none, or it is damaged."""

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from grader.building import tree
-from grader.checks.recipe import source_of
+from grader.checks.harness.recipe import source_of
 from grader.checks.speed import gpu
 from grader.course.course import Course, kit_course
 from grader.course.rubric import Rubric

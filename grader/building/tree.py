@@ -21,7 +21,7 @@ PRISTINE = KIT / "assignment"
 #: Its reference, against which speed is measured.
 REFERENCE = KIT / "solution"
 #: The library without a GPU: its sources, and those of the kit that go with them.
-FAR = KIT / "grader" / "far"
+FAR = KIT / "grader" / "checks" / "far_gpu"
 FAR_RUNTIME = ("c_runtime_api.cc", "cpu_device_api.cc", "cuda_check.cc")
 #: The library of the build that checks every access, in a tree.
 CHECKED_LIBRARY = "build/checked/lib/libc_runtime_api.so"

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from grader.checks.answers import SMALL, shape_of, shown
-from grader.checks.compare import Failure
-from grader.checks.context import Context, Session, expect_error
-from grader.checks.traits import check, declared
+from grader.checks.harness.answers import SMALL, shape_of, shown
+from grader.checks.harness.compare import Failure
+from grader.checks.harness.context import Context, Session, expect_error
+from grader.checks.harness.traits import check, declared
 
 Shape = tuple[int, ...]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from grader.checks.compare import ROUND, Array, differing, sum_bound
-from grader.checks.context import Context
-from grader.checks.kernel_case import Case, KernelCheck
-from grader.checks.traits import declared
+from grader.checks.harness.compare import ROUND, Array, differing, sum_bound
+from grader.checks.harness.context import Context
+from grader.checks.harness.kernel_case import Case, KernelCheck
+from grader.checks.harness.traits import declared
 
 Shape = tuple[int, ...]
 

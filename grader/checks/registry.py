@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from grader.checks.child import ChildContext
 from grader.checks.core import CORE
-from grader.checks.course_checks import load_checks
+from grader.checks.harness.child import ChildContext
+from grader.checks.harness.course_checks import load_checks
 from grader.checks.speed import checks
 from grader.course.course import Course
 

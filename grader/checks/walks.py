@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from grader.checks.answers import SMALL, shown
-from grader.checks.call_script import comma
-from grader.checks.compare import ROUND64, Array, Failure, sum_bound, verify
-from grader.checks.context import Context, Session, expect_error
-from grader.checks.randomgraph import RandomGraph
-from grader.checks.traits import check, declared
+from grader.checks.harness.answers import SMALL, shown
+from grader.checks.harness.call_script import comma
+from grader.checks.harness.compare import ROUND64, Array, Failure, sum_bound, verify
+from grader.checks.harness.context import Context, Session, expect_error
+from grader.checks.harness.randomgraph import RandomGraph
+from grader.checks.harness.traits import check, declared
 
 Formula = Callable[..., list[Array]]
 

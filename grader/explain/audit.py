@@ -30,8 +30,8 @@ from typing import Any
 
 from grader.base.printable import plain
 from grader.building.snapshot import reached
-from grader.checks.child import ChildContext, ChildSession
-from grader.checks.compare import Failure
+from grader.checks.harness.child import ChildContext, ChildSession
+from grader.checks.harness.compare import Failure
 from grader.explain import compute_sanitizer
 from grader.explain.diagnosis import (
     Diagnosis,
@@ -185,40 +185,71 @@ class Auditor:
     def _one(self, again: _Audited, findings: FindingsFile) -> bool:
         """Audits the first waiting check; returns whether the child can be used for the next."""
         started, context = time.monotonic(), self._waiting[0]
+        most = min(self._seconds, self._left)
+        ended = self._run(again, findings, most)
+        audit = Audit(self._wrong(findings))
+        if not audit.findings:
+            self._judge_end(audit, context, ended, findings, most)
+        other = context.backend == "cuda" and ended is not None and not findings.stopped
+        note = str(ended) if isinstance(ended, ChildError) or other else ""
+        self._left -= time.monotonic() - started
+        self._tell(self._waiting.popleft(), audit, time.monotonic() - started, note)
+        return ended is None
+
+    def _run(
+        self, again: _Audited, findings: FindingsFile, most: float
+    ) -> Failure | ChildError | None:
+        """Runs a check in the shared child within `most` seconds; returns what it raised."""
         findings.begin()
         assert again.child is not None
-        remote, audit, note = again.child.remote, Audit(), ""
-        most = min(self._seconds, self._left)
+        remote = again.child.remote
         try:
             with remote.deadline(most):
                 ended = outcome(self._diagnosis.checks[again.check], again)
                 if ended is None:
                     findings.write(remote)
+                return ended
         except ChildError as error:
-            ended = error
+            return error
+
+    def _wrong(self, findings: FindingsFile) -> list[dict[str, Any]]:
+        """What was found and fails a check."""
         entries = findings.entries()[0]
-        if any(entry["kind"].startswith((*_WRONG, *_DOUBTFUL)) for entry in entries):
-            found, _ = self._diagnosis.resolve(entries)
-            audit.findings = [one for one in found if _is_wrong(one["kind"])]
-        other = context.backend == "cuda"  # of which this is no build: a difference says nothing
-        if isinstance(ended, ChildError) and other and not audit.findings:
-            raise NoFindings(f"the checked build: {ended}")
-        if isinstance(ended, (ChildDied, StudentError)) and not audit.findings:
-            # What runs in one build and breaks off in the other: somebody must look.
+        if not any(entry["kind"].startswith((*_WRONG, *_DOUBTFUL)) for entry in entries):
+            return []
+        return [one for one in self._diagnosis.resolve(entries)[0] if _is_wrong(one["kind"])]
+
+    def _judge_end(
+        self, audit: Audit, context: ChildContext, ended: Failure | ChildError | None,
+        findings: FindingsFile, most: float,
+    ) -> None:  # fmt: skip
+        """Decides what the end of a check means that passed in the usual build, where nothing that
+        was found explains it. On a real GPU, of which this is no build, it means nothing.
+
+        Raises:
+            NoFindings: what runs on a real GPU breaks off here.
+        """
+        if ended is None:
+            if not findings.arrive:
+                audit.disputed = Evasive("its findings do not arrive in their file")
+        elif isinstance(ended, ChildError):
+            if context.backend == "cuda":
+                raise NoFindings(f"the checked build: {ended}")
+            self._judge_break(audit, context, ended, most)
+        elif context.backend != "cuda" and not findings.stopped:
+            self._blame_order(audit, context, ended)
+
+    def _judge_break(
+        self, audit: Audit, context: ChildContext, ended: ChildError, most: float
+    ) -> None:
+        """What runs in one build and breaks off in the other: somebody must look."""
+        if isinstance(ended, ChildTimeout):
+            had_its_time = most == self._seconds or self._hung
+            if had_its_time and self._is_quick_elsewhere(context):
+                audit.disputed, self._hung = ended, context.check
+        elif isinstance(ended, (ChildDied, StudentError)):
             is_of_time = was_killed(ended) or endless_kernel(ended)
             audit.disputed = None if is_of_time else ended
-        hung = isinstance(ended, ChildTimeout) and not audit.findings
-        if hung and (most == self._seconds or self._hung) and self._is_quick_elsewhere(context):
-            audit.disputed, self._hung = ended, context.check
-        if ended is None and not audit.findings and not findings.arrive:
-            audit.disputed = Evasive("its findings do not arrive in their file")
-        if isinstance(ended, ChildError) or (other and ended is not None and not findings.stopped):
-            note = str(ended)
-        elif ended is not None and not audit.findings and not findings.stopped:
-            self._blame_order(audit, context, ended)
-        self._left -= time.monotonic() - started
-        self._tell(self._waiting.popleft(), audit, time.monotonic() - started, note)
-        return ended is None
 
     def _is_quick_elsewhere(self, context: ChildContext) -> bool:
         """Whether the usual build passes in a small part of the time."""

@@ -6,8 +6,10 @@ address, and the host's stack, which is left out.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import runpy
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.base.printable import plain
+from grader.building.tree import REFERENCE, emulator_of
 from grader.explain.findings import finding, quoted
 
 #: The tools, in the order in which they are run, with their options.
@@ -46,27 +49,14 @@ _RACE_BLOCK = re.compile(r"in block \((\d+),(\d+),(\d+)\)")
 _SIDE = re.compile(r"\b(?P<what>Write|Read|Atomic) access at (?P<rest>.+)$")
 _COUNT = re.compile(r"\[(\d{1,9}) hazards?\]")
 
+#: A kind of finding, for memory that is shared or not -> the kind of the emulated GPU's table that
+#: has the words for it. Its races are those of racecheck, which looks at shared memory alone.
 _KINDS = {
-    "out of bounds": (
-        "an index is larger than the buffer; often a thread of the last block has no element",
-        "compare the index with the number of elements (`if (i < n)`) before the access",
-    ),
-    "misaligned access": (
-        "an access of N bytes needs an address that N divides",
-        "look at the pointer that was cast to a wider type, and at what was added to it",
-    ),
-    "race": (
-        "the order of the two accesses is not fixed, so the result may differ from run to run",
-        "put `__syncthreads()` between the two lines, where every thread of the block reaches it",
-    ),
-    "uninitialised read": (
-        "nobody wrote this memory before: a copy or a kernel did not reach it",
-        "look at who should write this element, and give every sum a first value",
-    ),
-    "barrier": (
-        "some threads of the block wait at the barrier while others went another way",
-        "move `__syncthreads()` out of branches and loops that some threads leave earlier",
-    ),
+    "out of bounds": ("out-of-bounds read global", "out-of-bounds read shared"),
+    "misaligned access": ("misaligned access global", "misaligned access shared"),
+    "race": ("race shared", "race shared"),
+    "uninitialised read": ("uninitialised read global", "uninitialised read shared"),
+    "barrier": ("barrier not reached", "barrier not reached"),
 }
 
 
@@ -90,6 +80,14 @@ def command(path: str, tool: str) -> tuple[str, ...]:
     """The words before a command that make `tool` watch it and print its findings."""
     common = ("--print-limit", _PRINT_LIMIT, "--show-backtrace", "device")
     return (path, "--tool", tool, *TOOLS[tool], *common)
+
+
+@functools.cache
+def _table() -> Mapping[str, Any]:
+    """Kind -> its words, in the kit's emulated GPU."""
+    found = runpy.run_path(str(emulator_of(REFERENCE) / "findings/kinds.py"))["WORDS"]
+    assert isinstance(found, dict)
+    return found
 
 
 @dataclass
@@ -193,7 +191,7 @@ def _made(
         )
         if words
     )
-    cause, hint = _KINDS[kind]
+    words = _table()[_KINDS[kind]["__shared__" in head]]
     said = head[:1].lower() + head[1:].rstrip(".")
     return finding(
         tool=tool,
@@ -205,8 +203,8 @@ def _made(
         place=place,
         other=other,
         sentence="; ".join([f"{who}: {said}" if who else said, *more])[:500] + ".",
-        cause=cause + ".",
-        hint=hint + ".",
+        cause=words.cause,
+        hint=words.hint,
     )
 
 

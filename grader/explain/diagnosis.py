@@ -24,14 +24,14 @@ from typing import Any
 
 from grader.base.printable import plain
 from grader.building import tree as build
-from grader.checks.child import ChildContext, ChildSession
-from grader.checks.compare import Failure
+from grader.checks.harness.child import ChildContext, ChildSession
+from grader.checks.harness.compare import Failure
+from grader.checks.harness.traits import traits_of
 from grader.checks.registry import CHECKS, Check
-from grader.checks.traits import traits_of
 from grader.course.rubric import Rubric
 from grader.explain import compute_sanitizer
 from grader.explain.findings import Malformed, read_entries, read_file, read_resolved
-from grader.explain.rerun import fresh_copy, outcome, rebuild, settings_of
+from grader.explain.rerun import LEAST, Allowance, Once, fresh_copy, outcome, rebuild, settings_of
 from grader.sandbox import process
 from grader.sandbox.isolation import View
 from grader.sandbox.process import Limits
@@ -42,7 +42,6 @@ from grader.student.remote import ChildDied, ChildError, Remote, StudentError
 _RESOLVER = Path(__file__).with_name("checked_build.py")
 _RESOLVING = Limits(wall=30, cpu=30, memory=2 << 30, file_size=16 << 20)
 _FAREWELL = 10.0  # seconds that compute-sanitizer may take to print what it found
-_LEAST = 2.0  # seconds under which no run is begun
 _WRITTEN = '{"written": '  # begins a line that is no finding, see emulator_write_findings
 _TILE = 32  # most tiles and blocks are multiples of it, or divide it
 
@@ -193,14 +192,13 @@ class Diagnosis:
         """
         self.pristine, self.checks = pristine, checks
         self.taken = taken
-        self._budget = rubric.findings
-        self._left = rubric.findings.total
+        self._budget = budget = rubric.findings
+        self._time = Allowance(budget.total, budget.seconds, "explanations", NoFindings)
         self._prebuilt = prebuilt
         self._view = view
         self._scratch: Scratch | None = None
-        self._tree: Path | None = None
-        self._refusal: NoFindings | None = None
-        self._turn, self._building = threading.Lock(), threading.Lock()
+        self._built = Once(self._build, NoFindings)
+        self._turn = threading.Lock()
         self._reading = threading.Lock()  # the sandbox gives a tree to one child at a time
         self._sources: dict[str, bytes] = {}
 
@@ -222,7 +220,7 @@ class Diagnosis:
         told = Explanation(facts={"tool": "checked build"})
         started, before, note = time.monotonic(), "", ""
         try:
-            self._seconds()  # with no time at all, nothing is built either
+            self._time.seconds()  # with no time at all, nothing is built either
             told.hint = self._compared(context, error)
             try:
                 told.findings, note = self._checked(context)
@@ -241,23 +239,10 @@ class Diagnosis:
         told.findings.sort(key=lambda found: str(found["kind"]).startswith("uninitialised"))
         return told
 
-    def _seconds(self) -> float:
-        """The time that the next run may take.
-
-        Raises:
-            NoFindings: there is too little left.
-        """
-        if self._left < _LEAST:
-            raise NoFindings(f"no time is left of the {self._budget.total:g} s for explanations")
-        return min(self._left, self._budget.seconds)
-
     def _rerun(self, again: ChildContext) -> Failure | ChildError | None:
         """Runs a check, and returns what it raised."""
-        started = time.monotonic()
-        try:
+        with self._time.spending():
             return outcome(self.checks[again.check], again)
-        finally:
-            self._left -= time.monotonic() - started
 
     def _compared(self, context: ChildContext, error: Exception) -> str:
         """A hint from running the check once more with the same inputs, and with whole tiles."""
@@ -281,7 +266,12 @@ class Diagnosis:
     def _plainly(self, context: ChildContext, **changes: Any) -> Failure | ChildError | None:
         """Runs the check once more in a fresh tree; returns what it raises."""
         with fresh_copy(context.tree) as copy:
-            values = {**settings_of(context), "tree": copy, "seconds": self._seconds(), **changes}
+            values = {
+                **settings_of(context),
+                "tree": copy,
+                "seconds": self._time.seconds(),
+                **changes,
+            }
             return self._rerun(ChildContext(**values))
 
     # The checked build.
@@ -289,7 +279,7 @@ class Diagnosis:
     def _checked(self, context: ChildContext) -> tuple[list[dict[str, Any]], str]:
         with fresh_copy(self.checked_tree()) as copy, tempfile.TemporaryFile() as file:
             findings = FindingsFile(file.fileno())
-            values = watched(context, copy, self._seconds(), findings)
+            values = watched(context, copy, self._time.seconds(), findings)
             ended = self._rerun(_Checked(**values, findings=findings))
             entries, broken = findings.entries()
         notes = [str(ended)] if isinstance(ended, ChildError) and not entries else []
@@ -305,18 +295,10 @@ class Diagnosis:
         Raises:
             Evasive: it does not compile so.
         """
-        with self._building:
-            if self._refusal:
-                raise self._refusal
-            if self._tree is None:
-                try:
-                    self._tree = self._build(self._prebuilt())
-                except NoFindings as refusal:
-                    self._refusal = refusal
-                    raise
-            return self._tree
+        return self._built()
 
-    def _build(self, prebuilt: Path) -> Path:
+    def _build(self) -> Path:
+        prebuilt = self._prebuilt()
         if not self._budget.build:
             raise NoFindings("explanations are switched off")
         self._scratch = Scratch()
@@ -364,10 +346,10 @@ class Diagnosis:
         if not path:
             raise NoFindings("compute-sanitizer is not on this machine")
         found, notes = [], []
-        end = time.monotonic() + self._seconds()
+        end = time.monotonic() + self._time.seconds()
         for tool in compute_sanitizer.TOOLS:
-            left = min(self._left, end - time.monotonic())
-            if left < _LEAST:
+            left = min(self._time.left, end - time.monotonic())
+            if left < LEAST:
                 notes.append(f"no time was left for {tool}")
                 continue
             text = self._under(context, compute_sanitizer.command(path, tool), left)

@@ -6,19 +6,74 @@ import contextlib
 import dataclasses
 import functools
 import shutil
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from grader.building import compiler_output
 from grader.building import tree as build
-from grader.checks.child import ChildContext
-from grader.checks.compare import Failure
+from grader.checks.harness.child import ChildContext
+from grader.checks.harness.compare import Failure
 from grader.sandbox import process
 from grader.sandbox.isolation import View
 from grader.sandbox.process import Limits
 from grader.sandbox.scratch import scratch_folder
 from grader.student.remote import ChildError
+
+#: Seconds under which no run is begun.
+LEAST = 2.0
+
+Made = TypeVar("Made")
+
+
+class Once(Generic[Made]):
+    """Makes something at the first call, and gives it again; or raises again why it can't be."""
+
+    def __init__(self, make: Callable[[], Made], refusal: type[Exception]) -> None:
+        self._make, self._kind = make, refusal
+        self._made: list[Made] = []
+        self._refusal: Exception | None = None
+        self._turn = threading.Lock()
+
+    def __call__(self) -> Made:
+        with self._turn:
+            if self._refusal:
+                raise self._refusal
+            if not self._made:
+                try:
+                    self._made.append(self._make())
+                except self._kind as refusal:
+                    self._refusal = refusal
+                    raise
+            return self._made[0]
+
+
+class Allowance:
+    """Seconds that the reruns of one submission may take, together and each.
+
+    `left` is what is left of them.
+    """
+
+    def __init__(self, total: float, each: float, purpose: str, refusal: type[Exception]) -> None:
+        self.left = self._total = total
+        self._each, self._purpose, self._refusal = each, purpose, refusal
+
+    def seconds(self) -> float:
+        """What the next run may take. Raises the refusal if there is too little left."""
+        if self.left < LEAST:
+            raise self._refusal(f"no time is left of the {self._total:g} s for {self._purpose}")
+        return min(self.left, self._each)
+
+    @contextlib.contextmanager
+    def spending(self) -> Iterator[None]:
+        """Takes off the time for which this is entered."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.left -= time.monotonic() - started
 
 
 @contextlib.contextmanager

@@ -44,12 +44,12 @@ import numpy as np
 from grader.base.printable import plain
 from grader.building import tree as build
 from grader.building.snapshot import Snapshot
-from grader.checks.child import ChildContext
-from grader.checks.compare import Array, Failure
+from grader.checks.harness.child import ChildContext
+from grader.checks.harness.compare import Array, Failure
+from grader.checks.harness.traits import traits_of
 from grader.checks.registry import CHECKS, Check
-from grader.checks.traits import traits_of
 from grader.course.rubric import Rubric
-from grader.explain.rerun import outcome, rebuild, settings_of
+from grader.explain.rerun import Allowance, Once, outcome, rebuild, settings_of
 from grader.sandbox import process
 from grader.sandbox.isolation import View
 from grader.sandbox.process import Limits
@@ -57,7 +57,6 @@ from grader.sandbox.scratch import Scratch
 from grader.student.endless import endless_kernel
 from grader.student.remote import ChildDied, ChildError, ChildExcess, ChildTimeout, StudentError
 
-_LEAST = 2.0  # seconds under which no run is begun
 _ORDER = "7"  # EMULATOR_SHUFFLE of the run in another order
 _VALUES = 5  # elements that are shown with both values
 _KERNELS = 20  # lines on how kernels run
@@ -128,10 +127,10 @@ class SecondOpinion:
         """
         self._taken, self._prebuilt, self._view = taken, prebuilt, view
         self._budget, self._checks = rubric.second_opinion, checks
-        self._left = self._budget.total
+        total, each = self._budget.total, self._budget.seconds
+        self._time = Allowance(total, each, "second opinions", NoOpinion)
         self._scratch: Scratch | None = None
-        self._built: Snapshot | None = None
-        self._refusal = ""
+        self._built = Once(self._build, NoOpinion)
         self._hung = False  # whether a check ended in neither form
         self._turn = threading.Lock()
 
@@ -156,16 +155,7 @@ class SecondOpinion:
         Raises:
             NoOpinion: it does not build in this form either, or there is no time.
         """
-        if self._refusal:
-            raise NoOpinion(self._refusal)
-        if self._built is None:
-            try:
-                self._seconds()  # with no time at all, nothing is built either
-                self._built = self._build()
-            except NoOpinion as refusal:
-                self._refusal = str(refusal)
-                raise
-        return self._built
+        return self._built()
 
     def kernels(self) -> list[str]:
         """How each kernel of the submission runs in the fast form, a line for each."""
@@ -229,26 +219,14 @@ class SecondOpinion:
     ) -> tuple[Failure | ChildError | None, dict[str, Array]]:
         """(what the check raises in a fresh copy of a tree within `most` seconds, the output of the
         awaited call)."""
-        started = time.monotonic()
-        with tree.copy() as copy:
-            changes |= {"tree": copy, "seconds": min(most, self._seconds())}
+        most = min(most, self._time.seconds())
+        with self._time.spending(), tree.copy() as copy:
+            changes |= {"tree": copy, "seconds": most}
             again = ChildContext(**{**settings_of(context), **changes})
-            try:
-                return outcome(self._checks[context.check], again), again.outputs
-            finally:
-                self._left -= time.monotonic() - started
-
-    def _seconds(self) -> float:
-        """The time that the next run may take.
-
-        Raises:
-            NoOpinion: there is too little left.
-        """
-        if self._left < _LEAST:
-            raise NoOpinion(f"no time is left of the {self._budget.total:g} s for second opinions")
-        return min(self._left, self._budget.seconds)
+            return outcome(self._checks[context.check], again), again.outputs
 
     def _build(self) -> Snapshot:
+        self._time.seconds()  # with no time at all, nothing is built either
         self._scratch = Scratch()
         tree, kit, seconds = self._scratch.path, self._prebuilt(), self._budget.build
         error = rebuild(tree, kit, self._taken, self._view, seconds, fast=False)

@@ -1,7 +1,8 @@
 """Remembers what hung in one check of a submission, so that later checks wait less for it.
 
-The threads that decide rows share this. Its fields only grow: a thread that reads an old value
-waits longer, and its result is the same.
+Kernels that hung are among it: how children tell of these, and are told, is in
+grader.student.endless. The threads that decide rows share this. Its fields only grow: a thread that
+reads an old value waits longer, and its result is the same.
 """
 
 from __future__ import annotations

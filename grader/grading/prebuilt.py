@@ -86,8 +86,8 @@ def reference(device: str, source: Path = build.REFERENCE) -> Iterator[Path]:
 
 
 def far_library(built: Path) -> Path | None:
-    """The library without a GPU (see grader/far/far_device.cc) for a built tree of the kit, beside
-    which it is kept; None if it does not build from that tree's sources."""
+    """The library without a GPU (see grader/checks/far_gpu/far_device.cc) for a built tree of the
+    kit, beside which it is kept; None if it does not build from that tree's sources."""
     own = [build.FAR / name for name in ("far_device.cc", "cuda_runtime.h")]
     sources = [own[0], *(built / "src" / name for name in build.FAR_RUNTIME)]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in own)).hexdigest()

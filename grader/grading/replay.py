@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from grader.base.errors import UsageError
-from grader.checks.child import ChildContext
+from grader.checks.harness.child import ChildContext
 from grader.course.course import Course, kit_course, rubric_of
 from grader.grading.runner import Options, grade
 from grader.report.model import SCHEMA, Result

@@ -16,13 +16,13 @@ from threadpoolctl import threadpool_limits
 
 from grader.building import tree as build
 from grader.building.snapshot import Snapshot
-from grader.checks.child import Unimportable
-from grader.checks.compare import Failure
-from grader.checks.far import DeviceLost, FarContext
-from grader.checks.outcomes import Flag, NotHere
+from grader.checks.far_gpu.far_session import DeviceLost, FarContext
+from grader.checks.harness.child import Unimportable
+from grader.checks.harness.compare import Failure
+from grader.checks.harness.outcomes import Flag, NotHere
+from grader.checks.harness.traits import traits_of
 from grader.checks.registry import Check, checks_of
 from grader.checks.speed import gpu
-from grader.checks.traits import traits_of
 from grader.course.course import Course, kit_course
 from grader.course.rubric import Row, Rubric, selected
 from grader.explain.audit import Auditor
@@ -33,7 +33,7 @@ from grader.grading import origin
 from grader.grading.hangs import ENDLESS, Hangs
 from grader.grading.ignored_files import with_ignored_files
 from grader.grading.prebuilt import check_device, far_library, prebuilt, reference
-from grader.grading.schedule import BESIDE, DEVICE, JobThread, Schedule, plan
+from grader.grading.schedule import BESIDE, DEVICE, JobThread, Schedule, jobs_of
 from grader.grading.submission_build import SubmissionBuild
 from grader.grading.verdicts import (
     OF_THE_MACHINE,
@@ -56,8 +56,8 @@ from grader.sandbox import gpu_memory, isolation, usage
 from grader.sandbox.scratch import sweep, workspace
 from grader.student import blame, endless
 from grader.student.remote import ChildError
+from grader.submission.contained_reader import load_contained
 from grader.submission.reader import Submission, SubmissionError
-from grader.submission.reading import load_submission
 
 __all__ = ["Options", "grade", "sentence"]
 
@@ -151,7 +151,7 @@ def grade(
 def _read(source: Path | Submission, options: Options) -> Submission:
     if isinstance(source, Submission):
         return source
-    return load_submission(source, options.rubric.files, options.course.skeleton)
+    return load_contained(source, options.rubric.files, options.course.skeleton)
 
 
 class _Grading:
@@ -219,7 +219,7 @@ class _Grading:
     @contextlib.contextmanager
     def results(self, rows: Sequence[Row]) -> Iterator[Iterator[Result]]:
         """Decides the rows, and yields the results in the order in which they come."""
-        self._rows, jobs = rows, plan(rows, self._backend, self._checks)
+        self._rows, jobs = rows, jobs_of(rows, self._backend, self._checks)
         if not any(row.name == "build" for row in rows):
             self._try_device()
             self._built = Snapshot(self._tree, self._pristine)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 
+from grader.checks.harness.traits import traits_of
 from grader.checks.registry import CHECKS, Check
-from grader.checks.traits import traits_of
 from grader.course.rubric import Row
 from grader.report.model import PASS, Result
 from grader.sandbox.cancel import Cancelled, cancelled_by
@@ -51,7 +51,7 @@ class JobThread:
     wanted: Callable[[], bool] = lambda: True
 
 
-def plan(rows: Sequence[Row], backend: str, checks: Mapping[str, Check] = CHECKS) -> list[Job]:
+def jobs_of(rows: Sequence[Row], backend: str, checks: Mapping[str, Check] = CHECKS) -> list[Job]:
     """One job a row, with the rows that it waits for. A check that measures time runs last, and
     alone."""
     names = [row.name for row in rows]

@@ -44,7 +44,8 @@ _ORDER_HINT = (
 )
 #: Characters of a message and of a line of details, and how many lines a result has at most.
 _SENTENCE, _LINE, _LINES = 3000, 1000, 100
-#: What a check may raise because the machine fails, whatever was submitted.
+#: What a check may raise because the machine fails, whatever was submitted. Starved, whose child
+#: others kept from the processor, is among them as an OSError, by way of TimeoutError.
 OF_THE_MACHINE = (OSError, MemoryError, StartError, GraderError, OutOfMemory)
 _LOOK = (
     "a person must look: this is a bug of the kit, or code that tests which form it runs "

@@ -13,14 +13,15 @@ from grader.course.rubric import ALWAYS, Row, Rubric
 
 #: The line of the solution's README.md in whose place names, dates and points are written.
 PLACE = "<!-- course -->"
+_PACKAGE = Path(__file__).parents[1]
 #: What `grader.status` needs of this package: no containment, no reference, no other library.
 FOR_STUDENTS = {
     "base": ("__init__", "printable"),
     "building": ("__init__", "compiler_output"),
-    "checks": (
-        "__init__", "answers", "call_script", "compare", "context", "core", "device", "executor",
-        "feeds", "gradients", "kernel_case", "kernels", "mnist", "mnist_reference", "plan",
-        "randomgraph", "recipe", "trainer", "traits", "unwritten", "walks",
+    "checks": sorted({path.stem for path in _PACKAGE.glob("checks/*.py")} - {"registry"}),
+    "checks/harness": (
+        "__init__", "answers", "call_script", "compare", "context", "device", "kernel_case",
+        "mnist_reference", "randomgraph", "recipe", "trainer", "traits", "unwritten",
     ),
     "report": ("__init__", "wording"),
     "status": ("__init__", "__main__", "child", "here", "main"),
@@ -59,10 +60,9 @@ def cover_of(course: Course, rubric: Rubric, parts: Collection[int] | None = Non
         "sizes": rubric.sizes,
         "mnist": rubric.mnist,
     }
-    package = Path(__file__).parents[1]
     rooms = [f"{room}/{name}.py" for room, names in FOR_STUDENTS.items() for name in names]
     names = ["__init__.py", *rooms]
-    files = {f"grader/{name}": (package / name).read_bytes() for name in names}
+    files = {f"grader/{name}": (_PACKAGE / name).read_bytes() for name in names}
     if course.share_checks:
         files |= {f"grader/own/{path.name}": path.read_bytes() for path in course.checks}
     return Cover(f"{heading(course)}\n\n{_table(course, rubric, shown)}", facts, files)

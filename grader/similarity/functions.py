@@ -73,37 +73,59 @@ def matches(
     functions = list(_functions(files))
     if not functions:
         return {}
-    sizes = np.array([len(each.hashes) for each in functions])
-    known, index = np.unique(np.concatenate([f.hashes for f in functions]), return_inverse=True)
-    weights = weigh(known.tolist())
-    less = np.where(np.isin(known, list(natural)), _NATURAL, 1.0) * weights
-    of, spans = np.repeat(np.arange(len(functions)), sizes), np.split(index, np.cumsum(sizes)[:-1])
-    order = np.argsort(index, kind="stable")
-    have = np.split(of[order], np.searchsorted(index[order], np.arange(1, len(known))))
-    works = np.array([each.work for each in functions])
+    index = _Index(functions, weigh, natural)
     found: dict[tuple[int, int], list[FunctionMatch]] = {}
     for one, function in enumerate(functions):
         if function.work >= rows:
             break
-        own = spans[one][weights[spans[one]] >= _LIGHT]
-        if less[own].sum() < LITTLE:
-            continue
-        lists = [have[value] for value in own.tolist()]
-        who = np.concatenate(lists)
-        value = np.repeat(own, [len(each) for each in lists])
-        later = works[who] > function.work
-        others, place = np.unique(who[later], return_inverse=True)
-        shared = np.bincount(place, less[value[later]], len(others))
-        number = np.bincount(place, minlength=len(others))
-        rare = np.bincount(place, weights[value[later]], len(others)) >= _RARE * number
-        likeness = number / ((sizes[one] + sizes[others]) / 2)
-        for at in np.flatnonzero((shared >= LITTLE) & rare & (likeness >= LEAST)).tolist():
-            other = functions[int(others[at])]
-            match = FunctionMatch(
-                name, function.name, other.name, float(likeness[at]), float(shared[at])
-            )
+        for number, likeness, shared in index.alike(one):
+            other = functions[number]
+            match = FunctionMatch(name, function.name, other.name, likeness, shared)
             found.setdefault((function.work, other.work), []).append(match)
     return {pair: _best(some) for pair, some in found.items()}
+
+
+class _Index:
+    """Which functions have a fingerprint, and what it weighs."""
+
+    def __init__(
+        self,
+        functions: Sequence[_Function],
+        weigh: Callable[[Sequence[int]], Weights],
+        natural: Collection[int],
+    ) -> None:
+        self._sizes = np.array([len(each.hashes) for each in functions])
+        self._works = np.array([each.work for each in functions])
+        # A fingerprint is told from here on by its place among all that there are.
+        known, places = np.unique(
+            np.concatenate([f.hashes for f in functions]), return_inverse=True
+        )
+        self._weights = weigh(known.tolist())
+        self._less = np.where(np.isin(known, list(natural)), _NATURAL, 1.0) * self._weights
+        self._of_function = np.split(places, np.cumsum(self._sizes)[:-1])
+        owner = np.repeat(np.arange(len(functions)), self._sizes)
+        order = np.argsort(places, kind="stable")
+        ends = np.searchsorted(places[order], np.arange(1, len(known)))
+        self._owners = np.split(owner[order], ends)
+
+    def alike(self, one: int) -> Iterator[tuple[int, float, float]]:
+        """(number, likeness, weight of what is shared) of the functions of later works that are
+        like the function `one`."""
+        own = self._of_function[one]
+        own = own[self._weights[own] >= _LIGHT]
+        if self._less[own].sum() < LITTLE:
+            return
+        lists = [self._owners[value] for value in own.tolist()]
+        who = np.concatenate(lists)
+        value = np.repeat(own, [len(each) for each in lists])
+        later = self._works[who] > self._works[one]
+        others, place = np.unique(who[later], return_inverse=True)
+        shared = np.bincount(place, self._less[value[later]], len(others))
+        number = np.bincount(place, minlength=len(others))
+        rare = np.bincount(place, self._weights[value[later]], len(others)) >= _RARE * number
+        likeness = number / ((self._sizes[one] + self._sizes[others]) / 2)
+        for at in np.flatnonzero((shared >= LITTLE) & rare & (likeness >= LEAST)).tolist():
+            yield int(others[at]), float(likeness[at]), float(shared[at])
 
 
 def _functions(files: Sequence[Fingerprint | None]) -> Iterator[_Function]:

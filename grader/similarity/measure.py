@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -227,26 +227,22 @@ def compare(
     Raises:
         SimilarityError: there are fewer than two submissions that can be compared.
     """
+    given = {name: _given(pristine, known, name) for name in files}
+    natural = {name: _natural(reference, name, given[name]) for name in files}
     works, notes = list[Work](), list[str]()
     for folder, year in [*((f, "") for f in folders), *((f, f.resolve().name) for f in earlier)]:
         more, odd = find_works(folder, year)
         works, notes = works + more, notes + odd
-    given = {name: _given(pristine, known, name) for name in files}
-    natural = {name: _natural(reference, name, given[name]) for name in files}
     read, unreadable, empty = list[Work](), list[tuple[str, str]](), list[str]()
     for done, (work, found) in enumerate(loaded(once(works), files, pristine)):
         progress(done, len(works))
         if isinstance(found, SubmissionError):
             unreadable.append((work.label, str(found)))
             continue
-        taken = found.taken
-        prints = {n: fingerprint(_decoded(taken[n]), n, given[n]) for n in files if n in taken}
-        for name in (name for name, print_ in prints.items() if print_.cut):
-            notes.append(f"{work.label}: {name} is too long; its beginning is compared")
-        digests = {n: hashlib.sha256(taken[n]).hexdigest() for n in prints
-                   if taken[n] != (pristine / n).read_bytes()}  # fmt: skip
-        if is_begun([(prints[name], given[name], natural[name]) for name in prints]):
-            read.append(Work(work.label, work.students, work.source, work.year, prints, digests))
+        work, cut = _with_prints(work, found.taken, given, pristine)
+        notes += [f"{work.label}: {name} is too long; its beginning is compared" for name in cut]
+        if is_begun([(print_, given[n], natural[n]) for n, print_ in work.files.items()]):
+            read.append(work)
         else:
             empty.append(work.label)
     progress(len(works), len(works))
@@ -257,6 +253,19 @@ def compare(
         )
     tasks = {name: each.tasks for name, each in given.items()}
     return _measure(tuple(files), read, unreadable, empty, notes, tasks, natural)
+
+
+def _with_prints(
+    work: Work, taken: Mapping[str, bytes], given: Mapping[str, Skeleton], pristine: Path
+) -> tuple[Work, list[str]]:
+    """The work with the fingerprints of its files, and of which files these are cut."""
+    prints = {n: fingerprint(_decoded(taken[n]), n, given[n]) for n in given if n in taken}
+    digests = {n: hashlib.sha256(taken[n]).hexdigest() for n in prints
+               if taken[n] != (pristine / n).read_bytes()}  # fmt: skip
+    return (
+        replace(work, files=prints, digests=digests),
+        [name for name, print_ in prints.items() if print_.cut],
+    )
 
 
 def _given(pristine: Path, known: Sequence[Path], name: str) -> Skeleton:

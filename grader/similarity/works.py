@@ -13,8 +13,8 @@ from grader.base.printable import printable
 from grader.classroom.store import read_classbook
 from grader.similarity.fingerprint import CodePiece, Fingerprint, SimilarityError, Skeleton
 from grader.submission.archive import IGNORED, SubmissionError
+from grader.submission.contained_reader import Reader
 from grader.submission.reader import ARCHIVE_NAMES, Submission
-from grader.submission.reading import Reader
 
 #: What an unwritten function says, in some year's words, in its code or in a comment that may stay
 #: when it is written; and the most tokens that it has then beside what is given now.

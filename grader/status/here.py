@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grader.checks.compare import Failure
-from grader.checks.context import Context, Session
 from grader.checks.core import CORE
+from grader.checks.harness.compare import Failure
+from grader.checks.harness.context import Context, Session
 from grader.report.wording import explain, missing_task
 from grader.student import worker
 from grader.student.proxy import ChildError, Fault, Instruction, Proxies, StudentError
@@ -63,7 +63,7 @@ class CheckPlan:
         files: that are handed in.
         tasks: id -> name.
         rows: the checks, in the order in which they run.
-        sizes, mnist: see `grader.checks.context.Settings`.
+        sizes, mnist: see `grader.checks.harness.context.Settings`.
     """
 
     title: str

@@ -1,4 +1,7 @@
-"""Kernels that the emulated GPU's watchdog stopped, and how long they may run again.
+"""How a child says which kernel the emulated GPU's watchdog stopped, and is told of it again.
+
+What hung so far is remembered in grader.grading.hangs; here are the words that pass between it and
+a child, in an error's message and in the environment.
 
 A kernel that did not end once gets a tenth of the time in the children of later checks. The child
 says which kernels those are. A submission that lies has its own kernels stopped earlier, and gains

@@ -11,11 +11,11 @@ import pytest
 
 import catalogue
 from grader.building.tree import child_environment
-from grader.checks.answers import require_int, require_number, room, shape_of, shown
-from grader.checks.child import ChildContext
-from grader.checks.compare import Failure
+from grader.checks.harness.answers import require_int, require_number, room, shape_of, shown
+from grader.checks.harness.child import ChildContext
+from grader.checks.harness.compare import Failure
+from grader.checks.harness.traits import traits_of
 from grader.checks.registry import CHECKS
-from grader.checks.traits import traits_of
 from grader.course.rubric import load_rubric
 from grader.grading import runner
 from grader.grading.prebuilt import reference

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from grader.checks.compare import ROUND, Failure, pattern, sum_bound, verify
+from grader.checks.harness.compare import ROUND, Failure, pattern, sum_bound, verify
 
 
 def half(x):

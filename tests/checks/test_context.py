@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.checks.compare import Failure
-from grader.checks.context import Session, _divided
+from grader.checks.harness.compare import Failure
+from grader.checks.harness.context import Session, _divided
 from grader.student.remote import Opaque
 
 

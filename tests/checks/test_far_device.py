@@ -15,14 +15,14 @@ import many_seeds
 from edits import edit
 from grader.building import tree as build
 from grader.building.tree import child_environment
-from grader.checks import far
-from grader.checks.compare import Failure
-from grader.checks.context import GpuWork
-from grader.checks.far import FarContext
-from grader.checks.outcomes import Flag
+from grader.checks.far_gpu import far_session
+from grader.checks.far_gpu.far_device import KERNELS
+from grader.checks.far_gpu.far_session import FarContext
+from grader.checks.harness.compare import Failure
+from grader.checks.harness.context import GpuWork
+from grader.checks.harness.outcomes import Flag
 from grader.checks.registry import CHECKS
 from grader.course.rubric import load_rubric
-from grader.far.far_device import KERNELS
 from grader.grading.prebuilt import far_library, prebuilt, reference
 from grader.grading.runner import Options, grade
 from grader.report.model import ERROR, FAIL, PASS
@@ -243,7 +243,7 @@ def test_a_copy_of_the_child_that_holds_the_socket_does_not_outlive_the_check(co
 def history(**facts):
     """What the device tells of a result of two nodes that was made of one array."""
     made = {"steps": 3, "launches": 2, "constants": 1, "places": 1, "pieces": 0, "unwritten": False}
-    return {**made, "uploads": [far._hash(np.arange(4))], **facts}
+    return {**made, "uploads": [far_session._hash(np.arange(4))], **facts}
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def history(**facts):
     ],
 )
 def test_a_history_of_other_work_is_refused(facts, words):
-    session = far.FarSession.__new__(far.FarSession)
+    session = far_session.FarSession.__new__(far_session.FarSession)
     session._fed = set()
     session.feed(np.arange(4))
     reason = session._not_made(history(**facts), GpuWork("x", [np.arange(4)], nodes=2))
@@ -270,7 +270,7 @@ def test_a_history_of_other_work_is_refused(facts, words):
 # --- the device's own failures --------------------------------------------------------------------
 
 
-def ended(number, serve=far.FarSession.serve):
+def ended(number, serve=far_session.FarSession.serve):
     """Another FarSession.serve: a signal reaches the device as soon as it serves."""
 
     def serves(session, fd):
@@ -281,18 +281,18 @@ def ended(number, serve=far.FarSession.serve):
 
 
 def test_a_device_that_dies_is_the_machines_fault(context, monkeypatch):
-    monkeypatch.setattr(far.FarSession, "serve", ended(signal.SIGKILL))
-    assert "the far device has failed" in raised(context("memory_plan"), far.DeviceLost)
+    monkeypatch.setattr(far_session.FarSession, "serve", ended(signal.SIGKILL))
+    assert "the far device has failed" in raised(context("memory_plan"), far_session.DeviceLost)
 
 
 def test_a_device_that_hangs_is_the_machines_fault(context, monkeypatch):
-    monkeypatch.setattr(far, "_PATIENCE", 2.0)
-    monkeypatch.setattr(far.FarSession, "serve", ended(signal.SIGSTOP))
-    assert "not finished" in raised(context("memory_plan", seconds=3), far.DeviceLost)
+    monkeypatch.setattr(far_session, "_PATIENCE", 2.0)
+    monkeypatch.setattr(far_session.FarSession, "serve", ended(signal.SIGSTOP))
+    assert "not finished" in raised(context("memory_plan", seconds=3), far_session.DeviceLost)
 
 
 def test_a_device_that_dies_makes_an_error_in_the_report(monkeypatch):
-    monkeypatch.setattr(far.FarSession, "serve", ended(signal.SIGKILL))
+    monkeypatch.setattr(far_session.FarSession, "serve", ended(signal.SIGKILL))
     options = Options(load_rubric("default"), "emulated", only=("feed_shapes",))
     report = grade(build.KIT / "solution", options)
     result = next(r for r in report.results if r.check == "feed_shapes")
@@ -303,13 +303,13 @@ def test_a_device_that_dies_makes_an_error_in_the_report(monkeypatch):
 @pytest.mark.parametrize(("deaths", "status"), [(1, PASS), (2, FAIL)])
 def test_a_device_that_dies_of_one_submission_alone_is_its_failure(deaths, status, monkeypatch):
     """At the second time: the first may be chance. The reference is asked then."""
-    serve, kill, begun = far.FarSession.serve, ended(signal.SIGKILL), []
+    serve, kill, begun = far_session.FarSession.serve, ended(signal.SIGKILL), []
 
     def dies(session, fd):
         begun.append(fd)
         (kill if len(begun) <= deaths else serve)(session, fd)
 
-    monkeypatch.setattr(far.FarSession, "serve", dies)
+    monkeypatch.setattr(far_session.FarSession, "serve", dies)
     options = Options(load_rubric("default"), "emulated", only=("feed_shapes",))
     report = grade(build.KIT / "solution", options)
     result = next(r for r in report.results if r.check == "feed_shapes")

@@ -6,8 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from grader.checks import far
-from grader.far.far_device import FarDevice
+from grader.checks.far_gpu import far_session
+from grader.checks.far_gpu.far_device import FarDevice
 
 
 class RefusedCall(Exception):
@@ -52,7 +52,7 @@ class Wire:
 
     def trace(self, address, floats):
         data = self.call(b"D", struct.pack("<QQ", address, 4 * floats))
-        return self.device.trace([far._hash(np.frombuffer(data, np.float32))])[0][-1]
+        return self.device.trace([far_session._hash(np.frombuffer(data, np.float32))])[0][-1]
 
 
 def traced(**facts):
@@ -68,7 +68,7 @@ def test_a_result_is_traced_to_what_was_uploaded():
     wire.launch("DLGpuMatrixMultiplyByConst", (a, (4,)), 2.0, (b, (4,)))
     wire.launch("DLGpuRelu", (b, (4,)), (b, (4,)))
     wire.call(b"C", struct.pack("<QQQ", b, a, 16))
-    made = traced(steps=3, launches=2, places=1, uploads=[far._hash(fed)], constants=1)
+    made = traced(steps=3, launches=2, places=1, uploads=[far_session._hash(fed)], constants=1)
     assert wire.trace(a, 4) == made
     assert wire.trace(a + 4, 2) == made  # a part of it
 
@@ -90,7 +90,7 @@ def test_equal_numbers_may_be_made_in_several_ways():
     wire.launch("DLGpuRelu", (a, (4,)), (b, (4,)))
     for address in (b, a, b):
         wire.trace(address, 4)
-    assert {way["launches"] for way in wire.device.trace([far._hash(x)])[0]} == {0, 1}
+    assert {way["launches"] for way in wire.device.trace([far_session._hash(x)])[0]} == {0, 1}
 
 
 def test_pieces_are_traced_one_by_one():
@@ -130,7 +130,7 @@ def test_overlapping_copies_take_their_history_along():
     wire.upload(a, np.arange(4))
     wire.copy(a, a + 8, 4)
     wire.upload(a, [5, 6])
-    assert wire.trace(a + 8, 4) == traced(steps=1, uploads=[far._hash(np.arange(4))])
+    assert wire.trace(a + 8, 4) == traced(steps=1, uploads=[far_session._hash(np.arange(4))])
 
 
 def test_the_ways_and_the_steps_of_a_result_that_are_told_are_bounded():
@@ -140,7 +140,7 @@ def test_the_ways_and_the_steps_of_a_result_that_are_told_are_bounded():
         wire.launch("DLGpuRelu", (a, (4,)), (a, (4,)))
         wire.launch("DLGpuMatrixMultiplyByConst", (a, (4,)), 0.0, (a, (4,)))
         wire.call(b"D", struct.pack("<QQ", a, 16))
-    (ways,) = wire.device.trace([far._hash(np.zeros(4))])
+    (ways,) = wire.device.trace([far_session._hash(np.zeros(4))])
     assert 0 < len(ways) < 100 and all(1000 < way["steps"] < 1100 for way in ways)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from dlsys import ndarray
 from dlsys._base import _LIB, check_call
 from dlsys.autodiff import softmax_func
-from grader.checks.compare import ROUND, sum_bound, verify
+from grader.checks.harness.compare import ROUND, sum_bound, verify
 
 def uniform(seed, *shape):
     return np.random.RandomState(seed).uniform(-5, 5, shape).astype(np.float32)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.checks.child import ChildContext
-from grader.checks.outcomes import Flag, NotHere
+from grader.checks.harness.child import ChildContext
+from grader.checks.harness.outcomes import Flag, NotHere
 from grader.checks.speed import checks, clock, gpu
 from grader.checks.speed.clock import Lap
 from grader.course.rubric import load_rubric

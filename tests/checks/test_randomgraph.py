@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from grader.checks.randomgraph import RandomGraph
+from grader.checks.harness.randomgraph import RandomGraph
 
 
 class Dual:

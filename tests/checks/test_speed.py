@@ -12,8 +12,8 @@ import pytest
 
 import catalogue
 import speed_check
-from grader.checks.child import ChildContext
-from grader.checks.outcomes import Flag, NotHere
+from grader.checks.harness.child import ChildContext
+from grader.checks.harness.outcomes import Flag, NotHere
 from grader.checks.registry import CHECKS
 from grader.checks.speed import checks
 from grader.checks.speed.batches import Sheet, TimedChild, pairs

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from grader.checks import mnist_reference
-from grader.checks.compare import Failure, verify
-from grader.checks.recipe import initial_parameters, one_hot
-from grader.checks.trainer import names_of
+from grader.checks.harness import mnist_reference
+from grader.checks.harness.compare import Failure, verify
+from grader.checks.harness.recipe import initial_parameters, one_hot
+from grader.checks.harness.trainer import names_of
 
 
 def batch(seed=3, rows=50):

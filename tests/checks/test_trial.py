@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from grader.checks import kernels
-from grader.checks.child import ChildContext
-from grader.checks.compare import Failure, verify
-from grader.checks.device import Device, Guarded
-from grader.checks.kernel_case import _Trial
+from grader.checks.harness.child import ChildContext
+from grader.checks.harness.compare import Failure, verify
+from grader.checks.harness.device import Device, Guarded
+from grader.checks.harness.kernel_case import _Trial
 from grader.checks.registry import CHECKS
 from grader.course.rubric import load_rubric
 

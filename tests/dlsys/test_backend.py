@@ -1,4 +1,6 @@
-"""Every op on every back end beside numpy: its value, its gradients and the gradients of these."""
+"""The ops of `dlsys.ops` on every back end beside numpy: value, gradients and gradients of these.
+
+Ops that draw random numbers are in test_backend_runs.py; of classic ones the value alone is here."""
 
 import numpy as np
 import pytest

@@ -11,10 +11,10 @@ from rich.console import Console
 import catalogue
 from grader.building import tree
 from grader.checks import kernels
-from grader.checks.child import ChildContext
-from grader.checks.compare import Failure
+from grader.checks.harness.child import ChildContext
+from grader.checks.harness.compare import Failure
+from grader.checks.harness.traits import traits_of
 from grader.checks.registry import CHECKS
-from grader.checks.traits import traits_of
 from grader.course.rubric import FindingsBudget, RubricError, load_rubric
 from grader.explain import diagnosis
 from grader.explain.diagnosis import Diagnosis, concerns_kernels

@@ -6,6 +6,7 @@ import os
 import pytest
 
 import catalogue
+from findings.kinds import WORDS
 from grader.building import tree as build
 from grader.course.rubric import FindingsBudget, load_rubric
 from grader.explain import compute_sanitizer
@@ -135,6 +136,22 @@ def test_a_barrier_and_an_uninitialised_read_are_told():
     found = one(INITCHECK, "initcheck")
     assert found["kind"] == "uninitialised read"
     assert where(found) == ("sum_kernel", "src/gpu_op.cu", 6, [3, 0, 0], [0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "report, tool, kind",
+    [
+        (MEMCHECK, "memcheck", "out-of-bounds read global"),
+        (MEMCHECK.replace("__global__", "__shared__"), "memcheck", "out-of-bounds read shared"),
+        (MISALIGNED, "memcheck", "misaligned access shared"),
+        (RACE, "racecheck", "race shared"),
+        (SYNCCHECK, "synccheck", "barrier not reached"),
+        (INITCHECK, "initcheck", "uninitialised read global"),
+    ],
+)
+def test_causes_and_hints_are_those_of_the_emulated_gpu(report, tool, kind):
+    found = one(report, tool)
+    assert (found["cause"], found["hint"]) == (WORDS[kind].cause, WORDS[kind].hint)
 
 
 def test_summaries_leaks_and_errors_of_the_api_are_no_findings():

@@ -9,8 +9,8 @@ import catalogue
 import faulty
 from grader.building import tree as build
 from grader.building.snapshot import Snapshot
-from grader.checks.child import ChildContext
-from grader.checks.compare import Failure
+from grader.checks.harness.child import ChildContext
+from grader.checks.harness.compare import Failure
 from grader.checks.registry import CHECKS
 from grader.course.rubric import FindingsBudget, OpinionBudget, load_rubric
 from grader.explain.second_opinion import Opinion, SecondOpinion, concerns, explains

@@ -14,6 +14,7 @@ from rich.console import Console
 import catalogue
 import example_reports
 import readme_report
+from built_trees import build_as
 from grader.building.tree import copy_files, whole_tree
 from grader.cli import main
 from grader.course.rubric import load_rubric
@@ -195,6 +196,7 @@ def test_students_tests_run_under_nose_and_pytest(tmp_path):
     """In a tree of their own, as students have it."""
     work = tmp_path / "work"
     copy_files(whole_tree(KIT / "solution"), work)
+    build_as(work)
     subprocess.run(
         ["make", "DEVICE=emulated", f"PYTHON={sys.executable}"], cwd=work, check=True,
         capture_output=True, timeout=600,

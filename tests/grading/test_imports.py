@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from grader.checks import child
+from grader.checks.harness import child
 from grader.grading.runner import grade
 from grader.report.model import FAIL, PASS, SKIPPED
 from grader.student.blame import Evidence, OutOfMemory, ends_imports

@@ -7,11 +7,11 @@ import time
 import pytest
 
 import catalogue
+from grader.checks.harness.traits import traits_of
 from grader.checks.registry import CHECKS
-from grader.checks.traits import traits_of
 from grader.course.rubric import Row, load_rubric
 from grader.grading.runner import Options, grade
-from grader.grading.schedule import BESIDE, DEVICE, JobThread, Schedule, plan
+from grader.grading.schedule import BESIDE, DEVICE, JobThread, Schedule, jobs_of
 from grader.report.model import ERROR, FAIL, PASS, Result
 from grader.student.remote import Remote
 
@@ -28,18 +28,18 @@ def result(row, status=PASS):
 
 def after(rows, backend="emulated"):
     """name -> the names that it waits for."""
-    return {job.row.name: set(job.after) for job in plan(rows, backend)}
+    return {job.row.name: set(job.after) for job in jobs_of(rows, backend)}
 
 
 TWO = (JobThread(BESIDE), JobThread(DEVICE))
 
 
 def run(rows, decide, workers=TWO, backend="emulated"):
-    with Schedule(plan(rows, backend), decide).running(workers) as results:
+    with Schedule(jobs_of(rows, backend), decide).running(workers) as results:
         return list(results)
 
 
-# The plan.
+# The jobs.
 
 
 def test_what_uses_the_device_waits_for_the_build_and_the_rest_does_not():
@@ -128,7 +128,7 @@ def test_results_come_as_soon_as_they_are_there():
             assert built.wait(WAIT)
         return result(row)
 
-    with Schedule(plan([row("build"), row("infer_shape")], "emulated"), decide).running(
+    with Schedule(jobs_of([row("build"), row("infer_shape")], "emulated"), decide).running(
         (JobThread(BESIDE), JobThread(DEVICE))
     ) as results:
         assert next(results).check == "infer_shape"

@@ -61,6 +61,7 @@ def test_the_page_about_rooms_draws_every_room_of_the_grader():
     assert len(rooms) >= 18
     assert set(re.findall(r"<text[^>]*>(\w+)</text>", page)) == rooms
     assert f"That is {len(rooms)} rooms on " in page and "no circles" in page
+    assert re.search(r"^\| grader \| \d+ \| \d+ / \d+ / \d+ \| ", page, re.M)
 
 
 def test_a_level_is_one_above_the_highest_that_is_imported():

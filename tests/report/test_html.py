@@ -9,7 +9,7 @@ import pytest
 
 import sample_report
 from browser import act, chromium, needs_chromium
-from grader.checks.compare import Failure, mismatch, verify
+from grader.checks.harness.compare import Failure, mismatch, verify
 from grader.report.audience import student_view
 from grader.report.charts import bar_svg, losses_svg, mismatch_svg, read_mismatch
 from grader.report.html import to_html

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.checks.compare import Failure
+from grader.checks.harness.compare import Failure
 from grader.report.wording import explain, missing_task, tail
 from grader.student.remote import ChildTimeout, StudentError
 

@@ -7,7 +7,7 @@ import types
 import pytest
 
 from grader.building import tree as build
-from grader.checks.compare import Failure
+from grader.checks.harness.compare import Failure
 from grader.grading.runner import grade
 from grader.report.model import ERROR, FAIL, PASS
 from grader.sandbox import gpu_memory

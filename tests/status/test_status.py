@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 import edits
+import mistakes
 from grader.building.tree import KIT, copy_files, whole_tree
-from grader.course.course import kit_course, rubric_of
-from grader.release.front_matter import FOR_STUDENTS, cover_of
-from grader.release.holes import release
+from grader.release.front_matter import FOR_STUDENTS
 from grader.status import child, here, main
 from grader.status.here import FAIL, PASS, SKIPPED, Outcome
 
@@ -46,14 +45,7 @@ def seen(folder, *words):
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """The solution as students would have it, built: a release whose holes are all filled in."""
-    folder = tmp_path_factory.mktemp("status") / "work"
-    course = kit_course()
-    release(course.solution, folder, None, None, cover_of(course, rubric_of(course)))
-    for name in (PY, CU):
-        shutil.copy(course.solution / name, folder / name)
-    done = make(folder)
-    assert done.returncode == 0, done.stderr
-    return folder
+    return mistakes.student_folder(tmp_path_factory.mktemp("status") / "work")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import faulty
+from built_trees import build_as
 from edits import edit
 from grader.building import tree as build
 
@@ -29,6 +30,7 @@ def work(tmp_path_factory):
     kernels = folder / "src" / "gpu_op.cu"
     wrong = ("in[i] > 0 ? grad[i] : 0;", "in[i] > 0 ? grad[i] : 0.5f;")
     edit(kernels, RACE, wrong)
+    build_as(folder)
     make = ["make", "DEVICE=emulated", f"PYTHON={sys.executable}"]
     subprocess.run(make, cwd=folder, check=True, capture_output=True, timeout=600)
     return folder

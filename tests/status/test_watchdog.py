@@ -12,6 +12,7 @@ import sys
 import pytest
 
 import kit as emulator_kit
+from built_trees import build_as
 from edits import edit
 from grader.building import tree
 from test_emulator import cases
@@ -110,6 +111,7 @@ def work(tmp_path_factory):
     folder = tmp_path_factory.mktemp("endless") / "work"
     tree.copy_files(tree.whole_tree(tree.REFERENCE), folder)
     shutil.copy(tree.PRISTINE / ".release.json", folder)
+    build_as(folder)
     kernels = folder / "src" / "gpu_op.cu"
     wrong = (ADD, "out[i + (int64_t(1) << 40)] = a[i] + b[i];")
     edit(kernels, RELU, wrong)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.checks.traits import check
+from grader.checks.harness.traits import check
 from grader.course.rubric import load_rubric
 from grader.grading.runner import Options, grade
 from grader.grading.submission_build import SubmissionBuild

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.checks.compare import mismatch
+from grader.checks.harness.compare import mismatch
 from grader.course.rubric import AFTER_DUE_DATE, ALWAYS, NEVER
 from grader.explain import findings
 from grader.report.model import ERROR, FAIL, PASS, SKIPPED, Report, Result

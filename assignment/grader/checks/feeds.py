@@ -1,4 +1,4 @@
-"""Checks that an executor gives right values for new shapes. grader.checks.plan checks its
+"""Checks that an executor gives right values for new shapes. grader.checks.memory_plan checks its
 memory."""
 
 from __future__ import annotations
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from grader.checks import unwritten
-from grader.checks.answers import SMALL
-from grader.checks.call_script import Call
-from grader.checks.compare import ROUND, Array, Failure, sum_bound, verify
-from grader.checks.context import Context, GpuWork, Session
-from grader.checks.traits import check, declared
+from grader.checks.harness import unwritten
+from grader.checks.harness.answers import SMALL
+from grader.checks.harness.call_script import Call
+from grader.checks.harness.compare import ROUND, Array, Failure, sum_bound, verify
+from grader.checks.harness.context import Context, GpuWork, Session
+from grader.checks.harness.traits import check, declared
 
 Shape = tuple[int, ...]
 

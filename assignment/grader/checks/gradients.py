@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from grader.checks.answers import SMALL, shown
-from grader.checks.call_script import Call, comma
-from grader.checks.compare import ROUND64, Array, Failure, differing, sum_bound, verify
-from grader.checks.context import Context, Session
-from grader.checks.traits import check, declared
+from grader.checks.harness.answers import SMALL, shown
+from grader.checks.harness.call_script import Call, comma
+from grader.checks.harness.compare import ROUND64, Array, Failure, differing, sum_bound, verify
+from grader.checks.harness.context import Context, Session
+from grader.checks.harness.traits import check, declared
 
 Shape = tuple[int, ...]
 Draw = Callable[[], list[Array]]

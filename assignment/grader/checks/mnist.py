@@ -9,12 +9,12 @@ from typing import cast
 
 import numpy as np
 
-from grader.checks import unwritten
-from grader.checks.compare import Failure
-from grader.checks.context import Context, Session
-from grader.checks.recipe import Recipe, recipe
-from grader.checks.trainer import Trainer
-from grader.checks.traits import check, declared
+from grader.checks.harness import unwritten
+from grader.checks.harness.compare import Failure
+from grader.checks.harness.context import Context, Session
+from grader.checks.harness.recipe import Recipe, recipe
+from grader.checks.harness.trainer import Trainer
+from grader.checks.harness.traits import check, declared
 
 #: Steps of the first epoch that are compared with those made here; of the others it is one.
 FIRST_STEPS = 3

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from grader.building.compiler_output import link_error
-from grader.checks.compare import Failure
+from grader.checks.harness.compare import Failure
 from grader.student.proxy import ChildError, StudentError
 
 _OUTPUT_LINES = 12

@@ -26,8 +26,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from grader.checks.context import Context
-from grader.checks.traits import traits_of
+from grader.checks.harness.context import Context
+from grader.checks.harness.traits import traits_of
 from grader.status import here
 from grader.status.child import CheckProcess, Interrupted
 from grader.status.here import FAIL, PASS, SKIPPED, CheckPlan, Outcome, PlanError, PlannedCheck

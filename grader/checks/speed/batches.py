@@ -34,9 +34,9 @@ from typing import Any
 
 import numpy as np
 
-from grader.checks.answers import SMALL
-from grader.checks.compare import Array, Failure, verify
-from grader.checks.context import Session
+from grader.checks.harness.answers import SMALL
+from grader.checks.harness.compare import Array, Failure, verify
+from grader.checks.harness.context import Session
 from grader.checks.speed.clock import SHORT, Lap
 from grader.student.proxy import Proxy
 

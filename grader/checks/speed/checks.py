@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from grader.checks.child import ChildContext
-from grader.checks.compare import ROUND, Array, Failure, sum_bound
-from grader.checks.context import Session
-from grader.checks.outcomes import Flag, NotHere
+from grader.checks.harness.child import ChildContext
+from grader.checks.harness.compare import ROUND, Array, Failure, sum_bound
+from grader.checks.harness.context import Session
+from grader.checks.harness.outcomes import Flag, NotHere
+from grader.checks.harness.traits import Traits, declared
 from grader.checks.speed import gpu
 from grader.checks.speed.batches import Sheet, TimedCall, TimedChild
 from grader.checks.speed.clock import Lap, Race, figures, race, reference_alone, require_plausible
-from grader.checks.traits import Traits, declared
 from grader.student.remote import ChildError
 
 #: The backends on which the clock means something.

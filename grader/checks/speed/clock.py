@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from grader.checks.outcomes import Flag
+from grader.checks.harness.outcomes import Flag
 
 #: Calls of the short batch, and how many more the long one has at least.
 SHORT, LEAST_MORE = 2, 4
