@@ -111,6 +111,7 @@ def test_other_files_that_differ_are_reported_and_not_taken(tmp_path, load, kind
 
 
 def test_a_readme_of_ones_own_is_not_called_changed(tmp_path, load):
+    (tmp_path / "pristine/README.md").write_text("# The assignment\n")
     found = load(pack(tmp_path, WORK | {"README.md": b"# My notes\n"}))
     assert found.taken == WORK
     assert not any("README.md" in note for note in found.notes)
