@@ -223,6 +223,16 @@ def test_a_source_that_is_newer_than_the_library_is_told(work):
     assert " waiting" in said
 
 
+def test_a_new_file_of_the_back_ends_makes_no_library_old(tmp_path):
+    """They are compiled when a program needs them: make has nothing to do, and could not help."""
+    (tmp_path / "src/backend").mkdir(parents=True)
+    library = tmp_path / "build/lib/libc_runtime_api.so"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    os.utime(library, (1, 1))
+    assert here.not_built(tmp_path) == ""
+
+
 def test_make_status_goes_on_where_the_build_breaks(work):
     (work / CU).write_text((work / CU).read_text() + "int broken( {\n")
     done = make(work, "status", "STATUS=1.1 relu")

@@ -288,7 +288,8 @@ def not_built(folder: Path, checked: bool = False) -> str:
     if not library.is_file():
         return f"nothing is built yet; hint: {target}"
     made = library.stat().st_mtime
-    newer = [path for path in sorted(folder.glob("src/*")) if path.stat().st_mtime > made]
+    sources = [path for path in sorted(folder.glob("src/*")) if path.is_file()]
+    newer = [path for path in sources if path.stat().st_mtime > made]
     if not newer:
         return ""
     return (
