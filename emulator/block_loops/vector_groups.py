@@ -48,6 +48,7 @@ class VectorGroups:
         return statements
 
     def may_guard(self, statement):
+        """Whether an `if` may guard what a group of threads does together."""
         if is_return(statement.then) and not self.kernel.is_final(self.statements):
             return False
         return self.analysis.is_recomputable(statement.condition)
@@ -101,6 +102,7 @@ class VectorGroups:
                 self.find_loops(statement.body)
 
     def is_together(self, statement):
+        """Whether all threads of a group go through a loop together."""
         variables = getattr(statement.initial, "variables", [])
         if not variables or has_return(statement) or leaves_loop(statement.inner):
             return False
@@ -190,6 +192,7 @@ class VectorGroups:
         return sorted(found - set(but), key=lambda v: v.initial[0])
 
     def span(self, statements):
+        """The first and the last token of some statements."""
         return statements[0].first, statements[-1].last
 
     def find_ahead(self, body):
@@ -253,6 +256,7 @@ class VectorGroups:
         return changes <= 1 and all(is_number(v) or "*" in v.stars for v in variables)
 
     def functions(self):
+        """The program's functions by name."""
         return self.kernel.program.functions
 
     def find_choices(self, body):
