@@ -53,6 +53,8 @@ from rewrite import CHECKED, LOOPS
 HERE = os.path.dirname(os.path.abspath(__file__))
 # nvcc's own choice. Kernels start by a lambda that C++11 does not have.
 STANDARD = "-std=gnu++17"
+# Calls in one another: some passes call themselves for each level of brackets and of else-ifs.
+_RECURSION = 6000
 RAISED = {"-std=%s%s" % (dialect, year): "-std=%s14" % dialect
           for dialect in ("c++", "gnu++") for year in ("98", "03", "0x", "11")}  # fmt: skip
 
@@ -271,6 +273,7 @@ def main(words=None):
         print(__doc__.strip())
         return 2
     folder = tempfile.mkdtemp(prefix="emucc-")
+    sys.setrecursionlimit(_RECURSION)
     try:
         options = Options(words)
         driver = Driver(options, folder)

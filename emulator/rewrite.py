@@ -27,7 +27,14 @@ from cuda_source.launches import rewrite_launches
 from cuda_source.refusals import refuse_in_kernels, refuse_missing
 from cuda_source.shared_variables import rewrite_shared
 from cuda_source.statements import Parser
-from cuda_source.tokens import Tokens, apply_edits, quoted, without_prelude
+from cuda_source.tokens import (
+    OPENING,
+    SourceError,
+    Tokens,
+    apply_edits,
+    quoted,
+    without_prelude,
+)
 from instrument.parameter_names import name_parameters
 from instrument.quick_loops import quick_loops
 from instrument.vector_copies import show_copies
@@ -42,6 +49,8 @@ PASSES = (
 )
 # How kernels run: each thread on its own, as loops where that can be, or in the checked build.
 THREADS, LOOPS, CHECKED = "threads", "loops", "checked"
+# Brackets in one another: passes call themselves for what is in them. clang takes 256.
+_DEEPEST = 500
 
 # `threadIdx.x < n` compares an unsigned with an int in nearly every kernel; nvcc says nothing.
 PROLOGUE = '#pragma GCC diagnostic ignored "-Wsign-compare"\n'
@@ -62,17 +71,35 @@ def rewritten(source, path, mode, refused=None, pinned=None):
     """
     source = without_prelude(source, path)
     tokens = Tokens(source, path)
+    require_shallow(tokens)
     edits = [edit for rewrite_pass in PASSES for edit in rewrite_pass(tokens)]
     if not tokens.is_balanced or has_open_cast(tokens):
         mode = THREADS  # the compiler will say what is missing
-    program = None if mode == THREADS else Program(tokens, refused, pinned)
+    program = None
     if mode == CHECKED:
+        program = Program(tokens, refused, pinned)
         edits += name_parameters(tokens) + show_copies(tokens)
         edits += quick_loops(program, edits)
     elif mode == LOOPS:
-        edits += add_loops(program, edits)
+        try:
+            program = Program(tokens, refused, pinned)
+            edits += add_loops(program, edits)
+        except RecursionError:  # a chain of very many else-ifs: its threads run one by one
+            program = None
     head = "%s# 1 %s\n" % (PROLOGUE, quoted(path))
     return head + apply_edits(source, edits), program
+
+
+def require_shallow(tokens):
+    """Raises SourceError at the first bracket that is too deep in others."""
+    depth = 0
+    for token in tokens.all:
+        if token.kind == "sign" and token.text in OPENING:
+            depth += 1
+            if depth > _DEEPEST:
+                raise SourceError(token.start, "brackets in more than %d others" % _DEEPEST)
+        elif token.kind == "sign" and token.text in ")]}":
+            depth = max(0, depth - 1)
 
 
 def has_open_cast(tokens):

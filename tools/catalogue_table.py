@@ -1,4 +1,4 @@
-"""Grades every submission of tests/submissions/ and writes handout/catalogue.md.
+"""Grades tests/submissions/, and writes handout/catalogue.md and a table of the guide.
 
     python3 tools/catalogue_table.py [--device emulated|cuda] [--data MNIST] [NAME ...]
     python3 tools/catalogue_table.py --table-only
@@ -26,6 +26,8 @@ from grader.grading.runner import Options, grade
 from grader.report.model import PASS
 
 TABLE = KIT / "handout" / "catalogue.md"
+#: A part of a chapter of the guide.
+SEARCH = KIT / "handout" / "guide" / "second_search.md"
 DEVICES = {"emulated": "emulated GPU", "cuda": "real GPU"}
 #: Random inputs of the runs in the table; every other run draws its own.
 SEED = "ca7a109e"
@@ -144,6 +146,16 @@ def document(mutants, results):
     return text + section("honest mistakes", honest, results)
 
 
+def of_search(number, mutants):
+    """A table of what a search for holes in the grader tried, and what was mended for it."""
+    lines = ["| tried | check | held |\n", "|---|---|---|\n"]
+    for mutant in mutants:
+        if mutant.search == number:
+            held = f"no: {mutant.mended}" if mutant.mended else "yes"
+            lines.append(f"| {mutant.title} | `{mutant.check}` | {held} |\n")
+    return "".join(lines)
+
+
 def load_results():
     """Device -> name -> result, from the files that there are."""
     paths = {device: results_path(device) for device in DEVICES}
@@ -171,6 +183,7 @@ def main():
             text = json.dumps(dict(sorted(found.items())), indent=1) + "\n"
             results_path(arguments.device).write_text(text)
     TABLE.write_text(document(mutants, results))
+    SEARCH.write_text(of_search(2, mutants))
     known = {mutant.name for mutant in mutants if mutant.missed}
     bad = {"missed", "other words"}
     missed = [n for r in results.values() for n in r if n not in known and r[n]["verdict"] in bad]

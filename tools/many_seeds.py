@@ -1,6 +1,6 @@
 """Grades right work with many seeds: nothing of it may fail.
 
-That is the reference, the published-style fixture, and honest hand-ins of ten styles in honest/.
+That is the reference, the published-style fixture, and honest hand-ins of eleven styles in honest/.
 
 python tools/many_seeds.py --seeds 200 --jobs 2 --data FOLDER --json seeds.json
 python tools/many_seeds.py --seeds 10 --only warps --only tiles --no-training

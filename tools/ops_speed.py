@@ -5,7 +5,10 @@
 
 All in one run, each figure the median of several runs with the quartiles; a ratio above 1 means
 that the back end is faster. PyTorch runs eagerly, without gradients but in the training step, with
-as many threads. Run it on an idle machine.
+as many threads. PyTorch and numpy write to an array that they are given (out=) wherever they take
+one, since the back end's results have their memory too. What is compared takes turns in an order
+drawn anew; of matrix products each library has its turn alone, with a pause before it: the threads
+of numpy's BLAS wait busily. Run it on an idle machine.
 """
 
 import argparse
@@ -14,6 +17,7 @@ import json
 import math
 import os
 import platform
+import random
 import statistics
 import sys
 import time
@@ -34,6 +38,14 @@ SHAPES = ((10, 100), (100, 100), (100, 1000), (1000, 1000), (1000, 10000))
 MATRICES = (64, 256, 1024, 2048)
 LAYERS, BATCH = (784, 256, 100, 10), 1000
 CPU = ndarray.cpu(0)
+#: Seconds after which the threads of a library sleep.
+PAUSE = 0.05
+
+
+def of_first(function, *more):
+    """A function of two arrays that looks at the first alone."""
+    return lambda a, b, **to: function(a, *more, **to)
+
 
 #: Name -> (ours on nodes, numpy's, PyTorch's).
 ELEMENTWISE = {
@@ -42,18 +54,15 @@ ELEMENTWISE = {
     "divide": (lambda a, b: a / b, np.divide, torch.div),
     "maximum": (ops.maximum, np.maximum, torch.maximum),
     "less": (lambda a, b: a < b, np.less, torch.lt),
-    "exp": (lambda a, b: ops.exp(a), lambda a, b: np.exp(a), lambda a, b: torch.exp(a)),
-    "log": (lambda a, b: ops.log(a), lambda a, b: np.log(a), lambda a, b: torch.log(a)),
-    "tanh": (lambda a, b: ops.tanh(a), lambda a, b: np.tanh(a), lambda a, b: torch.tanh(a)),
-    "sqrt": (lambda a, b: ops.sqrt(a), lambda a, b: np.sqrt(a), lambda a, b: torch.sqrt(a)),
-    "relu": (
-        lambda a, b: ops.relu(a), lambda a, b: np.maximum(a, 0), lambda a, b: torch.relu(a)
-    ),
+    "exp": (of_first(ops.exp), of_first(np.exp), of_first(torch.exp)),
+    "log": (of_first(ops.log), of_first(np.log), of_first(torch.log)),
+    "tanh": (of_first(ops.tanh), of_first(np.tanh), of_first(torch.tanh)),
+    "sqrt": (of_first(ops.sqrt), of_first(np.sqrt), of_first(torch.sqrt)),
+    "relu": (of_first(ops.relu), of_first(np.maximum, 0), of_first(torch.clamp_min, 0)),
     "sigmoid": (
-        lambda a, b: ops.sigmoid(a), lambda a, b: 1 / (1 + np.exp(-a)),
-        lambda a, b: torch.sigmoid(a),
+        of_first(ops.sigmoid), lambda a, b: 1 / (1 + np.exp(-a)), of_first(torch.sigmoid)
     ),
-    "gelu": (lambda a, b: ops.gelu(a), None, lambda a, b: torch.nn.functional.gelu(a)),
+    "gelu": (of_first(ops.gelu), None, of_first(torch._C._nn.gelu)),
 }  # fmt: skip
 REDUCTIONS = {
     "sum": (lambda a, b: ops.sum(a), lambda a, b: a.sum(), lambda a, b: a.sum()),
@@ -75,27 +84,46 @@ REDUCTIONS = {
     "argmax over rows": (
         lambda a, b: ops.argmax(a, 1), lambda a, b: a.argmax(1), lambda a, b: a.argmax(1)
     ),
-    "softmax": (lambda a, b: ops.softmax(a), None, lambda a, b: torch.softmax(a, -1)),
+    "softmax": (lambda a, b: ops.softmax(a), None, of_first(torch.softmax, -1)),
     "logsumexp": (lambda a, b: ops.logsumexp(a, 1), None, lambda a, b: a.logsumexp(1)),
 }  # fmt: skip
 
 
-def timed(functions, seconds=0.25):
-    """For each function the quartiles of its seconds; they take turns, so that all see one load."""
+def timed(functions, seconds=0.25, apart=False):
+    """For each function the quartiles of its seconds.
+
+    They take turns; `apart` gives each a turn of many runs, once the threads of others sleep.
+    """
     for each in functions:
         each()
         each()
-    found = [[] for _ in functions]
+    draw, found = random.Random(0), [[] for _ in functions]
     end = time.perf_counter() + seconds * len(functions)
     while time.perf_counter() < end or len(found[0]) < 7:
-        for times, function in zip(found, functions, strict=True):
-            start = time.perf_counter()
-            function()
-            times.append(time.perf_counter() - start)
+        for number in draw.sample(range(len(functions)), len(functions)):
+            function, runs = functions[number], 1
+            if apart:
+                time.sleep(PAUSE)
+                function()
+                runs = 5
+            for _ in range(runs):
+                start = time.perf_counter()
+                function()
+                found[number].append(time.perf_counter() - start)
     return [statistics.quantiles(times, n=4) for times in found]
 
 
-def op_times(ours, numpys, torchs, arrays):
+def into(function, *inputs):
+    """A call of a function that writes its result where the first call did, if it takes out=."""
+    result = function(*inputs)
+    try:
+        function(*inputs, out=result)
+    except (TypeError, RuntimeError):
+        return lambda: function(*inputs)
+    return lambda: function(*inputs, out=result)
+
+
+def op_times(ours, numpys, torchs, arrays, apart=False):
     """Quartiles of seconds: the back end, PyTorch, and numpy or None."""
     names = [ops.variable(f"x{i}") for i in range(len(arrays))]
     node = ours(*names)
@@ -107,21 +135,21 @@ def op_times(ours, numpys, torchs, arrays):
         if name in needed
     }
     tensors = [torch.from_numpy(each) for each in arrays]
-    functions = [lambda: executor.run(feeds), lambda: torchs(*tensors)]
-    functions += [lambda: numpys(*arrays)] if numpys else []
     with torch.no_grad():
-        found = timed(functions)
+        functions = [lambda: executor.run(feeds), into(torchs, *tensors)]
+        functions += [into(numpys, *arrays)] if numpys else []
+        found = timed(functions, apart=apart)
     return found if numpys else [*found, None]
 
 
 def step_times():
     """Quartiles of seconds of a training step: the back end, PyTorch."""
-    random = np.random.default_rng(0)
+    numbers = np.random.default_rng(0)
     sizes = list(itertools.pairwise(LAYERS))
-    values = [random.normal(0, 1 / math.sqrt(a), (a, b)).astype(np.float32) for a, b in sizes]
+    values = [numbers.normal(0, 1 / math.sqrt(a), (a, b)).astype(np.float32) for a, b in sizes]
     values += [np.zeros(b, np.float32) for _, b in sizes]
-    images = random.random((BATCH, LAYERS[0])).astype(np.float32)
-    labels = random.integers(0, LAYERS[-1], BATCH)
+    images = numbers.random((BATCH, LAYERS[0])).astype(np.float32)
+    labels = numbers.integers(0, LAYERS[-1], BATCH)
 
     x, y = ops.variable("x"), ops.variable("labels")
     parameters = [ops.variable(f"p{i}") for i in range(len(values))]
@@ -162,16 +190,16 @@ def measured(threads):
     """Name of a row -> quartiles of the back end, PyTorch, numpy."""
     program.set_threads(threads)
     torch.set_num_threads(threads)
-    random, rows = np.random.default_rng(0), {}
+    numbers, rows = np.random.default_rng(0), {}
     for shape in SHAPES:
-        arrays = [random.uniform(0.1, 1, shape).astype(np.float32) for _ in range(2)]
+        arrays = [numbers.uniform(0.1, 1, shape).astype(np.float32) for _ in range(2)]
         for name, functions in {**ELEMENTWISE, **REDUCTIONS}.items():
             rows[f"{name} {shape[0]} x {shape[1]}"] = op_times(*functions, arrays)
         print(shape, flush=True)
     for n in MATRICES:
-        arrays = [random.normal(size=(n, n)).astype(np.float32) for _ in range(2)]
+        arrays = [numbers.normal(size=(n, n)).astype(np.float32) for _ in range(2)]
         product = (lambda a, b: a @ b, np.matmul, torch.matmul)
-        rows[f"product {n} x {n}"] = op_times(*product, arrays)
+        rows[f"product {n} x {n}"] = op_times(*product, arrays, apart=True)
     rows["training step " + "-".join(map(str, LAYERS))] = step_times()
     return rows
 
@@ -192,7 +220,8 @@ def page(kept):
         "# Speed of the CPU back end\n\n",
         f"`tools/ops_speed.py` on {kept['machine']}, {kept['date']}, PyTorch {kept['torch']}, "
         f"numpy {kept['numpy']}.\nTimes are medians in microseconds, with half the distance of the "
-        "quartiles; ratios above 1 are in favour of the back end.\n\n",
+        "quartiles; ratios above 1 are in favour of the back end. "
+        "Whoever takes one writes to an array\nthat it is given (out=).\n\n",
         "| threads | ops | beside PyTorch | beside numpy |\n|---|---|---|---|\n",
     ]
     for threads, rows in kept["threads"].items():

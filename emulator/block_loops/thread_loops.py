@@ -24,7 +24,7 @@ class Region(RowChecks):
         body = self.peel(self.statements)
         if self.may_go_together(body):
             self.find_loops(body)
-            if self.loops and self.keep(body):
+            if (self.loops or self.strided_loops) and self.keep(body):
                 self.kernel.has_chunks = self.is_cut = True
                 return self.rows(body, True)
             self.find_choices(body)
@@ -102,6 +102,9 @@ class Region(RowChecks):
             if kind == "together":
                 loop = self.side_by_side(piece, '_Pragma("omp simd") ')
                 text += self.arrays(piece) + self.kernel.constant(self.counters(piece), loop)
+            elif kind == "strided":
+                loop = self.strided(piece)
+                text += self.kernel.constant(self.counters([piece]), loop)
             elif kind == "recomputed":
                 text += self.recomputed(piece)
             elif kind == "open":
@@ -168,6 +171,13 @@ class Region(RowChecks):
 
     def side_by_side(self, statements, pragma):
         """Statements for each thread of a chunk."""
+        text = self.varying_ones(statements)
+        text += self.with_kept(statements, self.loads + self.text_of(statements))
+        thread = "EMULATOR_THREAD(emulator_x + emulator_t); "
+        return "%sEMULATOR_SIDE_BY_SIDE { %s%s } " % (pragma, thread, text)
+
+    def varying_ones(self, statements):
+        """Declarations of what statements need, and what a thread has of its own."""
         needed = self.needed(*self.span(statements))
         text = ""
         for variable in self.varying:
@@ -179,6 +189,4 @@ class Region(RowChecks):
                     variable.name, variable.name)  # fmt: skip
             else:
                 text += self.kernel.declaration(variable)
-        text += self.with_kept(statements, self.loads + self.text_of(statements))
-        thread = "EMULATOR_THREAD(emulator_x + emulator_t); "
-        return "%sEMULATOR_SIDE_BY_SIDE { %s%s } " % (pragma, thread, text)
+        return text

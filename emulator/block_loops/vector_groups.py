@@ -3,11 +3,12 @@
 A parallel region is a list of statements without a barrier.
 """
 
+from block_loops.strided_loops import StridedLoops
 from block_loops.strides import CONSECUTIVE
 from cuda_source.functions import is_built_in
 
 
-class VectorGroups:
+class VectorGroups(StridedLoops):
     """What may be done side by side in one region of a kernel."""
 
     def __init__(self, kernel, statements):
@@ -16,6 +17,7 @@ class VectorGroups:
         self.is_cut = kernel.has_barrier  # whether a thread comes back to its variables
         self.guards = []  # declarations, and (condition, whether it must hold)
         self.loops = {}  # loops that chunks of threads take together, with their variables
+        self.strided_loops = set()  # loops of which they take each turn for neighbours
         self.ahead = []  # tokens at which `p[i]` begins that may be read ahead
         self.edits, self.loads = [], ""  # what that changes
         self.choices = []  # ifs whose conditions are checked for all threads of a row first
@@ -98,6 +100,8 @@ class VectorGroups:
                 self.kernel.steady |= set(statement.initial.variables)
                 self.analysis.uniform |= set(statement.initial.variables)
                 self.find_loops(self.kernel.listed(statement.inner))
+            elif self.is_strided(statement):
+                self.strided_loops.add(statement)
             elif statement.kind == "block":
                 self.find_loops(statement.body)
 
@@ -130,6 +134,7 @@ class VectorGroups:
     def keep(self, body):
         """Finds what lives across a loop's start or end; False if it cannot be kept."""
         pieces = [piece for kind, piece in self.pieces(body) if kind == "together"]
+        pieces += [[piece] for kind, piece in self.pieces(body) if kind == "strided"]
         if any(
             self.analysis.conflict(one, other)
             for one in pieces
@@ -156,10 +161,10 @@ class VectorGroups:
 
     def pieces(self, statements):
         """The parts of a list: loops and blocks that are cut, and ("together", statements)."""
-        piece = []
+        piece, cut = [], self.loops.keys() | self.strided_loops
         for statement in statements:
-            inner = statement.kind == "block" and any(s in self.loops for s in statement.walk())
-            if statement not in self.loops and not inner:
+            inner = statement.kind == "block" and any(s in cut for s in statement.walk())
+            if statement not in cut and not inner:
                 if not self.is_computed(statement):
                     piece.append(statement)
                     continue
@@ -168,6 +173,9 @@ class VectorGroups:
             if piece:
                 yield "together", piece
             piece = []
+            if statement in self.strided_loops:
+                yield "strided", statement
+                continue
             yield "open", statement
             yield from self.pieces(self.kernel.listed(statement.inner if not inner else statement))
             yield "close", statement

@@ -49,10 +49,25 @@ PURE = (
         "__fdiv_rn __frcp_rn __fsqrt_rn __frsqrt_rn __fmaf_rn __dadd_rn __dmul_rn __fma_rn "
         "__saturatef __int_as_float __float_as_int __uint_as_float __float_as_uint __popc __clz "
         "__ffs __brev __mul24 __umul24 __float2int_rn __float2int_rz __int2float_rn __popcll "
-        "__clzll __ffsll __builtin_inf __builtin_inff __builtin_huge_val __builtin_huge_valf "
+        "__clzll __ffsll __brevll __byte_perm __mulhi __umulhi __mul64hi __umul64hi __sad __usad "
+        "__hadd __rhadd __uhadd __urhadd __fns __dp4a __dp2a_lo __dp2a_hi __funnelshift_l "
+        "__funnelshift_r __funnelshift_lc __funnelshift_rc umax umin llmax llmin ullmax ullmin "
+        "__float_as_int __double_as_longlong __longlong_as_double __builtin_inf __builtin_inff __builtin_huge_val __builtin_huge_valf "
         "__builtin_nan __builtin_nanf __builtin_isnan __builtin_isinf"
     )
     | frozenset("__v%s%d" % (name, parts) for name in _OF_WORDS for parts in (2, 4))
+    | frozenset(
+        "__%s%s_r%s" % (kind, what, way)
+        for kind in "fd"
+        for way in "nzud"
+        for what in ("add", "sub", "mul", "div", "rcp", "sqrt")
+    )
+    | frozenset(
+        "__%s2%s_r%s" % (kind, whole, way)
+        for kind in ("float", "double")
+        for way in "nzud"
+        for whole in ("int", "uint", "ll", "ull")
+    )
     | frozenset("make_" + word for word in TYPE_WORDS if re.fullmatch(r"[a-z]+[1-4]", word))
 )
 LOADS = _names("__ldg __ldca __ldcg __ldcs __ldlu __ldcv")

@@ -158,7 +158,8 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* shared, const void
 
 // For programs that watch the emulated GPU; a real one has no such functions.
 
-/*! \brief How often cudaMalloc and its like have given device memory since the start. */
+/*! \brief How often cudaMalloc and its like have given device memory since the start; less what
+ * cudaFreeAsync gave back to a pool. */
 int64_t emulator_cuda_malloc_count();
 /*! \brief Bytes that the host could read since the start: copied there, or of memory that it shares
  * with the device. */

@@ -150,10 +150,14 @@ cudaError_t cudaFree(void* ptr) {
   return emulator::free_any(ptr);
 }
 
+// What goes back to a pool costs the next call nothing: only what never does counts as allocated.
 cudaError_t cudaFreeAsync(void* ptr, cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
-  return emulator::free_any(ptr);
+  const bool is_device = ptr != nullptr && emulator::in_arena(ptr);
+  const cudaError_t error = emulator::free_any(ptr);
+  if (error == cudaSuccess && is_device) emulator::add_to_count(emulator::Count::kAllocations, -1);
+  return error;
 }
 
 // Plain memory: host code and kernels may use it alike.

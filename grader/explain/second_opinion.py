@@ -131,6 +131,7 @@ class SecondOpinion:
         self._time = Allowance(total, each, "second opinions", NoOpinion)
         self._scratch: Scratch | None = None
         self._built = Once(self._build, NoOpinion)
+        self._hung = False  # whether a check ended in neither form
         self._turn = threading.Lock()
 
     def __enter__(self) -> SecondOpinion:
@@ -187,9 +188,12 @@ class SecondOpinion:
         facts = opinion.facts
         awaited = error.call if isinstance(error, Failure) else ""
         hung = isinstance(error, ChildTimeout)
+        if hung and self._hung:
+            raise NoOpinion("a check before did not end thread by thread either")
         most = min(context.seconds, self._budget.hung) if hung else self._budget.seconds
         plain, found = self._run(context, self.built(), most, awaited=awaited)
         facts["thread_by_thread"] = _ended(plain)
+        self._hung |= hung and isinstance(plain, ChildTimeout)
         if plain is not None:
             return
         again, _ = self._run(context, fast, context.seconds)

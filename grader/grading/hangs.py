@@ -33,18 +33,21 @@ class Hangs:
     Attributes:
         kernels: kernels that the emulated GPU's watchdog stopped.
         python: whether Python that needs no device did not end.
+        launchers: whether a check on the device did not end, as where a launcher sleeps or waits.
         unimportable: module -> why no check imports it again.
         unimportable_unbuilt: those of them whose import needs no built library.
     """
 
     kernels: set[str] = field(default_factory=set)
     python: bool = False
+    launchers: bool = False
     unimportable: dict[str, str] = field(default_factory=dict)
     unimportable_unbuilt: dict[str, str] = field(default_factory=dict)
 
     def seconds(self, row: Row, needs_build: bool) -> float:
         """The seconds that a check may take."""
-        return row.seconds / (_HASTE if self.python and not needs_build else 1)
+        hung = self.launchers if needs_build else self.python
+        return row.seconds / (_HASTE if hung else 1)
 
     def note(self, row: Row, error: Exception, needs_build: bool, is_unbuilt: bool) -> None:
         """Notes what the error of a check tells. `is_unbuilt`: the check ran without the built
@@ -56,5 +59,6 @@ class Hangs:
             if is_unbuilt:
                 self.unimportable_unbuilt.setdefault(error.importing, why)
         self.python |= not needs_build and _grows_or_hangs(error)
+        self.launchers |= needs_build and isinstance(error, ChildTimeout)
         if kernel := endless.endless_kernel(error):
             self.kernels.add(kernel)

@@ -31,6 +31,7 @@ from grader.explain.rerun import settings_of
 from grader.explain.second_opinion import SecondOpinion
 from grader.grading import origin
 from grader.grading.hangs import ENDLESS, Hangs
+from grader.grading.ignored_files import with_ignored_files
 from grader.grading.prebuilt import check_device, far_library, prebuilt, reference
 from grader.grading.schedule import BESIDE, DEVICE, JobThread, Schedule, jobs_of
 from grader.grading.submission_build import SubmissionBuild
@@ -137,7 +138,7 @@ def grade(
         grading.results(rows) as results,
     ):
         for result in results:
-            result = bounded(result)
+            result = bounded(with_ignored_files(result, submission))
             report.results.append(result)
             report.results.sort(key=lambda each: order(each.check))
             report.seconds = time.monotonic() - started

@@ -12,7 +12,8 @@ from grader.building import tree as trees
 from grader.building.snapshot import Snapshot
 from grader.course.rubric import Row
 from grader.explain.second_opinion import NoOpinion, SecondOpinion
-from grader.grading.verdicts import build_failure, builds_plainly, result_of, with_changed_headers
+from grader.grading.ignored_files import with_changed_headers
+from grader.grading.verdicts import build_failure, builds_plainly, result_of
 from grader.report.model import ERROR, FAIL, PASS, Report, Result
 from grader.report.wording import tail
 from grader.sandbox import isolation, process

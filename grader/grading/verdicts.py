@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -129,15 +129,6 @@ def build_failure(row: Row, done: process.Completed, taken: Mapping[str, bytes])
         known = any(line.partition("| ")[2] in "\n".join(details) for line in marked)
         details = details if known else [*details, *marked]
     return result_of(row, FAIL, message=message, details=details)
-
-
-def with_changed_headers(result: Result, changed: Sequence[str]) -> Result:
-    """A failed build of a submission that needs changed headers, which are not taken."""
-    own = [name for name in changed if not name.endswith(".md")]
-    if result.status != FAIL or not own:
-        return result
-    hint = f"the course's own {', '.join(own[:5])} replaces the one that was handed in"
-    return replace(result, hint="; ".join(filter(None, (result.hint, hint))))
 
 
 def builds_plainly(failed: Result) -> Result:

@@ -59,6 +59,20 @@ def test_a_message_names_the_first_element_and_both_values():
         verify(got, np.array([[0, 0, 5], [0, 5, 0]]), 0, "relu")
 
 
+def test_values_that_differ_in_late_digits_are_shown_with_them():
+    with pytest.raises(Failure) as caught:
+        verify(np.array([1.0 + 1e-12]), np.ones(1), 1e-15, "f(x)")
+    assert "got 1.000000000001" in caught.value.message
+    assert caught.value.message.endswith("expected 1")
+
+
+def test_rows_that_all_err_a_little_are_not_called_right():
+    expected = np.arange(1.0, 7).reshape(3, 2)
+    with pytest.raises(Failure) as caught:
+        verify(expected + 1e-9, expected, 1e-12, "f(x)")
+    assert "row 0" not in caught.value.hint
+
+
 def test_a_wrong_shape_is_named():
     with pytest.raises(Failure, match=r"has shape \(2,\), expected \(3,\)"):
         verify(np.zeros(2, np.float32), np.zeros(3), 0, "call")

@@ -1,5 +1,6 @@
 """The cases of the kernels tell right from nearly right, and a trial sees what a kernel leaves."""
 
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -130,6 +131,9 @@ def test_a_product_for_other_flags_is_recognised(flips, names):
     hint = kernels._flag_ignored(other_a @ other_b, bound, a, False, b, True)
     assert hint.endswith(f"flag of {names}")
     assert kernels._flag_ignored(right + 1, bound, a, False, b, True) == ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # on the terminal of whoever grades
+        assert kernels._flag_ignored(right * np.nan, bound, a, False, b, True) == ""
 
 
 class NoDevice:

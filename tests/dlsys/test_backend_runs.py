@@ -250,3 +250,45 @@ def test_what_is_not_finite_is_as_on_numpy(ctx):
     for node, found, expected in zip(nodes, got, wanted, strict=True):
         near = np.testing.assert_allclose
         near(found, expected, rtol=1e-5, atol=1e-30, err_msg=f"{node.name} of {a} and {b}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(3, 1), (9, 96), (2, 1001), (2, 8192), (2, 33002)], ids=str)
+def test_rows_of_any_length_are_right_on_a_gpu(shape, dtype):
+    """In packs and not, of one warp and of several, kept in registers and too long for that."""
+    random = np.random.default_rng(0)
+    x, targets, classes = ops.variable("x"), ops.variable("targets"), ops.variable("classes")
+    feeds = {
+        x: random.normal(size=shape).astype(dtype),
+        targets: random.uniform(size=shape).astype(dtype),
+        classes: random.integers(0, shape[1], shape[0]),
+    }
+    nodes = [
+        ops.softmax(x), ops.log_softmax(x), ops.logsumexp(x, 1), ops.argmax(x, 1), ops.argmin(x, 1),
+        ops.cross_entropy(x, targets, reduction="none"),
+        ops.cross_entropy(x, classes, smoothing=0.1, reduction="none"),
+    ]  # fmt: skip
+    fed = {node: ndarray.array(values, GPU, values.dtype) for node, values in feeds.items()}
+    got = Executor(nodes, ctx=GPU).run(fed, True)
+    for found, expected in zip(got, Executor(nodes).run(feeds), strict=True):
+        bound = (2e-5 if dtype == "float32" else 1e-11) * (1 + np.abs(expected).max())
+        np.testing.assert_allclose(found, expected, atol=bound)
+
+
+@pytest.mark.parametrize("rows", [1, 6, 300])
+@pytest.mark.parametrize("columns", [3, 256, 1028, 2051])
+def test_parts_of_arrays_are_right_on_a_gpu(rows, columns):
+    """Operands that start anywhere, whose rows are further apart than they are long."""
+    values = np.random.default_rng(0).normal(size=(rows, columns + 5)).astype(np.float32)
+    x, row = ops.variable("x"), ops.variable("row")
+    parts = [x[:, begin : begin + columns] for begin in (0, 1, 4)]
+    nodes = []
+    for part in parts:
+        nodes += [part + row, part * part, ops.where(part < row, part, row), part * part[:, :1]]
+        nodes += [ops.sum(part, 0), ops.max(part, 1), ops.sum(part), ops.sum(part * row, 1)]
+    feeds = {x: values, row: values[0, :columns]}
+    got = Executor(nodes, ctx=GPU).run(feeds, True)
+    wanted = Executor(nodes).run({n: v.astype(np.float64) for n, v in feeds.items()})
+    for found, expected in zip(got, wanted, strict=True):
+        bound = 1e-5 * (1 + np.abs(expected).max())
+        np.testing.assert_allclose(found, expected, atol=bound)

@@ -59,6 +59,21 @@ CASE(allocations_are_aligned_and_counted) {
   CHECK(emulator_live_bytes() == live);
 }
 
+CASE(what_goes_back_to_a_pool_does_not_count) {
+  int64_t count = emulator_cuda_malloc_count();
+  void *kept, *lent;
+  CHECK(cudaMallocAsync(&kept, 100, 0) == cudaSuccess);
+  for (int i = 0; i < 5; ++i) {
+    CHECK(cudaMallocAsync(&lent, 100, 0) == cudaSuccess);
+    CHECK(cudaFreeAsync(lent, 0) == cudaSuccess);
+    CHECK(cudaFreeAsync(nullptr, 0) == cudaSuccess);
+  }
+  CHECK(emulator_cuda_malloc_count() - count == 1);
+  CHECK(last(cudaFreeAsync(lent, 0)) == cudaErrorInvalidValue);
+  CHECK(emulator_cuda_malloc_count() - count == 1);
+  CHECK(cudaFree(kept) == cudaSuccess);
+}
+
 CASE(freed_memory_is_used_again) {
   // Far more than the addresses that are reserved, were they not used again.
   for (int i = 0; i < 20000; ++i) {

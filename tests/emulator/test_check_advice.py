@@ -28,6 +28,8 @@ def kit(tmp_path_factory):
         ("some_lanes_read_neighbours", []),
         ("lanes_read_a_row_each", ["advice: uncoalesced access"]),
         ("the_largest_launch_is_fine", []),
+        ("one_lane_reads_neighbours", []),
+        ("all_lanes_read_neighbours", []),
     ],
 )
 def test_advice_is_given_where_a_gpu_is_slow(kit, case, kinds):

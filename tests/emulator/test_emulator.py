@@ -46,6 +46,7 @@ ALONE = {
     "groups": set(),
     "host": set(),
     "intrinsics": set(),
+    "more_intrinsics": set(),
     "launches": set(),
     "flat": {"past_the_end"},
     "loops": set(),

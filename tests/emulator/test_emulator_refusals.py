@@ -96,6 +96,25 @@ def test_a_header_of_the_students_own_is_named(kit, tmp_path):
     assert re.search(r"sorting\.h:2: error: the emulated GPU has no Thrust", said)
 
 
+@pytest.mark.parametrize("opened, closed", ["{}", "()"])
+def test_brackets_deeper_than_anybody_writes_them_are_refused_in_every_form(
+    kit, tmp_path, opened, closed
+):
+    body = f"x = {'(' * 600}x{')' * 600};" if opened == "(" else "{" * 600 + "}" * 600
+    source = tmp_path / "student.cu"
+    source.write_text(f"__global__ void k(int x) {{\n{body}\n}}\n")
+    for form in ((), ("--no-loops",), ("--checked",)):
+        done = kit.emucc(*form, "-w", "-c", source, "-o", tmp_path / "student.o")
+        assert done.returncode == 1
+        assert re.search(r"student\.cu:2: error: brackets in more than 500 others", done.stderr)
+
+
+def test_a_chain_of_hundreds_of_else_ifs_compiles(kit, tmp_path):
+    chain = "".join(f"else if (i == {n}) p[i] = {n};\n" for n in range(1, 400))
+    body = "int i = threadIdx.x;\n__syncthreads();\nif (i == 0) p[i] = 1;\n" + chain
+    assert errors(kit, tmp_path, "__global__ void k(int* p) {\n" + body + "}\n") == []
+
+
 def test_names_of_the_programs_own_are_no_refusals(kit, tmp_path):
     text = """
 struct Material { float texture(float u) const { return u; } };

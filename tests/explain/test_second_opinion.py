@@ -227,6 +227,24 @@ def test_what_hung_in_the_fast_form_gets_little_time(monkeypatch, tmp_path):
     assert limits == [3, 50]
 
 
+def test_of_launchers_that_do_not_end_one_is_asked_about(monkeypatch, tmp_path):
+    asked_about = []
+
+    def check(ctx):
+        asked_about.append(ctx.check)
+        raise ChildTimeout(ctx.seconds, ctx.check)
+
+    monkeypatch.setattr(SecondOpinion, "built", lambda self: Snapshot(tmp_path))
+    second = SecondOpinion({}, RUBRIC, lambda: tmp_path, View())
+    for name in ("relu", "softmax"):
+        monkeypatch.setitem(CHECKS, name, check)
+        context = ChildContext(tmp_path, RUBRIC, "emulated", "5eed", name, 10)
+        opinion = second.about(context, ChildTimeout(10, name), Snapshot(tmp_path))
+        assert not opinion.differs
+    assert asked_about == ["relu"]
+    assert opinion.facts["note"] == "a check before did not end thread by thread either"
+
+
 def test_without_time_nobody_is_asked(monkeypatch, tmp_path):
     opinion, runs = asked(monkeypatch, tmp_path, [], OpinionBudget(total=0))
     assert (opinion.differs, runs) == (False, [])

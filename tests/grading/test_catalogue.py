@@ -81,3 +81,9 @@ def test_the_table_shows_every_submission():
     assert shown == {mutant.name for mutant in MUTANTS}, (
         "hint: run tools/catalogue_table.py for the submissions that are new"
     )
+
+
+def test_the_guide_shows_what_the_second_search_tried():
+    assert catalogue_table.SEARCH.read_text() == catalogue_table.of_search(2, MUTANTS), (
+        "hint: run tools/catalogue_table.py --table-only"
+    )

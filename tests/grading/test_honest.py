@@ -1,4 +1,4 @@
-"""Right work in ten styles, as students write it: the grader gives each of them full points."""
+"""Right work in eleven styles, as students write it: the grader gives each of them full points."""
 
 import pytest
 
@@ -14,8 +14,8 @@ SEED = "0ddba11"
 HONEST = [name for name in many_seeds.RIGHT if name not in ("default", "classic")]
 
 
-def test_there_are_ten_styles():
-    assert len(HONEST) == 10
+def test_there_are_eleven_styles():
+    assert len(HONEST) == 11
 
 
 @pytest.mark.parametrize("name", HONEST)

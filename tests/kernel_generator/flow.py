@@ -6,6 +6,7 @@ from .context import Name
 from .conversions import cast, integral
 from .functions import function
 from .places import place
+from .strided import strided
 from .struct_changes import struct_changed
 from .tree import Node, joined, statement
 
@@ -381,6 +382,7 @@ STATEMENTS = {
     "for": (loop, 4),
     "while": (while_loop, 2),
     "product": (product, 1.5),
+    "strided": (lambda g: strided(g) or changed(g), 1.5),
     "leave": (leave, 3),
     "switch": (switch, 1.5),
     "block": (block, 1),

@@ -43,6 +43,8 @@ class Mutant:
         audit: whether only a look at every access of a kernel that passes can catch it.
         opinion: whether tests ask the emulated GPU twice before the fail; the table always does.
         status: what the check must be: "fail", or "error" where a person must look.
+        search: which search for holes in the grader tried it; 0 for the first, and for mistakes.
+        mended: what was changed for it, if the grader did not hold it.
     """
 
     name: str
@@ -58,6 +60,8 @@ class Mutant:
     audit: bool = False
     opinion: bool = False
     status: str = FAIL
+    search: int = 0
+    mended: str = ""
 
     @property
     def only(self) -> tuple[str, ...]:

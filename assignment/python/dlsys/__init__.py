@@ -11,13 +11,16 @@ _LAZY = {
     "parameter": "step",
     "Step": "step",
 }
+_MODULES = ("optim",)
 
 
 def __getattr__(name):
     if name in _LAZY:
         return getattr(importlib.import_module("." + _LAZY[name], __name__), name)
+    if name in _MODULES:
+        return importlib.import_module("." + name, __name__)
     raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
 
 def __dir__():
-    return sorted([*globals(), *_LAZY])
+    return sorted([*globals(), *_LAZY, *_MODULES])

@@ -15,17 +15,9 @@ namespace backend {
 /*! \brief The Way of value(0), value(1), ... value(count - 1). */
 template <class Way, class T, class Value>
 T reduced(int64_t count, Value value) {
-  T lanes[kLanes];
-  for (int l = 0; l < kLanes; ++l) lanes[l] = Way::start();
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-#pragma omp simd
-    for (int l = 0; l < kLanes; ++l) lanes[l] = Way::both(lanes[l], value(i + l));
-  }
-  for (; i < count; ++i) lanes[0] = Way::both(lanes[0], value(i));
-  for (int width = kLanes / 2; width > 0; width /= 2)
-    for (int l = 0; l < width; ++l) lanes[l] = Way::both(lanes[l], lanes[l + width]);
-  return lanes[0];
+  Lanes<Way, T> lanes;
+  lanes.add(count, value);
+  return lanes.total();
 }
 
 template <class T>
@@ -47,9 +39,11 @@ int softmax(T* out, const T* in, int64_t rows, int64_t columns) {
     const T* const x = in + row * columns;
     T* const y = out + row * columns;
     const T most = largest(x, columns);
-#pragma omp simd
-    for (int64_t i = 0; i < columns; ++i) y[i] = exp(x[i] - most);
-    const T scale = 1 / reduced<Sum<T>, T>(columns, [=](int64_t i) { return y[i]; });
+    const T scale = 1 / reduced<Sum<T>, T>(columns, [=](int64_t i) {
+                      const T exponential = exp(x[i] - most);
+                      y[i] = exponential;
+                      return exponential;
+                    });
 #pragma omp simd
     for (int64_t i = 0; i < columns; ++i) y[i] *= scale;
   });

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 
+#include "gemm.cuh"
 #include "gpu_loops.cuh"
 #include "gpu_reduce.cuh"
 #include "gpu_rows.cuh"
@@ -20,10 +21,10 @@
 namespace dlsys {
 namespace backend {
 
-inline cublasHandle_t cublas() {
+inline cublasHandle_t cublas(cudaStream_t on) {
   static cublasHandle_t handle = nullptr;
-  if (handle == nullptr && cublasCreate(&handle) != CUBLAS_STATUS_SUCCESS) handle = nullptr;
-  return handle;
+  if (handle == nullptr && cublasCreate(&handle) != CUBLAS_STATUS_SUCCESS) return nullptr;
+  return cublasSetStream(handle, on) == CUBLAS_STATUS_SUCCESS ? handle : nullptr;
 }
 
 inline cublasStatus_t gemm(cublasHandle_t handle, bool flip_a, bool flip_b, int m, int n, int k,
@@ -42,7 +43,7 @@ inline cublasStatus_t gemm(cublasHandle_t handle, bool flip_a, bool flip_b, int 
 
 /*! \brief See the instruction MatrixProduct. cuBLAS keeps columns side by side: c' = b' a'. */
 template <class T>
-int product(T* out, const T* left, const T* right, const int64_t* n) {
+int product(T* out, const T* left, const T* right, const int64_t* n, cudaStream_t on) {
   const int rows = static_cast<int>(n[0]), columns = static_cast<int>(n[1]);
   const int k = static_cast<int>(n[2]);
   const bool flip_a = n[4] != 1, flip_b = n[6] != 1;
@@ -56,11 +57,13 @@ int product(T* out, const T* left, const T* right, const int64_t* n) {
   const Loops<3> batch(rest);
   if (rows == 0 || columns == 0) return 0;
   if (k == 0)
-    return cudaMemset(out, 0, sizeof(T) * batch.size() * rows * columns) == cudaSuccess ? 0 : -1;
+    return cudaMemsetAsync(out, 0, sizeof(T) * batch.size() * rows * columns, on) == cudaSuccess
+               ? 0
+               : -1;
   for (int64_t item = 0; item < batch.size(); ++item) {
     int64_t at[3] = {};
     batch.add_offsets(item, at);
-    if (gemm(cublas(), flip_b, flip_a, columns, rows, k, right + at[2], lead_b, left + at[1],
+    if (gemm(cublas(on), flip_b, flip_a, columns, rows, k, right + at[2], lead_b, left + at[1],
              lead_a, out + at[0]) != CUBLAS_STATUS_SUCCESS)
       return -1;
   }
@@ -88,13 +91,13 @@ __global__ void whole_product_kernel(T* out, const T* left, const T* right, int6
 }
 
 template <class T>
-int whole_product(T* out, const T* left, const T* right, const int64_t* n) {
+int whole_product(T* out, const T* left, const T* right, const int64_t* n, cudaStream_t on) {
   const int64_t* rest = n + 7;
   const Loops<3> batch(rest);
   const int64_t total = n[0] * n[1] * batch.size();
   if (total == 0) return 0;
-  whole_product_kernel<<<blocks_for(total), kThreads>>>(out, left, right, n[0], n[1], n[2], n[3],
-                                                        n[4], n[5], n[6], batch);
+  whole_product_kernel<<<blocks_for(total), kThreads, 0, on>>>(out, left, right, n[0], n[1], n[2],
+                                                               n[3], n[4], n[5], n[6], batch);
   return launched();
 }
 
@@ -120,11 +123,11 @@ __global__ void gather_kernel(T* out, const T* x, const int64_t* indices, Chosen
 }
 
 template <class T>
-int gather(T* out, const T* x, const int64_t* indices, const int64_t* n) {
+int gather(T* out, const T* x, const int64_t* indices, const int64_t* n, cudaStream_t on) {
   const Chosen chosen(n);
   const int64_t total = chosen.outer * chosen.k * chosen.inner;
   if (total == 0 || chosen.count == 0) return 0;
-  gather_kernel<<<blocks_for(total), kThreads>>>(out, x, indices, chosen);
+  gather_kernel<<<blocks_for(total), kThreads, 0, on>>>(out, x, indices, chosen);
   return launched();
 }
 
@@ -145,11 +148,11 @@ __global__ void scatter_kernel(T* out, const T* y, const int64_t* indices, Chose
 }
 
 template <class T>
-int scatter(T* out, const T* y, const int64_t* indices, const int64_t* n) {
+int scatter(T* out, const T* y, const int64_t* indices, const int64_t* n, cudaStream_t on) {
   const Chosen chosen(n);
   const int64_t total = chosen.outer * chosen.count * chosen.inner;
   if (total == 0) return 0;
-  scatter_kernel<<<blocks_for(total), kThreads>>>(out, y, indices, chosen);
+  scatter_kernel<<<blocks_for(total), kThreads, 0, on>>>(out, y, indices, chosen);
   return launched();
 }
 
@@ -171,9 +174,9 @@ __global__ void draw_kernel(Stored* out, int64_t size, uint64_t seed, uint64_t r
 }
 
 template <class Kind, class T, class Stored>
-int draw(Stored* out, const int64_t* n, const double* number) {
+int draw(Stored* out, const int64_t* n, const double* number, cudaStream_t on) {
   if (n[0] == 0) return 0;
-  draw_kernel<Kind, T><<<blocks_for((n[0] + 3) / 4), kThreads>>>(
+  draw_kernel<Kind, T><<<blocks_for((n[0] + 3) / 4), kThreads, 0, on>>>(
       out, n[0], static_cast<uint64_t>(n[1]), static_cast<uint64_t>(n[2]),
       static_cast<T>(number[0]), static_cast<T>(number[1]));
   return launched();

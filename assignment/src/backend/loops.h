@@ -17,6 +17,7 @@ inline int omp_get_thread_num() { return 0; }
 #endif
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "numbers.h"
@@ -57,11 +58,13 @@ struct Axes {
 
   /*! \brief Adds to `at` where iteration `index` of the first `axes` loops finds each operand. */
   void add_offsets(int64_t index, int axes, int operands, int64_t* at) const {
-    for (int axis = axes - 1; axis >= 0; --axis) {
+    for (int axis = axes - 1; axis > 0; --axis) {
       const int64_t digit = index % extents[axis];
       index /= extents[axis];
       for (int i = 0; i < operands; ++i) at[i] += digit * strides[i * rank + axis];
     }
+    if (axes > 0)
+      for (int i = 0; i < operands; ++i) at[i] += index * strides[i * rank];
   }
 };
 
@@ -113,11 +116,84 @@ void for_items(int64_t items, int64_t elements, Body body) {
 /*! \brief How many elements one thread reduces at a time. */
 const int64_t kReducedAtOnce = 32768;
 /*! \brief Accumulators that are independent, so that the compiler can use whole vectors. */
-const int kLanes = 32;
+template <class Way>
+struct LanesOf {
+  static constexpr int kCount = 32;
+};
+/*! \brief More where one step, a comparison of two and a look for NaN, takes longer. */
+template <class T>
+struct LanesOf<Largest<T>> {
+  static constexpr int kCount = 64;
+};
+template <class T>
+struct LanesOf<Smallest<T>> : LanesOf<Largest<T>> {};
+/*! \brief Bytes of the largest vector. */
+const int kVector = 64;
 /*! \brief Rows that are summed up one after the other: more would cost digits. */
 const int64_t kRowsAtOnce = 1024;
 /*! \brief Columns that are reduced side by side. */
 const int64_t kColumns = 1024;
+
+/*! \brief The Way of `count` numbers; vectors are folded in registers, since memory would wait. */
+template <class Way, int count, class T>
+inline T folded(const T* lanes) {
+  if constexpr (count == 1) {
+    return lanes[0];
+  } else {
+    constexpr int half = count / 2;
+    T halves[half];
+    if constexpr (std::is_same<T, bool>::value || half * sizeof(T) > kVector) {
+#pragma omp simd
+      for (int l = 0; l < half; ++l) halves[l] = Way::both(lanes[l], lanes[l + half]);
+    } else {
+      typedef T Vector __attribute__((vector_size(sizeof(halves))));
+      Vector first, second;
+      memcpy(&first, lanes, sizeof(first));
+      memcpy(&second, lanes + half, sizeof(second));
+      first = Way::both(first, second);
+      memcpy(halves, &first, sizeof(first));
+    }
+    return folded<Way, half>(halves);
+  }
+}
+
+/*! \brief The Way of many elements, in an order that their number alone decides. */
+template <class Way, class T>
+struct Lanes {
+  static constexpr int kLanes = LanesOf<Way>::kCount;
+  T lanes[kLanes], few = Way::start();
+
+  Lanes() {
+    for (int l = 0; l < kLanes; ++l) lanes[l] = Way::start();
+  }
+
+  /*! \brief Takes in value(0) ... value(count - 1). */
+  template <class Value>
+  void add(int64_t count, Value value) {
+    int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+#pragma omp simd
+      for (int l = 0; l < kLanes; ++l) lanes[l] = Way::both(lanes[l], value(i + l));
+    }
+    if (count - i >= kLanes / 2) i = add_part<kLanes / 2>(i, value);
+    if (count - i >= kLanes / 4) i = add_part<kLanes / 4>(i, value);
+    if (count - i >= kLanes / 8) i = add_part<kLanes / 8>(i, value);
+    if (count - i >= kLanes / 16) i = add_part<kLanes / 16>(i, value);
+    for (; i < count; ++i) few = Way::both(few, value(i));
+  }
+
+  T total() const { return Way::both(folded<Way, kLanes>(lanes), few); }
+
+ private:
+  template <int size, class Value>
+  int64_t add_part(int64_t i, Value value) {
+    T part[size];
+#pragma omp simd
+    for (int l = 0; l < size; ++l) part[l] = value(i + l);
+    few = Way::both(few, folded<Way, size>(part));
+    return i + size;
+  }
+};
 
 /*! \brief Combines partial results, `chunks` of each of `count` elements, in their order. */
 template <class Way, class T, class Store>
@@ -143,32 +219,25 @@ void reduce_rows(const int64_t* n, Load load, Store store) {
   for (int i = 0; i < inputs; ++i) steps[i] = reduced.step(i);
   std::vector<T> partial(chunks > 1 ? outer * chunks : 0);
   for_items(outer * chunks, outer * length, [&](int64_t item) {
-    int64_t at[inputs + 1] = {};
-    kept.add_offsets(item / chunks, kept.rank, inputs + 1, at);
-    T lanes[kLanes];
-    for (int l = 0; l < kLanes; ++l) lanes[l] = Way::start();
-    int64_t next = item % chunks * kReducedAtOnce;
+    const int64_t output = chunks == 1 ? item : item / chunks;  // a division takes its time
+    int64_t at[inputs + 1] = {}, next = (item - output * chunks) * kReducedAtOnce;
+    kept.add_offsets(output, kept.rank, inputs + 1, at);
+    Lanes<Way, T> lanes;
     const int64_t end = std::min(length, next + kReducedAtOnce);
     while (next < end) {
-      const int64_t column = next % inner;
+      const int64_t row = reduced.rank == 1 ? 0 : next / inner, column = next - row * inner;
       const int64_t count = std::min(inner - column, end - next);
       int64_t from[inputs];
       for (int i = 0; i < inputs; ++i) from[i] = at[i + 1] + column * steps[i];
-      reduced.add_offsets(next / inner, reduced.rank - 1, inputs, from);
-      int64_t i = 0;
-      for (; i + kLanes <= count; i += kLanes) {
-#pragma omp simd
-        for (int l = 0; l < kLanes; ++l) lanes[l] = Way::both(lanes[l], load(from, steps, i + l));
-      }
-      for (; i < count; ++i) lanes[0] = Way::both(lanes[0], load(from, steps, i));
+      reduced.add_offsets(row, reduced.rank - 1, inputs, from);
+      lanes.add(count, [&](int64_t i) { return load(from, steps, i); });
       next += count;
     }
-    for (int width = kLanes / 2; width > 0; width /= 2)
-      for (int l = 0; l < width; ++l) lanes[l] = Way::both(lanes[l], lanes[l + width]);
+    const T total = lanes.total();
     if (chunks > 1)
-      partial[item] = lanes[0];
+      partial[item] = total;
     else
-      store(at[0], lanes[0]);
+      store(at[0], total);
   });
   if (chunks == 1) return;
   combine<Way>(partial, outer, chunks, [&](int64_t i, T value) {

@@ -16,10 +16,10 @@
 namespace emulator {
 
 template <typename To, typename From>
-To bit_cast(From from) {
+inline __attribute__((__always_inline__)) To bit_cast(From from) {
   static_assert(sizeof(To) == sizeof(From), "the sizes must be equal");
   To to;
-  std::memcpy(&to, &from, sizeof to);
+  __builtin_memcpy(&to, &from, sizeof to);  // no call, where -fno-builtin-memcpy is given
   return to;
 }
 
@@ -172,6 +172,76 @@ inline unsigned __sad(int a, int b, unsigned c) {
   return (a < b ? static_cast<unsigned>(b) - a : static_cast<unsigned>(a) - b) + c;
 }
 inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return (a < b ? b - a : a - b) + c; }
+
+// Averages that do not overflow: rounded down, or with an r up.
+inline int __hadd(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) + b) >> 1); }
+inline int __rhadd(int a, int b) {
+  return static_cast<int>((static_cast<int64_t>(a) + b + 1) >> 1);
+}
+inline unsigned __uhadd(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<uint64_t>(a) + b) >> 1);
+}
+inline unsigned __urhadd(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<uint64_t>(a) + b + 1) >> 1);
+}
+
+/*! \brief Where the n-th bit that is set stands, counted from a place up, or down if n is below 0. */
+inline unsigned __fns(unsigned mask, unsigned base, int n) {
+  if (n == 0) return base < 32 && (mask >> base & 1) ? base : 0xffffffff;
+  for (unsigned at = base; at < 32; at += n < 0 ? -1 : 1) {
+    if ((mask >> at & 1) == 0) continue;
+    n += n < 0 ? 1 : -1;
+    if (n == 0) return at;
+  }
+  return 0xffffffff;
+}
+
+/*! \brief The sum of the products of two halves of a with two bytes of b, from a bit on, and c. */
+#define EMULATOR_DP2A(name, T, Half, Byte, from)                                       \
+  inline T name(T a, T b, T c) {                                                       \
+    unsigned sum = static_cast<unsigned>(c);                                           \
+    for (int i = 0; i < 2; ++i)                                                        \
+      sum += static_cast<unsigned>(static_cast<Half>(a >> 16 * i) *                    \
+                                   static_cast<Byte>(b >> (from + 8 * i)));            \
+    return static_cast<T>(sum);                                                        \
+  }
+EMULATOR_DP2A(__dp2a_lo, int, short, signed char, 0)
+EMULATOR_DP2A(__dp2a_hi, int, short, signed char, 16)
+EMULATOR_DP2A(__dp2a_lo, unsigned, unsigned short, unsigned char, 0)
+EMULATOR_DP2A(__dp2a_hi, unsigned, unsigned short, unsigned char, 16)
+#undef EMULATOR_DP2A
+
+// The instructions for dynamic programming: of three, of a sum and another, and not below 0 (relu).
+#define EMULATOR_DPX(sign, T, most, than)                                                          \
+  inline T __vi##most##3_##sign(T a, T b, T c) {                                                   \
+    const T d = a than b ? a : b;                                                                  \
+    return d than c ? d : c;                                                                       \
+  }                                                                                                \
+  inline T __viadd##most##_##sign(T a, T b, T c) {                                                 \
+    const T sum = static_cast<T>(static_cast<unsigned>(a) + static_cast<unsigned>(b));             \
+    return sum than c ? sum : c;                                                                   \
+  }                                                                                                \
+  inline T __vib##most##_##sign(T a, T b, bool* first) { return (*first = !(b than a)) ? a : b; }
+#define EMULATOR_DPX_RELU(most, than)                                              \
+  inline int __vi##most##_s32_relu(int a, int b) {                                 \
+    const int c = a than b ? a : b;                                                \
+    return c > 0 ? c : 0;                                                          \
+  }                                                                                \
+  inline int __vi##most##3_s32_relu(int a, int b, int c) {                         \
+    return __vi##most##_s32_relu(a than b ? a : b, c);                             \
+  }                                                                                \
+  inline int __viadd##most##_s32_relu(int a, int b, int c) {                       \
+    return __vi##most##_s32_relu(                                                  \
+        static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b)), c); \
+  }
+EMULATOR_DPX(s32, int, max, >)
+EMULATOR_DPX(s32, int, min, <)
+EMULATOR_DPX(u32, unsigned, max, >)
+EMULATOR_DPX(u32, unsigned, min, <)
+EMULATOR_DPX_RELU(max, >)
+EMULATOR_DPX_RELU(min, <)
+#undef EMULATOR_DPX
+#undef EMULATOR_DPX_RELU
 
 /*! \brief The sum of the products of four bytes each, and c. */
 inline int __dp4a(int a, int b, int c) {

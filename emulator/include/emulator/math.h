@@ -29,6 +29,9 @@
 // After <cmath>, which it would bring whole.
 #include <math.h>
 
+#include "emulator/inline_math.h"
+#include "emulator/rounding.h"
+
 namespace emulator {
 
 // A short and an enumerator become an int, as an argument of CUDA's functions does.
@@ -39,32 +42,35 @@ using Promoted = enable_if_t<std::is_arithmetic<T>::value ||
 template <typename A, typename B>
 using Common = common_type_t<Promoted<A>, Promoted<B>>;
 
-// Of two equal numbers; those of unlike bits are 0 and -0, and 0 is more.
 template <bool most, typename T>
-inline T of_equals(T x, T y) {
-  if constexpr (std::is_same<T, float>::value || std::is_same<T, double>::value) {
-    typedef conditional_t<sizeof(T) == sizeof(float), uint32_t, uint64_t> Bits;
-    const Bits a = bit_cast<Bits>(x), b = bit_cast<Bits>(y);
-    return bit_cast<T>(most ? a & b : a | b);
-  } else {
-    return x;
-  }
+inline T extreme_of(T x, T y) {
+  if constexpr (std::is_same<T, float>::value || std::is_same<T, double>::value)
+    return extreme<most>(x, y);
+  else
+    return (most ? x > y : x < y) ? x : y;
 }
 
 }  // namespace emulator
 
-// Of any two numbers. As on a GPU, the one that is a number if the other is NaN.
+// Of any two numbers.
 template <typename A, typename B>
 inline emulator::Common<A, B> max(A a, B b) {
-  const emulator::Common<A, B> x = a, y = b;
-  if (x == y) return emulator::of_equals<true>(x, y);
-  return x > y || y != y ? x : y;
+  return emulator::extreme_of<true, emulator::Common<A, B>>(a, b);
 }
 template <typename A, typename B>
 inline emulator::Common<A, B> min(A a, B b) {
-  const emulator::Common<A, B> x = a, y = b;
-  if (x == y) return emulator::of_equals<false>(x, y);
-  return x < y || y != y ? x : y;
+  return emulator::extreme_of<false, emulator::Common<A, B>>(a, b);
+}
+
+inline unsigned umax(unsigned a, unsigned b) { return a > b ? a : b; }
+inline unsigned umin(unsigned a, unsigned b) { return a < b ? a : b; }
+inline long long llmax(long long a, long long b) { return a > b ? a : b; }
+inline long long llmin(long long a, long long b) { return a < b ? a : b; }
+inline unsigned long long ullmax(unsigned long long a, unsigned long long b) {
+  return a > b ? a : b;
+}
+inline unsigned long long ullmin(unsigned long long a, unsigned long long b) {
+  return a < b ? a : b;
 }
 
 inline float rsqrtf(float x) { return 1 / sqrtf(x); }
@@ -104,9 +110,8 @@ double normcdfinv(double p);
 inline float normcdfinvf(float p) { return static_cast<float>(normcdfinv(p)); }
 double erfinv(double x);
 inline float erfinvf(float x) { return static_cast<float>(erfinv(x)); }
-inline float erfcinvf(float x) {
-  return static_cast<float>(-normcdfinv(x / 2.0) * 0.7071067811865476);
-}
+inline double erfcinv(double x) { return -normcdfinv(x / 2) * 0.7071067811865476; }
+inline float erfcinvf(float x) { return static_cast<float>(erfcinv(x)); }
 
 // Lengths of vectors. Those of floats are worked out in double, where nothing overflows.
 inline float norm3df(float a, float b, float c) {
@@ -120,8 +125,11 @@ inline float norm4df(float a, float b, float c, float d) {
 inline float rhypotf(float a, float b) { return 1 / hypotf(a, b); }
 inline float rnorm3df(float a, float b, float c) { return 1 / norm3df(a, b, c); }
 inline float rnorm4df(float a, float b, float c, float d) { return 1 / norm4df(a, b, c, d); }
+inline double norm4d(double a, double b, double c, double d) { return hypot(hypot(a, b), hypot(c, d)); }
 inline double norm3d(double a, double b, double c) { return hypot(hypot(a, b), c); }
 inline double rhypot(double a, double b) { return 1 / hypot(a, b); }
+inline double rnorm3d(double a, double b, double c) { return 1 / norm3d(a, b, c); }
+inline double rnorm4d(double a, double b, double c, double d) { return 1 / norm4d(a, b, c, d); }
 inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
 
 // Macros, since some C libraries declare functions of these names.
@@ -165,6 +173,9 @@ inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline double __dadd_rn(double a, double b) { return emulator::rounded(a) + emulator::rounded(b); }
 inline double __dsub_rn(double a, double b) { return emulator::rounded(a) - emulator::rounded(b); }
 inline double __dmul_rn(double a, double b) { return emulator::rounded(a * b); }
+inline double __ddiv_rn(double a, double b) { return a / b; }
+inline double __drcp_rn(double a) { return 1 / a; }
+inline double __dsqrt_rn(double a) { return sqrt(a); }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 
 // Loads and stores with advice for the caches, of which there are none.

@@ -77,6 +77,22 @@ __forceinline__ T further(T first, int t) {
   return static_cast<T>(first + static_cast<T>(t));
 }
 
+/*! \brief Whether the last of n integers is what the first one says if each is 1 more. */
+template <typename T>
+__forceinline__ bool follows(T first, T last, int n) {
+  return static_cast<long long>(last) - static_cast<long long>(first) == n - 1;
+}
+
+/*!
+ * \brief Whether T holds n integers from the first one on, none below 0: if the last one meets
+ * `j < n`, so do those before it.
+ */
+template <typename T>
+__forceinline__ bool holds(T first, int n) {
+  const long long begin = static_cast<long long>(first), end = begin + n - 1;
+  return begin >= 0 && static_cast<long long>(static_cast<T>(end)) == end;
+}
+
 /*!
  * \brief Runs `body(x, n)`, threads x .. x + n - 1, for all threads of a row that are active.
  *

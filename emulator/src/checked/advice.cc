@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -45,9 +46,21 @@ thread_local size_t sample_count = 0;
 const uintptr_t kVector = 16;
 const int kRecent = 8;
 
+// An access that may be a part of another one of its lane: it is if all lanes have it.
+struct Part {
+  std::vector<Sample>* whole;
+  int lane;
+  uintptr_t offset;
+  Sample sample;
+  Where where;
+  int execution;
+};
+thread_local std::vector<Part> parts;
+thread_local std::map<std::pair<Where, int>, int> executions;  // by place and thread
+
 struct Recent {
   std::vector<Sample>* lanes = nullptr;
-  size_t index = 0;
+  uintptr_t address = 0;
   uintptr_t begin = 0, end = 0;
   bool write = false;
   std::vector<const void*> places;  // a loop comes to one again, and is no vector
@@ -67,22 +80,42 @@ struct RecentOfLane {
 };
 thread_local std::vector<RecentOfLane> recent(kWarp);
 
-// Whether an access goes on with a recent one, which is made larger.
-bool is_part(int lane, uintptr_t address, size_t size, bool write, const void* place) {
-  for (Recent& one : recent[lane].all) {
-    if (one.lanes == nullptr || one.write != write || !one.includes(address, size)) continue;
-    if (one.has(place)) continue;
-    one.places.push_back(place);
-    one.begin = std::min(one.begin, address);
-    one.end = std::max(one.end, address + size);
-    Sample& sample = (*one.lanes)[one.index];
-    sample.address = one.begin;
-    sample.size = one.end - one.begin;
+// Whether an access goes on with a recent one. It is noted as a part of that.
+bool is_part(const Sample& sample, bool write, const Where& where, int execution) {
+  for (Recent& one : recent[sample.lane].all) {
+    if (one.lanes == nullptr || one.write != write || !one.includes(sample.address, sample.size))
+      continue;
+    if (one.has(where.first)) continue;
+    one.places.push_back(where.first);
+    one.begin = std::min(one.begin, sample.address);
+    one.end = std::max(one.end, sample.address + sample.size);
+    parts.push_back(
+        {one.lanes, sample.lane, sample.address - one.address, sample, where, execution});
     return true;
   }
   return false;
 }
-thread_local std::map<std::pair<Where, int>, int> executions;  // by place and thread
+
+// Puts together what all lanes have side by side; the rest are accesses of their own.
+void join_parts() {
+  std::map<std::tuple<std::vector<Sample>*, Where, uintptr_t>, size_t> lanes_with;
+  std::map<std::vector<Sample>*, size_t> lanes;
+  for (const auto& entry : samples) lanes[&samples[entry.first]] = entry.second.size();
+  for (const Part& part : parts) ++lanes_with[{part.whole, part.where, part.offset}];
+  for (const Part& part : parts) {
+    if (lanes_with[{part.whole, part.where, part.offset}] < lanes[part.whole]) {
+      samples[{part.where, part.execution}].push_back(part.sample);
+      continue;
+    }
+    for (Sample& whole : *part.whole) {
+      if (whole.lane != part.lane) continue;
+      const uintptr_t end = std::max(whole.address + whole.size, part.sample.address + part.sample.size);
+      whole.address = std::min(whole.address, part.sample.address);
+      whole.size = end - whole.address;
+      break;
+    }
+  }
+}
 
 // Whether the lanes that are there access neighbours: those between them may have nothing to do.
 bool side_by_side(const std::vector<Sample>& lanes) {
@@ -246,19 +279,21 @@ void sample(State* s, uintptr_t address, size_t size, bool write, const void* pl
   bool shared = s->shared.has(address);
   if (!shared && !device_region.has(address)) return;
   const int lane = s->thread() % kWarp;
-  if (is_part(lane, address, size, write, place)) return;
   const Where where(place, shared);
+  const Sample found = {address, size, shared, lane};
   int execution = executions[{where, s->thread()}]++;
+  if (is_part(found, write, where, execution)) return;
   std::vector<Sample>& lanes = samples[{where, execution}];
-  lanes.push_back({address, size, shared, lane});
+  lanes.push_back(found);
   Recent& mine = recent[lane].all[recent[lane].next++ % kRecent];
-  mine = {&lanes, lanes.size() - 1, address, address + size, write, {place}};
+  mine = {&lanes, address, address, address + size, write, {place}};
   ++sample_count;
 }
 
 void advise(State* s) {
   if (s->block != 0) return;
   say_occupancy(*s->grid, s->static_shared + s->grid->config.shared);
+  join_parts();
   std::map<Where, Sums> places;
   for (const auto& entry : samples) {
     Sums& sums = places[entry.first.first];
@@ -277,6 +312,7 @@ void advise(State* s) {
     say_of(entry.first.first, entry.second, whole && is_divergent(entry.second, places));
   keep(*s->grid);
   samples.clear();
+  parts.clear();
   recent.assign(kWarp, RecentOfLane());
   executions.clear();
   sample_count = 0;

@@ -21,7 +21,7 @@ namespace backend {
 
 /*! \brief A tile: rows, columns and depth of a slice; what a thread has of it. */
 template <int rows_, int columns_, int depth_, int of_rows_, int of_columns_>
-struct Tile {
+struct Block {
   static const int rows = rows_, columns = columns_, depth = depth_;
   static const int of_rows = of_rows_, of_columns = of_columns_;
   static const int along = columns / of_columns;  // threads side by side
@@ -40,6 +40,13 @@ struct Extents {
 /*! \brief Floats that a tile's rows in shared memory lie apart beyond their length. */
 const int kPad = 4;
 
+__device__ inline void add(float4& to, float4 x) {
+  to.x += x.x;
+  to.y += x.y;
+  to.z += x.z;
+  to.w += x.w;
+}
+
 /*!
  * \brief One operand's way into shared memory: `lines` rows or columns of it, `depth` of K.
  * \tparam along_k whether its lines lie along K in memory.
@@ -53,7 +60,8 @@ struct Slice {
   float4 held[rounds];
 
   /*! \brief Reads four neighbours, 0 where there are none. */
-  __device__ static float4 read(const float* x, int64_t lead, int line, int k, int count, int last) {
+  __device__ static float4 read(const float* x, int64_t lead, int line, int k, int count,
+                                int last) {
     float4 found = make_float4(0, 0, 0, 0);
     if (along_k) {
       if (line >= count || k >= last) return found;
@@ -90,6 +98,13 @@ struct Slice {
     }
   }
 
+  /*! \brief Adds up this thread's packs, which are of the same four lines; not along K. */
+  __device__ void add_to(float4& total, int thread) const {
+    static_assert(!along_k && threads % (lines / 4) == 0, "a thread has packs of the same lines");
+    for (int round = 0; round < rounds; ++round)
+      if (items % threads == 0 || round * threads + thread < items) add(total, held[round]);
+  }
+
   /*! \brief Writes it to shared memory, depth by depth. */
   __device__ void store(float* shared, int thread) const {
     for (int round = 0; round < rounds; ++round) {
@@ -121,26 +136,38 @@ __device__ inline void take(float (&into)[count], const float* shared, int first
   }
 }
 
+/*! \brief What is done with the sums of b's columns: nothing. */
+struct NoSums {
+  static const bool wanted = false;
+  __device__ void operator()(int, int, const float*) const {}
+};
+
 /*!
  * \brief The kernel. grid: tiles along n, tiles along m, parts of K.
- * \param partial room for parts x tiles x a tile's floats, if K is cut.
+ * \tparam Epilogue gets four neighbours of c at a time: (row, column, columns of c, values).
+ * \tparam Sums gets the sums of four columns of b: (column, columns of b, values).
+ * \param partial room for parts x tiles x a tile's floats, and parts x columns of all tiles, if K
+ * is cut.
  * \param arrived a counter for each tile, 0 before and after.
  */
-template <class T, bool a_along_k, bool b_along_k, bool packs, class Epilogue>
+template <class T, bool a_along_k, bool b_along_k, bool packs, class Epilogue, class Sums>
 __global__ __launch_bounds__(T::threads) void gemm_kernel(const float* __restrict__ a,
                                                           const float* __restrict__ b, Extents e,
-                                                          Epilogue epilogue, float4* partial,
-                                                          unsigned* arrived) {
+                                                          Epilogue epilogue, Sums sums,
+                                                          float4* partial, unsigned* arrived) {
   typedef Slice<T::rows, T::depth, T::threads, a_along_k, packs> SliceA;
   typedef Slice<T::columns, T::depth, T::threads, b_along_k, packs> SliceB;
   __shared__ __align__(16) float of_a[2][T::depth * SliceA::stride];
   __shared__ __align__(16) float of_b[2][T::depth * SliceB::stride];
+  static_assert(T::threads * 4 <= 2 * T::depth * SliceA::stride, "sums of columns fit");
   __shared__ bool is_last;
   const int thread = threadIdx.x;
   const int row = thread / T::along, column = thread % T::along;
   const int first_row = blockIdx.y * T::rows, first_column = blockIdx.x * T::columns;
   const int begin = blockIdx.z * e.of_part * T::depth;
   const int end = e.k < begin + e.of_part * T::depth ? e.k : begin + e.of_part * T::depth;
+  const bool adds_columns = Sums::wanted && blockIdx.y == 0;
+  float4 column_sum = make_float4(0, 0, 0, 0);
   float sum[T::of_rows][T::of_columns] = {};
   SliceA next_a;
   SliceB next_b;
@@ -148,6 +175,8 @@ __global__ __launch_bounds__(T::threads) void gemm_kernel(const float* __restric
   next_b.load(b, e.lead_b, first_column, begin, e.n, end, thread);
   next_a.store(of_a[0], thread);
   next_b.store(of_b[0], thread);
+  if constexpr (Sums::wanted)
+    if (adds_columns) next_b.add_to(column_sum, thread);
   __syncthreads();
   int turn = 0;
   for (int k = begin; k < end; k += T::depth) {
@@ -167,18 +196,32 @@ __global__ __launch_bounds__(T::threads) void gemm_kernel(const float* __restric
     if (goes_on) {
       next_a.store(of_a[turn ^ 1], thread);
       next_b.store(of_b[turn ^ 1], thread);
+      if constexpr (Sums::wanted)
+        if (adds_columns) next_b.add_to(column_sum, thread);
     }
     __syncthreads();
     turn ^= 1;
   }
+  // Sums of columns: of each thread's packs, then of all threads that have the same columns.
+  const int quads = T::columns / 4, tile = blockIdx.y * gridDim.x + blockIdx.x;
+  float4* const shared_sums = reinterpret_cast<float4*>(&of_a[0][0]);
+  if (adds_columns) {
+    shared_sums[thread] = column_sum;
+    __syncthreads();
+    if (thread < quads)
+      for (int other = thread + quads; other < T::threads; other += quads)
+        add(column_sum, shared_sums[other]);
+  }
   if (e.parts > 1) {
-    const int tile = blockIdx.y * gridDim.x + blockIdx.x;
     const int64_t step = static_cast<int64_t>(T::values / 4) * T::threads;
-    float4* const all = partial + static_cast<int64_t>(tile) * e.parts * step + thread;
+    const int64_t tiles = static_cast<int64_t>(gridDim.x) * gridDim.y;
+    float4* const all = partial + tile * e.parts * step + thread;
+    float4* const all_sums = partial + tiles * e.parts * step + tile * e.parts * quads + thread;
     for (int i = 0; i < T::of_rows; ++i)
       for (int j = 0; j < T::of_columns; j += 4)
         all[blockIdx.z * step + (i * T::of_columns + j) / 4 * T::threads] =
             make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+    if (adds_columns && thread < quads) all_sums[blockIdx.z * quads] = column_sum;
     __threadfence();
     __syncthreads();
     if (thread == 0) is_last = atomicAdd(&arrived[tile], 1u) == static_cast<unsigned>(e.parts) - 1;
@@ -189,18 +232,21 @@ __global__ __launch_bounds__(T::threads) void gemm_kernel(const float* __restric
     for (int i = 0; i < T::of_rows; ++i)
       for (int j = 0; j < T::of_columns; j += 4) {
         float4 total = make_float4(0, 0, 0, 0);
-        for (int part = 0; part < e.parts; ++part) {
-          const float4 each = all[part * step + (i * T::of_columns + j) / 4 * T::threads];
-          total.x += each.x;
-          total.y += each.y;
-          total.z += each.z;
-          total.w += each.w;
-        }
+        for (int part = 0; part < e.parts; ++part)
+          add(total, all[part * step + (i * T::of_columns + j) / 4 * T::threads]);
         sum[i][j] = total.x;
         sum[i][j + 1] = total.y;
         sum[i][j + 2] = total.z;
         sum[i][j + 3] = total.w;
       }
+    if (adds_columns && thread < quads) {
+      column_sum = make_float4(0, 0, 0, 0);
+      for (int part = 0; part < e.parts; ++part) add(column_sum, all_sums[part * quads]);
+    }
+  }
+  if (adds_columns && thread < quads) {
+    const float four[4] = {column_sum.x, column_sum.y, column_sum.z, column_sum.w};
+    sums(first_column + thread * 4, e.n, four);
   }
   for (int i = 0; i < T::of_rows; ++i) {
     const int m = first_row + row * 4 + i / 4 * (T::rows / (T::of_rows / 4)) + i % 4;

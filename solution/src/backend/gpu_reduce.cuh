@@ -234,7 +234,8 @@ bool are_packed(char* const* data, const Along& along, int before_along, const A
  * \param partial room for the partial results.
  */
 template <class T, class Way, int inputs, bool by_rows, class Load, class Store>
-int reduce(char* const* data, const int64_t* n, Load load, Store store, T* partial) {
+int reduce(char* const* data, const int64_t* n, Load load, Store store, T* partial,
+           cudaStream_t on) {
   const Loops<inputs + 1> kept(n);
   const Loops<inputs> reduced(n);
   const int64_t outer = kept.size(), length = reduced.size();
@@ -248,21 +249,21 @@ int reduce(char* const* data, const int64_t* n, Load load, Store store, T* parti
     const dim3 team = teams_of(length <= kWarp * kReducedByAThread ? kWarp : kThreads);
     const int64_t blocks = (outer * parts.chunks + team.y - 1) / team.y;
     reduce_rows_kernel<T, Way, inputs>
-        <<<grid_of(blocks), team>>>(kept, reduced, length, parts, load, store, partial);
+        <<<grid_of(blocks), team, 0, on>>>(kept, reduced, length, parts, load, store, partial);
     chunks = parts.chunks;
   } else {
     const bool packed = are_packed<inputs>(data, kept, 1, reduced, 0) &&
                         kept.inner() % kPack == 0 && outer >= kColumnsOfABlock;
     const int64_t tiles = (outer + kColumnsOfABlock - 1) / kColumnsOfABlock;
     const Cut parts = cut(tiles, length, kRowsOfABlock * 32, packed && Load::kPacks);
-    reduce_columns_kernel<T, Way, inputs><<<grid_of(tiles * parts.chunks), kThreads>>>(
+    reduce_columns_kernel<T, Way, inputs><<<grid_of(tiles * parts.chunks), kThreads, 0, on>>>(
         kept, reduced, length, parts, load, store, partial);
     chunks = parts.chunks;
   }
   if (chunks > 1) {
     const dim3 team = teams_of(chunks <= kThreads ? kWarp : kThreads);
     combine_kernel<T, Way, inputs>
-        <<<grid_of((outer + team.y - 1) / team.y), team>>>(kept, chunks, store, partial);
+        <<<grid_of((outer + team.y - 1) / team.y), team, 0, on>>>(kept, chunks, store, partial);
   }
   return launched();
 }

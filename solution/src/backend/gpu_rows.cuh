@@ -24,8 +24,11 @@ struct RowOf {
   double first, second;
 };
 
-/*! rief Threads of the largest team; fewer where each needs more registers. */
-DLSYS_INLINE constexpr int most_of_a_team(bool packed) { return packed ? 1024 : 512; }
+/*! \brief Threads of the largest team; fewer where each needs more registers. */
+template <class T>
+DLSYS_INLINE constexpr int most_of_a_team(bool packed) {
+  return packed && sizeof(T) < 8 ? 1024 : 512;
+}
 
 /*! \brief Packs of a row that one thread keeps: 128 bytes, or less. */
 template <class T>
@@ -328,7 +331,7 @@ struct ProductOfOthersRow {
 /*! \brief A team for each row from each.row on; there is no loop, whose invariants want registers.
  */
 template <class Function, bool packed, class Out, class In, class Other>
-__global__ void __launch_bounds__(most_of_a_team(packed), 1)
+__global__ void __launch_bounds__(most_of_a_team<In>(packed), 1)
     kept_rows_kernel(Out* out, const In* x, const Other* other, int64_t rows, RowOf each,
                      int64_t of_each) {
   each.row += static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
@@ -338,7 +341,7 @@ __global__ void __launch_bounds__(most_of_a_team(packed), 1)
 }
 
 template <class Function, class Out, class In, class Other>
-__global__ void __launch_bounds__(most_of_a_team(true), 1)
+__global__ void __launch_bounds__(most_of_a_team<In>(true), 1)
     far_rows_kernel(Out* out, const In* x, const Other* other, int64_t rows, RowOf each,
                     int64_t of_each) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -351,31 +354,31 @@ __global__ void __launch_bounds__(most_of_a_team(true), 1)
 /*! \brief A function of rows; `of_each` elements of the result for each. */
 template <class Function, class Out, class In, class Other>
 int rows(Out* out, const In* x, const Other* other, int64_t count, int64_t columns, int64_t of_each,
-         double first, double second) {
+         double first, double second, cudaStream_t on) {
   if (count == 0) return 0;
   RowOf each = {0, columns, first, second};
   const bool packed = columns % kPack == 0 && is_aligned(reinterpret_cast<const char*>(x)) &&
                       is_aligned(reinterpret_cast<const char*>(other)) &&
                       is_aligned(reinterpret_cast<const char*>(out));
   const int64_t of_a_thread = PacksOfAThread<In>::kCount * kPack;
-  if (columns == 0 || columns > of_a_thread * most_of_a_team(packed)) {
+  if (columns == 0 || columns > of_a_thread * most_of_a_team<In>(packed)) {
     far_rows_kernel<Function>
-        <<<grid_of(count), most_of_a_team(true)>>>(out, x, other, count, each, of_each);
+        <<<grid_of(count), most_of_a_team<In>(true), 0, on>>>(out, x, other, count, each, of_each);
     return launched();
   }
   const dim3 team = teams_of((columns + of_a_thread - 1) / of_a_thread);
   for (; each.row < count; each.row += kMostOfAGrid * team.y) {
     const int grid = grid_of((count - each.row + team.y - 1) / team.y);
     if (packed)
-      kept_rows_kernel<Function, true><<<grid, team>>>(out, x, other, count, each, of_each);
+      kept_rows_kernel<Function, true><<<grid, team, 0, on>>>(out, x, other, count, each, of_each);
     else
-      kept_rows_kernel<Function, false><<<grid, team>>>(out, x, other, count, each, of_each);
+      kept_rows_kernel<Function, false><<<grid, team, 0, on>>>(out, x, other, count, each, of_each);
   }
   return launched();
 }
 
 /*! \brief Wrong indices take the flag back; all of them write the same. */
-__global__ inline void check_indices_kernel(bool* all_inside, const int64_t* indices,
+static __global__ void check_indices_kernel(bool* all_inside, const int64_t* indices,
                                             const int64_t* count, int64_t total) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -385,11 +388,11 @@ __global__ inline void check_indices_kernel(bool* all_inside, const int64_t* ind
 
 /*! \brief all_inside[0]: whether all are among 0 .. count[0] - 1. */
 inline int check_indices(bool* all_inside, const int64_t* indices, const int64_t* count,
-                         int64_t rows, int64_t columns) {
-  if (cudaMemset(all_inside, 1, sizeof(bool)) != cudaSuccess) return -1;
+                         int64_t rows, int64_t columns, cudaStream_t on) {
+  if (cudaMemsetAsync(all_inside, 1, sizeof(bool), on) != cudaSuccess) return -1;
   if (rows * columns == 0) return 0;
-  check_indices_kernel<<<blocks_for(rows * columns), kThreads>>>(all_inside, indices, count,
-                                                                 rows * columns);
+  check_indices_kernel<<<blocks_for(rows * columns), kThreads, 0, on>>>(all_inside, indices, count,
+                                                                        rows * columns);
   return launched();
 }
 

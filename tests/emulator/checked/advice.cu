@@ -36,3 +36,35 @@ CASE(the_largest_launch_is_fine) {
   sum_rows(32, 32);
   sum_rows(256, 1);
 }
+
+// One lane alone reads two elements that are neighbours: no vector.
+__global__ void next_to_it(int* out) {
+  __shared__ struct {
+    int all[32], first[32];
+  } s;
+  s.all[threadIdx.x] = threadIdx.x;
+  s.first[threadIdx.x] = 3;
+  __syncthreads();
+  out[threadIdx.x] = s.all[31 - threadIdx.x] + s.first[0];
+}
+
+CASE(one_lane_reads_neighbours) {
+  Device<int> out(32);
+  next_to_it<<<1, 32>>>(out.data);
+  CHECK(out.get()[0] == 34);
+}
+
+// All lanes read two elements that are neighbours, as one vector; a word of each bank twice.
+__global__ void pairs(int* out) {
+  __shared__ int s[64];
+  s[threadIdx.x] = threadIdx.x;
+  s[threadIdx.x + 32] = threadIdx.x;
+  __syncthreads();
+  out[threadIdx.x] = s[2 * threadIdx.x] + s[2 * threadIdx.x + 1];
+}
+
+CASE(all_lanes_read_neighbours) {
+  Device<int> out(32);
+  pairs<<<1, 32>>>(out.data);
+  CHECK(out.get()[1] == 5);
+}

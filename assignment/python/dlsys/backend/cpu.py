@@ -13,8 +13,8 @@ MOST_PARTIAL = 0
 
 DRAWS = {"uniform": "UniformDraw", "normal": "NormalDraw", "bernoulli": "BernoulliDraw"}
 
-RUNNER = """extern "C" int64_t %s(const Step* steps, int64_t count, int64_t threads) {
-  return run(steps, count, threads);
+RUNNER = """extern "C" int64_t %s(const Step* steps, int64_t count, int64_t threads, void* stream) {
+  return run(steps, count, threads, stream);
 }
 """
 

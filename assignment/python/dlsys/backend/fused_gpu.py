@@ -7,9 +7,9 @@ from .expressions import WAYS, named, signature
 _WARP = 32
 
 
-def source(name, columns, statements, stores, dtypes, of_rows, kinds, given):
+def source(name, columns, *parts):
     """Kernels and launcher of a Fused, from its key."""
-    parts = _Parts(name, columns, statements, stores, dtypes, of_rows, kinds, given)
+    parts = _Parts(name, columns, *parts)
     lines = parts.of_rows_kernel() if columns else parts.of_elements_kernels()
     return "".join(line + "\n" for line in lines)
 
@@ -17,17 +17,20 @@ def source(name, columns, statements, stores, dtypes, of_rows, kinds, given):
 class _Parts:
     """The lines of one fused kernel."""
 
-    def __init__(self, name, columns, statements, stores, dtypes, of_rows, kinds, given):
+    def __init__(
+        self, name, columns, statements, stores, dtypes, of_rows, kinds, given, overwrites
+    ):
         self._name, self._columns, self._statements = name, columns, statements
         self._stores, self._dtypes, self._of_rows = stores, dtypes, of_rows
         self._kinds, self._given, self._outputs = kinds, given, len(stores)
         self._types = [C_NAMES[dtype] for dtype in dtypes]
+        self._apart = "" if overwrites else "__restrict__ "
 
     def _pointer(self, number):
         const, word = ("", "out%d" % number)
         if number >= self._outputs:
             const, word = "const ", "in%d" % (number - self._outputs)
-        return "%s%s* %s" % (const, self._types[number], word)
+        return "%s%s* %s%s" % (const, self._types[number], self._apart, word)
 
     def _parameters(self, *others):
         pointers = [self._pointer(number) for number in range(len(self._dtypes))]
@@ -36,7 +39,7 @@ class _Parts:
 
     def _arguments(self, *others):
         pointers = [
-            "reinterpret_cast<%s*>(data[%d])" % (self._pointer(number).rpartition("*")[0], number)
+            "reinterpret_cast<%s*>(data[%d])" % (self._pointer(number).partition("*")[0], number)
             for number in range(len(self._dtypes))
         ]
         numbers = ["number[%d]" % i for i in range(self._given)]
@@ -54,81 +57,119 @@ class _Parts:
         return lines
 
     def _launcher(self, *lines):
-        return [signature(self._name) + " {", *("  " + line for line in lines), "}"]
+        return [signature(self._name, "cudaStream_t on") + " {", *("  " + line for line in lines), "}"]
 
     def of_elements_kernels(self):
-        """Elements that lie dense go by packs of four; for all others places are computed."""
-        count, inputs = len(self._dtypes), range(len(self._dtypes) - self._outputs)
-        loops = "Loops<%d> loops" % count
-        lines = [
+        """Rows that lie side by side go by tiles; for all others places are computed."""
+        count = len(self._dtypes)
+        tiled = all(kind == 1 for kind in self._kinds[: self._outputs]) and "s" not in self._kinds
+        start = [
+            "const Loops<%d> loops(n);" % count,
+            "const int64_t total = loops.size();",
+            "if (total == 0) return 0;",
+        ]
+        if tiled:
+            start += [
+                "const Tiles tiles = tiles_of(loops, data, %d);" % self._tile,
+                "if (tiles.count > 0) {",
+                "  %s_tiles<<<grid_of(tiles.count), kThreads, 0, on>>>(" % self._name,
+                "      %s);" % self._arguments("loops", "tiles"),
+                "  return launched();",
+                "}",
+            ]
+        start += [
+            "%s_kernel<<<blocks_for(total), kThreads, 0, on>>>(" % self._name,
+            "    %s);" % self._arguments("loops", "total"),
+            "return launched();",
+        ]
+        tiles = self._tiles_kernel() if tiled else []
+        return [*self._general_kernel(), *tiles, *self._launcher(*start)]
+
+    def _general_kernel(self):
+        """A thread for each element, wherever the operands lie."""
+        count, outputs = len(self._dtypes), self._outputs
+        elements = ["in%d[from[%d]]" % (i, outputs + i) for i in range(count - outputs)]
+        return [
             "__global__ void %s_kernel(%s) {"
-            % (self._name, self._parameters(loops, "int64_t total")),
+            % (self._name, self._parameters("Loops<%d> loops" % count, "int64_t total")),
             "  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;",
             "  int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;",
             "  for (; i < total; i += step) {",
             "    int64_t from[%d] = {};" % count,
             "    loops.add_offsets(i, from);",
-            *self._values("    ", ["in%d[from[%d]]" % (i, self._outputs + i) for i in inputs]),
+            *self._values("    ", elements),
             *("    out%d[from[%d]] = v%d;" % (i, i, v) for i, v in enumerate(self._stores)),
             "  }",
             "}",
             "",
         ]
-        start = [
-            "const int64_t* rest = n;",
-            "const Loops<%d> loops(rest);" % count,
-            "const int64_t total = loops.size();",
-            "if (total == 0) return 0;",
-        ]
-        outputs_are_dense = all(kind == 1 for kind in self._kinds[: self._outputs])
-        if outputs_are_dense and "s" not in self._kinds:
-            lines += self._dense_kernel()
-            start += [
-                "if (loops.rank == 1 && are_aligned(data, %d)) {" % count,
-                "  %s_dense<<<blocks_for((total + kPack - 1) / kPack), kThreads>>>(" % self._name,
-                "      %s);" % self._arguments("total"),
-                "  return launched();",
-                "}",
-            ]
-        start += [
-            "%s_kernel<<<blocks_for(total), kThreads>>>(" % self._name,
-            "    %s);" % self._arguments("loops", "total"),
-            "return launched();",
-        ]
-        return lines + self._launcher(*start)
 
-    def _dense_kernel(self):
-        inputs = range(len(self._dtypes) - self._outputs)
-        is_pack = [self._kinds[self._outputs + i] == 1 for i in inputs]
-        reads = [
-            "    const auto pack%d = reinterpret_cast<const Pack<%s>*>(in%d)[i];"
-            % (i, self._types[self._outputs + i], i)
-            for i in inputs
-            if is_pack[i]
+    @property
+    def _packs(self):
+        """Packs that a thread reads of each input at once: 64 bytes of floats are on their way."""
+        many = sum(kind == 1 for kind in self._kinds[self._outputs :])
+        return 4 if many <= 1 else 2 if many <= 4 else 1
+
+    @property
+    def _tile(self):
+        """Elements of a block; 256 threads, 4 elements a pack."""
+        return 256 * 4 * self._packs
+
+    def _tiles_kernel(self):
+        """A block for each part of a row."""
+        inputs = [
+            (i, self._types[self._outputs + i], self._kinds[self._outputs + i] == 1)
+            for i in range(len(self._dtypes) - self._outputs)
         ]
-        packed = ["pack%d.values[j]" % i if is_pack[i] else "in%d[0]" % i for i in inputs]
-        single = ["in%d[%s]" % (i, "last" if is_pack[i] else "0") for i in inputs]
-        results = list(enumerate(self._stores))
+        starts, reads, declared, packed, single = [], [], [], [], []
+        for i, of_input, is_pack in inputs:
+            at = "in%d%s own.at[%d]" % (i, " +" if is_pack else "", self._outputs + i)
+            if is_pack:
+                starts.append("const %s* const x%d = %s;" % (of_input, i, at))
+                read = "if (p < packs) q%d[u] = reinterpret_cast<const Pack<%s>*>(x%d)[p];"
+                reads.append(read % (i, of_input, i))
+                declared.append("Pack<%s> q%d[%d];" % (of_input, i, self._packs))
+            else:
+                value = "in%d[own.at[%d]]" % (i, self._outputs + i)
+                starts.append("const %s x%d = %s;" % (of_input, i, value))
+            packed.append("q%d[u].values[j]" % i if is_pack else "x%d" % i)
+            single.append("x%d[i]" % i if is_pack else "x%d" % i)
+        results = [(i, self._types[i], value) for i, value in enumerate(self._stores)]
+        each_pack = [
+            "for (int u = 0; u < %d; ++u) {" % self._packs,
+            "  const int p = u * kThreads + static_cast<int>(threadIdx.x);",
+        ]
+        count = len(self._dtypes)
         return [
-            "__global__ void %s_dense(%s) {" % (self._name, self._parameters("int64_t total")),
-            "  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;",
-            "  const int64_t thread = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;",
-            "  for (int64_t i = thread; i < total / kPack; i += step) {",
-            *reads,
-            *("    Pack<%s> result%d;" % (self._types[i], i) for i, _ in results),
-            "    for (int j = 0; j < kPack; ++j) {",
-            *self._values("      ", packed),
-            *("      result%d.values[j] = v%d;" % each for each in results),
-            "    }",
+            "__global__ void %s_tiles(%s) {"
+            % (self._name, self._parameters("Loops<%d> loops" % count, "Tiles tiles")),
+            "  for (int64_t tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {",
+            "    const Tile<%d> own(loops, tiles, tile, %d);" % (count, self._tile),
+            *("    %s* const y%d = out%d + own.at[%d];" % (t, i, i, i) for i, t, _ in results),
+            *("    " + line for line in starts),
+            "    const int packs = tiles.packed ? own.count / kPack : 0;",
+            "    if (packs > 0) {",
+            *("      " + line for line in declared),
+            *("      " + line for line in each_pack if reads),
+            *("        " + line for line in reads),
+            *("      }" for _ in each_pack[:1] if reads),
+            *("      " + line for line in each_pack),
+            "        if (p >= packs) continue;",
+            *("        Pack<%s> result%d;" % (type_name, i) for i, type_name, _ in results),
+            "        for (int j = 0; j < kPack; ++j) {",
+            *self._values("          ", packed),
+            *("          result%d.values[j] = v%d;" % (i, value) for i, _, value in results),
+            "        }",
             *(
-                "    reinterpret_cast<Pack<%s>*>(out%d)[i] = result%d;" % (self._types[i], i, i)
-                for i, _ in results
+                "        reinterpret_cast<Pack<%s>*>(y%d)[p] = result%d;" % (type_name, i, i)
+                for i, type_name, _ in results
             ),
-            "  }",
-            "  const int64_t last = total / kPack * kPack + thread;",
-            "  if (last < total) {",
-            *self._values("    ", single),
-            *("    out%d[last] = v%d;" % each for each in results),
+            "      }",
+            "    }",
+            "    for (int i = packs * kPack + threadIdx.x; i < own.count; i += kThreads) {",
+            *self._values("      ", single),
+            *("      y%d[i] = v%d;" % (i, value) for i, _, value in results),
+            "    }",
             "  }",
             "}",
             "",
@@ -168,7 +209,7 @@ class _Parts:
             else:
                 lines += self._each("out%d[%s] = %s;" % (i, self._at(i), word))
         steps = ["int64_t step%d" % i for i, kind in enumerate(self._kinds) if kind == "s"]
-        given = ["rest[%d]" % i for i, kind in enumerate(self._kinds) if kind == "s"]
+        given = ["n[%d]" % i for i, kind in enumerate(self._kinds) if kind == "s"]
         return [
             "__global__ void %s_kernel(%s) {"
             % (self._name, self._parameters("Loops<%d> loops" % count, "int64_t rows", *steps)),
@@ -185,11 +226,10 @@ class _Parts:
             "}",
             "",
             *self._launcher(
-                "const int64_t* rest = n;",
-                "const Loops<%d> loops(rest);" % count,
+                "const Loops<%d> loops(n);" % count,
                 "const int64_t rows = loops.size();",
                 "if (rows == 0) return 0;",
-                "%s_kernel<<<blocks_for(rows * 32), kThreads>>>(" % self._name,
+                "%s_kernel<<<blocks_for(rows * 32), kThreads, 0, on>>>(" % self._name,
                 "    %s);" % self._arguments("loops", "rows", *given),
                 "return launched();",
             ),

@@ -2,7 +2,7 @@
 
 from dlsys.dtypes import C_NAMES
 
-from . import fused_gpu
+from . import fused_gpu, gemm
 from .cpu import DRAWS, RUNNER
 from .expressions import WAYS, converted, pointers, signature
 
@@ -11,6 +11,24 @@ HEADERS = ("gpu.cuh", "steps.h")
 SUFFIX = ".cu"
 #: Partial results of one reduction, see kBlocksOfACut in gpu_reduce.cuh: 128 columns a block.
 MOST_PARTIAL = 2048 * 128
+
+#: What the library that records is made of.
+CAPTURE = {
+    "record": """#include "capture.cuh"
+extern "C" int64_t %s(const Step* steps, int64_t count, int64_t streams, const int64_t* stream_of,
+                      const int64_t* waits, int64_t pairs, cudaGraphExec_t* made) {
+  return record(steps, count, streams, stream_of, waits, pairs, made);
+}
+""",
+    "replay": """extern "C" int %s(cudaGraphExec_t graph) {
+  return cudaGraphLaunch(graph, nullptr) == cudaSuccess ? 0 : -1;
+}
+""",
+    "release": """extern "C" int %s(cudaGraphExec_t graph) {
+  return cudaGraphExecDestroy(graph) == cudaSuccess ? 0 : -1;
+}
+""",
+}
 
 #: Functions of rows: their classes, and whether they make one element of a row.
 _ROWS = {
@@ -30,11 +48,18 @@ def source(name, key):
     kind, *parts = key
     if kind == "fused":
         return fused_gpu.source(name, *parts)
+    if kind == "gemm":
+        return gemm.source(name, *parts)
+    if kind == "capture":
+        return CAPTURE[parts[0]] % name
     return RUNNER % name if kind == "runner" else _KINDS[kind](name, *parts)
 
 
 def _launcher(name, *lines):
-    return "%s {\n%s}\n" % (signature(name), "".join("  %s\n" % line for line in lines))
+    return "%s {\n%s}\n" % (
+        signature(name, "cudaStream_t on"),
+        "".join("  %s\n" % line for line in lines),
+    )
 
 
 def _types(dtypes):
@@ -73,13 +98,13 @@ def _elementwise(name, code, dtypes, computed, kinds, given):
         launch += [
             "const Tiles tiles = tiles_of(loops, data, %d);" % _tile(kinds[1:]),
             "if (tiles.count > 0) {",
-            "  %s_tiles<<<grid_of(tiles.count), kThreads>>>(" % name,
+            "  %s_tiles<<<grid_of(tiles.count), kThreads, 0, on>>>(" % name,
             "      %s, loops, tiles, value);" % pointers(dtypes),
             "  return launched();",
             "}",
         ]
     launch += [
-        "%s_kernel<<<blocks_for(total), kThreads>>>(" % name,
+        "%s_kernel<<<blocks_for(total), kThreads, 0, on>>>(" % name,
         "    %s, loops, total, value);" % pointers(dtypes),
         "return launched();",
     ]
@@ -144,6 +169,7 @@ def _tiles_kernel(name, of_output, of_inputs, kinds, parameters):
         "for (int u = 0; u < %d; ++u) {" % _packs(kinds),
         "  const int p = u * kThreads + static_cast<int>(threadIdx.x);",
     ]
+    reading = [*each_pack, *("  " + line for line in reads), "}"] if reads else []
     return [
         "__global__ void %s_tiles(%s, Loops<%d> loops, Tiles tiles, %s_value value) {"
         % (name, parameters, len(kinds) + 1, name),
@@ -153,11 +179,7 @@ def _tiles_kernel(name, of_output, of_inputs, kinds, parameters):
         *("    " + line for line in starts),
         "    const int packs = tiles.packed ? own.count / kPack : 0;",
         "    if (packs > 0) {",
-        *("      " + line for line in declared),
-        *("      " + line for line in each_pack),
-        *("        " + line for line in reads),
-        "      }",
-        *("      " + line for line in each_pack),
+        *("      " + line for line in (*declared, *reading, *each_pack)),
         "        if (p >= packs) continue;",
         "        Pack<%s> result;" % of_output,
         "        for (int j = 0; j < kPack; ++j) result.values[j] = value(%s);" % ", ".join(packed),
@@ -210,7 +232,7 @@ def _reduce(name, kind, code, dtypes, computed, by_rows, kinds):
             "const %s_load load = {%s};" % (name, pointers(dtypes, 1)),
             "const %s_store store = {reinterpret_cast<%s*>(data[0])};" % (name, of_output),
             "%s* const partial = reinterpret_cast<%s*>(data[%d]);" % (of_sum, of_sum, len(dtypes)),
-            "return reduce<%s, %s<%s>, %d, %s>(data, n, load, store, partial);" % way,
+            "return reduce<%s, %s<%s>, %d, %s>(data, n, load, store, partial, on);" % way,
         )
     )
 
@@ -230,33 +252,33 @@ def _read_packs(of_inputs, kinds):
 def _rows(name, kind, dtypes, given):
     arguments = pointers(dtypes)
     if kind == "check_indices":
-        return _launcher(name, "return check_indices(%s, n[0], n[1]);" % arguments)
+        return _launcher(name, "return check_indices(%s, n[0], n[1], on);" % arguments)
     row, is_reduction = _ROWS[kind]
     if len(dtypes) == 2:  # there is no other input; none is read
         arguments += ", reinterpret_cast<const %s*>(data[1])" % C_NAMES[dtypes[1]]
     numbers = ", ".join("number[%d]" % i if i < given else "0" for i in range(2))
     values = (row.format(C_NAMES[dtypes[1]]), arguments, "1" if is_reduction else "n[1]", numbers)
-    return _launcher(name, "return rows<%s>(%s, n[0], n[1], %s, %s);" % values)
+    return _launcher(name, "return rows<%s>(%s, n[0], n[1], %s, %s, on);" % values)
 
 
 def _product(name, dtypes):
     whole = dtypes[0].kind in "iub"
     function = "%sproduct<%s>" % ("whole_" if whole else "", C_NAMES[dtypes[0]])
-    return _launcher(name, "return %s(%s, n);" % (function, pointers(dtypes)))
+    return _launcher(name, "return %s(%s, n, on);" % (function, pointers(dtypes)))
 
 
 def _gather(name, dtypes):
-    return _launcher(name, "return gather(%s, n);" % pointers(dtypes))
+    return _launcher(name, "return gather(%s, n, on);" % pointers(dtypes))
 
 
 def _scatter(name, dtypes):
-    return _launcher(name, "return scatter(%s, n);" % pointers(dtypes))
+    return _launcher(name, "return scatter(%s, n, on);" % pointers(dtypes))
 
 
 def _draw(name, kind, dtypes):
     computed = "double" if dtypes[0].itemsize == 8 else "float"
     arguments = (DRAWS[kind], computed, C_NAMES[dtypes[0]], pointers(dtypes))
-    return _launcher(name, "return draw<%s, %s, %s>(%s, n, number);" % arguments)
+    return _launcher(name, "return draw<%s, %s, %s>(%s, n, number, on);" % arguments)
 
 
 _KINDS = {

@@ -29,6 +29,9 @@ _WORTH_A_COMPILER = 12
 #: Lines of /proc/cpuinfo that say what code a processor runs.
 _PROCESSOR = ("flags", "model name", "Features", "CPU part")
 
+#: What a user may say of it; and turns of an empty loop, some nanoseconds each.
+_WAITS, _SPINS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"), "5000"
+
 #: name -> address.
 _LOADED = {}
 
@@ -66,15 +69,35 @@ def kernels(backend, keys):
             if absent:
                 _compile(backend, absent)
     for name in missing:
-        library = ctypes.CDLL(_path_of(name))
+        with _short_waits():
+            library = ctypes.CDLL(_path_of(name))
         _LOADED[name] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
     return [_LOADED[wanted[key]] for key in keys]
 
 
+@contextlib.contextmanager
+def _short_waits():
+    """Threads of GNU's OpenMP, if it is loaded now, wait for work a tenth of a millisecond.
+
+    As it comes they keep their processors busy for some milliseconds after each loop, and a
+    library with threads of its own, as numpy's, gets slower by as much.
+    """
+    if any(os.environ.get(name) for name in _WAITS):
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = _SPINS
+    try:
+        yield
+    finally:
+        del os.environ["GOMP_SPINCOUNT"]
+
+
 def runner(backend):
-    """The C function that executes steps: (steps, count, threads) -> which one failed, or -1."""
+    """The C function that executes steps: (steps, count, threads, stream) -> which one failed,
+    or -1."""
     (address,) = kernels(backend, [("runner",)])
-    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    whole, address_of = ctypes.c_int64, ctypes.c_void_p
+    kind = ctypes.CFUNCTYPE(whole, address_of, whole, whole, address_of)
     return kind(address)
 
 
@@ -85,6 +108,19 @@ def text_of(backend, names):
         "// %s\n%s" % (_described(key), backend.source(name, key)) for name, key in names.items()
     )
     return "%s\nusing namespace dlsys::backend;\n\n%s" % (includes, body)
+
+
+def readable(backend, keys):
+    """The sources of kernels as a person reads them.
+
+    Args:
+        keys: key of an instruction -> the nodes of each launch, in words.
+    """
+    texts = []
+    for key, launches in keys.items():
+        comment = "".join("// %s\n" % said for said in launches)
+        texts.append(comment + backend.source(key[0], key))
+    return "\n".join(texts)
 
 
 def _described(key):

@@ -30,13 +30,14 @@ def plan(instructions, apart):
     for position, instruction in enumerate(instructions):
         for buffer in dict.fromkeys(view.buffer for view in instruction.operands):
             if first.get(buffer) == position:
-                offsets[buffer] = arena.take(_rounded(buffer.size))
+                offsets[buffer] = arena.take(rounded(buffer.size))
         for done in ends.get(position, ()):
-            arena.give_back(offsets[done], _rounded(done.size))
+            arena.give_back(offsets[done], rounded(done.size))
     return offsets, arena.size
 
 
-def _rounded(size):
+def rounded(size):
+    """Bytes that a buffer of so many takes."""
     return max(1, -(-size // ALIGNMENT)) * ALIGNMENT
 
 

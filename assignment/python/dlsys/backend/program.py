@@ -10,9 +10,11 @@ from dlsys._base import _LIB, DeviceError, check_call
 from dlsys.ndarray import size_of
 
 from . import cpu, gpu, kernels
+from .capture import Captured, CaptureError, refusal
 from .instructions import Draw
 from .lowering import Lowering
 from .memory import plan
+from .streams import MOST_STREAMS
 from .updates import write_back
 from .view import Literal, new_view
 
@@ -36,7 +38,7 @@ class Program:
         peak: bytes that its intermediate values take together.
     """
 
-    def __init__(self, topo_order, eval_nodes, feeds, ctx, updates=None, passes=()):
+    def __init__(self, topo_order, eval_nodes, feeds, ctx, updates=None, passes=(), plan=plan):
         """
         Args:
             topo_order: every node needed, inputs first.
@@ -46,6 +48,7 @@ class Program:
             updates: fed node -> node of its new value, which a run writes into the fed array.
             passes: functions (instructions, kept) -> instructions, called in this order; `kept` are
                 the buffers that are read after a run.
+            plan: (instructions, buffers with memory of their own) -> (offsets, bytes).
 
         Raises:
             ShapeError, TypeError: a node can't be computed from these.
@@ -68,7 +71,7 @@ class Program:
         for each in passes:
             self.instructions = each(self.instructions, self._kept() | written)
         self._feeds = {node: lowering.values[node] for node in feeds}
-        self._lay_out()
+        self._lay_out(plan)
         self._load()
 
     def feed(self, arrays):
@@ -82,6 +85,7 @@ class Program:
             address = arrays[node].handle.contents.data or 0
             self._pointers[places] = self._offsets[places] + address
         self._results = [self._value_of(view, arrays) for view in self._outputs]
+        self._captured = {}
 
     def run(self):
         """The values, as NDArrays that the next run overwrites.
@@ -92,20 +96,80 @@ class Program:
         """
         for instruction, sizes in self._draws:
             sizes[-1] = instruction.next_run()
-        failed = self._run(self._steps, self._count, _threads)
-        if failed >= 0:
-            self._raise_for(self.instructions[failed])
+        # What an index out of range would change is not written before all are known to be right.
+        cut = self._first_write if self._flags else self._count
+        self._run_part(0, cut)
         for instruction, flag in self._flags:
             if not flag.asnumpy():
                 self._raise_for(instruction)
+        self._run_part(cut, self._count)
         return list(self._results)
+
+    def capture(self, most_streams=MOST_STREAMS):
+        """Records the launches, which later runs start by one call. What is fed stays where it is.
+
+        Raises:
+            CaptureError: they can't be recorded; runs go on without.
+        """
+        reason = refusal(self.instructions)
+        if reason:
+            raise CaptureError(reason)
+        cut = self._first_write if self._flags else self._count
+        parts = [part for part in ((0, cut), (cut, self._count)) if part[0] < part[1]]
+        self._captured = {
+            (first, end): Captured(
+                self._steps, first, self.instructions[first:end], self._memory_of, most_streams
+            )
+            for first, end in parts
+        }
+
+    @property
+    def streams(self):
+        """How many streams the captured launches use."""
+        used = (max(each.streams) + 1 for each in self._captured.values() if each.streams)
+        return max(used, default=1)
+
+    def sources(self):
+        """The source of the kernels, in the order of their first launch, with their nodes."""
+        keys = {}
+        for each in self.instructions:
+            nodes = getattr(each, "nodes", (each.node,))
+            keys.setdefault(each.key, []).append(", ".join(map(str, nodes)))
+        return kernels.readable(self.backend, keys)
+
+    def _memory_of(self, buffer):
+        """Where a buffer lies: (which memory, its first byte, the byte behind the last)."""
+        if buffer in self._in_arena:
+            start = self._in_arena[buffer]
+            return (None, start, start + buffer.size)
+        return (buffer, 0, 1)
+
+    def _run_part(self, first, end):
+        captured = self._captured.get((first, end))
+        if captured is None:
+            self._run_steps(first, end)
+        elif not captured.replay():
+            check_call(_LIB.DLDeviceSynchronize(b"a captured step"))
+            raise DeviceError("the launch of a captured step failed")
+
+    def _run_steps(self, first, end):
+        if first < end:
+            steps = ctypes.byref(self._steps, first * ctypes.sizeof(_Step))
+            failed = self._run(steps, end - first, _threads, None)
+            if failed >= 0:
+                self._raise_for(self.instructions[first + failed])
+
+    def owned_results(self):
+        """The arrays that every run overwrites with values that it returns."""
+        return [self._owned[view.buffer] for view in self._outputs if view.buffer.fed is None]
 
     def _kept(self):
         return {view.buffer for view in self._outputs}
 
-    def _lay_out(self):
+    def _lay_out(self, plan):
         """Gives every buffer memory: constants their own, all others a place in one arena."""
         offsets, self.peak = plan(self.instructions, self._kept())
+        self._in_arena = offsets
         self._arena = ndarray.empty((-(-self.peak // 4),), self.ctx)
         self._owned = {}
         for view in self._views():
@@ -154,6 +218,8 @@ class Program:
             first += len(instruction.operands)
             if isinstance(instruction, Draw):
                 self._draws.append((instruction, sizes))
+        writes = (any(v.buffer.fed for v in each.targets) for each in self.instructions)
+        self._first_write = next((i for i, is_one in enumerate(writes) if is_one), len(self._steps))
         self._run, self._count = kernels.runner(self.backend), len(self._steps)
 
     def _value_of(self, view, arrays):

@@ -16,11 +16,7 @@ def write_back(lowering, updates):
     copies = []
     for node, new in updates.items():
         target, value = lowering.values[node], lowering.values[new]
-        if value.shape != target.shape:
-            raise ValueError(
-                "the update of %s has shape %s, not %s; %s is its new value"
-                % (node.name, value.shape, target.shape, new.name)
-            )
+        check_shape(node, target.shape, new, value.shape)
         if value is target:
             continue
         if isinstance(value, View) and value.buffer in fed:
@@ -29,6 +25,15 @@ def write_back(lowering, updates):
         copies.append((new, value, target))
     for new, value, target in copies:
         _copy(lowering, new, value, target)
+
+
+def check_shape(node, shape, new, new_shape):
+    """Raises a ValueError if the new value of a node has not its shape."""
+    if new_shape != shape:
+        raise ValueError(
+            "the update of %s has shape %s, not %s; %s is its new value"
+            % (node.name, new_shape, shape, new.name)
+        )
 
 
 def _copy(lowering, node, value, target):

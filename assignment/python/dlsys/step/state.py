@@ -7,6 +7,8 @@ from dlsys.dtypes import FLOAT32, FLOAT64, FLOATS, checked
 from dlsys.ops.base import ShapeError
 from dlsys.ops.known import variable
 
+HALVES = FLOATS - {FLOAT32, FLOAT64}
+
 
 def parameter(name, initial=None, like=None, fill=0.0):
     """A variable with a first value, which a step has from the start.
@@ -14,7 +16,7 @@ def parameter(name, initial=None, like=None, fill=0.0):
     Args:
         name: its name; in one step no two are the same.
         initial: the value, an array-like.
-        like: instead of it, another variable, whose shape and dtype it has.
+        like: instead of it, another variable, whose shape and dtype it has; of halves, float32.
         fill: then all elements.
     """
     if like is None:
@@ -76,7 +78,9 @@ class State:
             TypeError: a fraction for a parameter of whole numbers; no dtype of the device.
         """
         node = self.found(parameter)
-        values = self.taken(node, value)
+        self._place(node, self.taken(node, value))
+
+    def _place(self, node, values):
         if node not in self.arrays:
             on_numpy = self._ctx is None
             made = values.copy() if on_numpy else ndarray.array(values, self._ctx, values.dtype)
@@ -98,6 +102,27 @@ class State:
             is_typed = isinstance(value, ndarray.NDArray)
             dtype = self.dtype_of(values.dtype, is_typed)
         return np.array(values, dtype)
+
+    def restored(self, node, values):
+        """A value from a file: as `taken`, but of the very dtype.
+
+        Raises:
+            ShapeError: shape or dtype differ.
+        """
+        shape, dtype = self._kind_of(node)
+        if node not in self.arrays:
+            dtype = values.dtype if self._ctx else self.dtype_of(values.dtype)
+        if shape not in (None, values.shape) or dtype != values.dtype:
+            raise ShapeError(
+                "%s is %s %s, there it is %s %s"
+                % (node.name, dtype, shape, values.dtype, values.shape)
+            )
+        return values
+
+    def restore(self, found):
+        """Takes over values, parameter -> what `restored` gave."""
+        for node, values in found.items():
+            self._place(node, values)
 
     def dtype_of(self, dtype, is_typed=False):
         """The dtype on this device of numbers that came in another; an NDArray keeps its own."""
@@ -123,7 +148,8 @@ class State:
                     raise ValueError(
                         "%s has no value; hint: step.set(%s, array)" % ((node.name,) * 2)
                     )
-                self.set(node, np.full(model.shape, fill, model.dtype))
+                dtype = FLOAT32 if model.dtype in HALVES else model.dtype
+                self._place(node, np.full(model.shape, fill, dtype))
 
     def kinds(self):
         """parameter -> (shape, dtype)."""

@@ -5,4 +5,8 @@
 Start at program.py. An op is lowered to instructions (lowering.py, instructions.py) on parts of
 memory (view.py); a back end writes the kernel of each as source (cpu.py, gpu.py); what no run
 before has compiled is compiled, once (kernels.py).
+
+memory.py plans the memory fast. planning.py plans it with care, for dlsys.step: which orders are
+right (dependences.py) and which is best (schedule.py), what lives when (lives.py), where it lies
+(placing.py), and what is computed again where memory is short (rematerialise.py).
 """

@@ -5,10 +5,11 @@ import re
 from dlsys.dtypes import C_NAMES
 
 
-def signature(name):
-    """How every kernel is called: operands, whole numbers, numbers; 0 if all is well."""
+def signature(name, stream="void*"):
+    """How every kernel is called: operands, whole numbers, numbers, stream; 0 if all is well."""
     return (
-        'extern "C" int %s(char* const* data, const int64_t* n, const double* number)' % name
+        'extern "C" int %s(char* const* data, const int64_t* n, const double* number, %s)'
+        % (name, stream)
     )  # fmt: skip
 
 

@@ -80,12 +80,18 @@ class Fused(Instruction):
         return tuple(kind_of_stride(strides[-1]) for strides in self.strides)
 
     @property
+    def _overwrites(self):
+        """Whether what it reads is written, too."""
+        written = {view.buffer for view in self.outputs}
+        return any(view.buffer in written for view in self.inputs)
+
+    @property
     def key(self):
         """All that is compiled in. What comments say of nodes does not count."""
         statements = tuple((s.code, s.dtype, s.of_row, s.way) for s in self.statements)
         return (
             "fused", self.columns, statements, self.stores, self.dtypes, self.of_rows,
-            self.kinds, len(self.given),
+            self.kinds, len(self.given), self._overwrites,
         )  # fmt: skip
 
     @property

@@ -8,6 +8,7 @@ Groups grow along the edges of the graph as long as no way leads out of a group 
 What nobody outside reads is never written to memory.
 """
 
+from .dependences import after, before
 from .fused import fused
 from .spaces import space_of
 
@@ -34,28 +35,18 @@ class _Graph:
     """Which instruction must run before which.
 
     Attributes:
-        before, after: number of an instruction -> numbers, rising.
+        before, after: number of an instruction -> numbers.
+        readers: buffer -> numbers of those that read it.
     """
 
     def __init__(self, instructions):
         self.instructions = instructions
-        self.before = [[] for _ in instructions]
-        self.after = [[] for _ in instructions]
+        self.before = [sorted(found) for found in before(instructions)]
+        self.after = after(self.before)
         self.readers = {}
-        writers = {}
         for number, each in enumerate(instructions):
-            found = set()
             for view in each.sources:
-                found.update(writers.get(view.buffer, ()))
                 self.readers.setdefault(view.buffer, []).append(number)
-            for view in each.targets:
-                found.update(writers.get(view.buffer, ()))
-                found.update(self.readers.get(view.buffer, ()))
-                writers.setdefault(view.buffer, []).append(number)
-            found.discard(number)
-            self.before[number] = sorted(found)
-            for other in found:
-                self.after[other].append(number)
 
 
 class _Groups:

@@ -35,8 +35,13 @@ class Instruction:
 
     @property
     def targets(self):
-        """The views that it writes."""
+        """The views that it writes its results to."""
         return (self.output,)
+
+    @property
+    def written(self):
+        """The views that it writes."""
+        return self.targets
 
     @property
     def numbers(self):
@@ -118,6 +123,11 @@ class Reduce(Instruction):
     def operands(self):
         """Output, inputs, scratch."""
         return (*super().operands, *([self.scratch] if self.scratch else []))
+
+    @property
+    def written(self):
+        """The output, and the scratch."""
+        return (self.output, *([self.scratch] if self.scratch else []))
 
     @property
     def dtypes(self):

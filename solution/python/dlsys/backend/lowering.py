@@ -18,7 +18,7 @@ from .instructions import (
     Rows,
     steps_of_matrix,
 )
-from .view import Literal, View, broadcast, new_view
+from .view import Buffer, Literal, View, broadcast, new_view
 
 _LETTERS = "abcdefgh"
 
@@ -92,6 +92,16 @@ class Lowering:
         if values.ndim == 0:
             return Literal(values.item(), dtype)
         return new_view(values.shape, dtype, values=np.ascontiguousarray(values, dtype))
+
+    def known(self, values):
+        """The view of an array as it is, a single number too, of its very dtype."""
+        return new_view(values.shape, values.dtype, values=np.ascontiguousarray(values))
+
+    def unread(self, shape, dtype, lies):
+        """A value of which nobody reads an element; `lies` are its strides, or "literal"."""
+        if lies == "literal":
+            return Literal(0, dtype, shape)
+        return View(Buffer(0), dtype, shape, lies)
 
     def elementwise(self, code, *inputs, numbers=(), dtype=None, shape=None, into=None):
         """A C expression of a, b, c, ... and of p0, p1, ... for each element.

@@ -35,7 +35,7 @@ class Space:
         return None
 
     def _possible(self):
-        return None if self.by_rows and self.shape[-1] > LONGEST_ROW else self
+        return self if not self.by_rows or 1 < self.shape[-1] <= LONGEST_ROW else None
 
     def _is_of_rows(self, shape):
         return shape in (self.shape[:-1], (*self.shape[:-1], 1))

@@ -59,7 +59,7 @@ class ErfOp(FunctionOp):
     """The error function."""
 
     label = "Erf({})"
-    code = "erf(a)"
+    code = "error_function(a)"
 
     def forward(self, node, x):
         return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), dtype=np.float64)
@@ -103,7 +103,8 @@ class GeluOp(FunctionOp):
         if node.attributes["tanh"]:
             inner = "p0 * (a + T(0.044715) * a * a * a)"
             return build.elementwise("T(0.5) * a * (1 + tanh(%s))" % inner, x, numbers=(_GELU,))
-        return build.elementwise("T(0.5) * a * (1 + erf(a * p0))", x, numbers=(math.sqrt(0.5),))
+        code = "T(0.5) * a * (1 + error_function(a * p0))"
+        return build.elementwise(code, x, numbers=(math.sqrt(0.5),))
 
     def gradient(self, node, grad):
         (x,) = node.inputs

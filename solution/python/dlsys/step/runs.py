@@ -1,17 +1,31 @@
 """How a step is executed for feeds of one set of shapes and dtypes: on numpy, or by a program."""
 
+import functools
+
 import numpy as np
 
-from dlsys.autodiff import Executor, find_topo_sort
+from dlsys import ndarray
+from dlsys.autodiff import Executor
+from dlsys.backend.capture import CaptureError
+from dlsys.backend.fusion import fuse
+from dlsys.backend.gemm import with_products
+from dlsys.backend.planning import Planner
 from dlsys.backend.program import Program
+from dlsys.backend.updates import check_shape
+from dlsys.ndarray import size_of
+
+from .graph import Report, listed
+from .passes.in_place import update_in_place
+
 
 
 class NumpyRun:
     """The reference: every value by numpy in float64, then all updates."""
 
-    def __init__(self, outputs, updates, kinds):
-        self._executor = Executor([*outputs, *updates.values()])
-        self._count, self._updated = len(outputs), list(updates)
+    def __init__(self, graph):
+        self.graph = graph
+        self._executor = Executor(graph.results)
+        self._count, self._updates = len(graph.outputs), graph.updates
 
     def __call__(self, feeds, state):
         """The values of the outputs.
@@ -24,20 +38,49 @@ class NumpyRun:
         fed = {id(array) for array in (*feeds.values(), *state.values())}
         outputs = [np.array(v) if id(v) in fed else v for v in found[: self._count]]
         news = [np.array(value) for value in found[self._count :]]
-        for parameter, new in zip(self._updated, news):
+        for (parameter, node), new in zip(self._updates.items(), news):
+            check_shape(parameter, state[parameter].shape, node, new.shape)
+        for parameter, new in zip(self._updates, news):
             state[parameter][...] = new
         return outputs
 
+    def explained(self):
+        """Lines on what it does with memory."""
+        return ["numpy: a value is dropped after its last reader"]
+
 
 class DeviceRun:
-    """A program of a back end."""
+    """A program of a back end.
 
-    def __init__(self, outputs, updates, kinds, ctx):
-        order = find_topo_sort([*outputs, *updates.values()])
-        needed = set(order) | set(updates)
-        kinds = {node: kind for node, kind in kinds.items() if node in needed}
-        self.program = Program(order, outputs, kinds, ctx, updates=updates)
-        self._fed = {}
+    Attributes:
+        capture: "" where a GPU starts the program by one call; else why it does not, in words.
+    """
+
+    def __init__(self, graph, limit=None, fuses=True, captures=True, own_products=None):
+        self.graph = graph
+        on_gpu = ndarray.is_gpu_ctx(graph.ctx)
+        if own_products is None:
+            # The emulated GPU runs them thread by thread, a hundred times slower than its cuBLAS.
+            own_products = on_gpu and not ndarray.is_emulated()
+        self.capture = "not asked for" if not captures else "" if on_gpu else "of a GPU alone"
+        self._planner = Planner(limit, spreads=not self.capture)
+        report = Report("parameters updated in place")
+        in_place = functools.partial(update_in_place, report=report)
+        passes = [in_place, self._planner.order, self._counted]
+        passes += [fuse] if fuses else []
+        passes += [with_products] if fuses and own_products else []
+        self._kernels = []
+        self.program = Program(
+            graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates,
+            passes=[*passes, self._counted], plan=self._planner.place,
+        )  # fmt: skip
+        graph.reports.append(report)
+        self._fed = self._written = None
+        self._own, self._runs = {}, 0
+
+    def _counted(self, instructions, kept):
+        self._kernels.append(len(instructions))
+        return instructions
 
     def __call__(self, feeds, state):
         """The values of the outputs, as NDArrays that the next run overwrites.
@@ -46,8 +89,69 @@ class DeviceRun:
             feeds: node -> NDArray.
             state: parameter -> NDArray, which is overwritten.
         """
-        last = self._fed
-        if len(last) != len(feeds) or any(last.get(n) is not feeds[n] for n in feeds):
-            self.program.feed({**feeds, **state})
-            self._fed = dict(feeds)
+        if self._written is None:  # These arrays stay where they are.
+            written = (*state.values(), *self.program.owned_results())
+            self._written = np.array([_range_of(array) for array in written])
+        if not self._is_fed(feeds):
+            placed = self._placed(feeds)
+            if not self._is_fed(placed):
+                self.program.feed({**placed, **state})
+                self._fed, self._runs = placed, 0
+        self._runs += 1
+        # The first run makes what a recording must not make, such as the handle of cuBLAS.
+        if self._runs == 2 and not self.capture:
+            try:
+                self.program.capture()
+            except CaptureError as error:
+                self.capture = str(error)
         return self.program.run()
+
+    def _is_fed(self, feeds):
+        return self._fed is not None and all(self._fed[n] is feeds[n] for n in feeds)
+
+    def _placed(self, feeds):
+        """The feeds where the program may read them.
+
+        Those of a captured program stay where they are: other arrays are copied there. So is an
+        array that the program overwrites.
+        """
+        if self._fed is None and not any(map(self._overwrites, feeds.values())):
+            return dict(feeds)
+        placed = {}
+        for node, array in feeds.items():
+            if self.capture and not self._overwrites(array):
+                placed[node] = array
+                continue
+            if node not in self._own:
+                self._own[node] = ndarray.empty(array.shape, array.ctx, array.dtype)
+            placed[node] = array.copyto(self._own[node])
+        return placed
+
+    def _overwrites(self, array):
+        """Whether a fed array shares memory with a parameter, or with what a run returned."""
+        if not self._written.size:
+            return False
+        start, end = _range_of(array)
+        return bool(np.any((self._written[:, 0] < end) & (start < self._written[:, 1])))
+
+    def explained(self):
+        """Lines on what the program does with kernels and memory."""
+        first, last = self._kernels
+        said = "no, " + self.capture
+        if not self.capture:
+            said = "one call starts all, on %d streams" % self.program.streams
+        *lines, memory = self._planner.lines()
+        return [
+            "fusion: %d instructions became %d kernels" % (first, last), "capture: " + said,
+            *lines, memory + listed(self._planner.again),
+        ]  # fmt: skip
+
+    def sources(self):
+        """The text of the kernels."""
+        return self.program.sources()
+
+
+def _range_of(array):
+    """The addresses of an array's first byte, and of that behind its last."""
+    start = array.handle.contents.data or 0
+    return start, start + size_of(array.shape) * array.dtype.itemsize

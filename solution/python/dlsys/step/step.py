@@ -7,7 +7,8 @@ from dlsys.autodiff import Node, find_topo_sort
 from dlsys.ops.base import ShapeError
 
 from . import files
-from .graph import copied, origin, random_nodes
+from .graph import Graph, origin, random_nodes
+from .passes import PASSES
 from .runs import DeviceRun, NumpyRun
 from .state import State
 
@@ -15,7 +16,10 @@ from .state import State
 _MOST_RUNS = 8
 
 
-def compile(outputs, updates=None, ctx=None, dtype=None):
+def compile(
+    outputs, updates=None, ctx=None, dtype=None, passes=PASSES, memory_limit=None, fuse=True,
+    capture=True,
+):  # fmt: skip
     """A step: values of nodes, and new values of parameters, computed together.
 
     Args:
@@ -24,33 +28,40 @@ def compile(outputs, updates=None, ctx=None, dtype=None):
             from the old ones, and take effect at the end of the call. `{w: w}` keeps w as it is.
         ctx: None is numpy in float64; ndarray.cpu(0), ndarray.gpu(0).
         dtype: of numbers with a fraction that come from numpy; float64 on numpy, else float32.
+        passes: what is done to the graph before it runs; they change no bit of a value.
+        memory_limit: bytes that intermediate values may take on a device: cheap ones are computed
+            again for it. Parameters, feeds and outputs are not counted.
+        fuse: whether instructions on the same elements become one kernel, on a device.
+        capture: whether the launches are recorded on a GPU, and started by one call.
 
     Raises:
         TypeError: what is updated is no variable, or an output is no node.
         ValueError: two parameters have one name.
     """
-    return Step(outputs, updates, ctx, dtype)
+    return Step(outputs, updates, ctx, dtype, passes, memory_limit, fuse, capture)
 
 
 class Step:
     """What `compile` makes. The parameters live on the device between calls."""
 
-    def __init__(self, outputs, updates=None, ctx=None, dtype=None):
+    def __init__(
+        self, outputs, updates=None, ctx=None, dtype=None, passes=PASSES, memory_limit=None,
+        fuse=True, capture=True,
+    ):  # fmt: skip
         self._is_single = isinstance(outputs, Node)
         outputs = [outputs] if self._is_single else list(outputs)
         updates = dict(updates or {})
         _check(outputs, updates)
         self.ctx = ctx
-        found = copied([*outputs, *updates.values()])
-        self._outputs = found[: len(outputs)]
-        self._updates = dict(zip(updates, found[len(outputs) :]))
-        order = find_topo_sort(found)
+        self._outputs, self._updates, self._passes = outputs, updates, tuple(passes)
+        results = [*outputs, *updates.values()]
+        order = find_topo_sort(results)
         self._fed = [node for node in order if node.op.is_fed and node not in updates]
-        self._random = random_nodes(found)
-        #: The number of the next run of each random node of the user.
-        self._draws = {origin(node): node.runs for node in self._random}
+        #: The number of the next run of each random node.
+        self._draws = {node: node.runs for node in random_nodes(results)}
+        self._limit, self._fuses, self._captures = memory_limit, fuse, capture
         self._state = State(list(updates), ctx, dtype)
-        self._runs = {}
+        self._runs, self._last = {}, None
 
     def __call__(self, feeds=None, as_numpy=False):
         """Runs the step.
@@ -71,11 +82,11 @@ class Step:
         """
         arrays = self._arrays(feeds or {})
         run = self._run_for(arrays)
-        for node in self._random:
+        for node in run.random:
             node.runs = self._draws[origin(node)]
+        self._last = run
         found = run(arrays, self._state.arrays)
-        for node in self._random:
-            self._draws[origin(node)] = node.runs
+        self._draws.update({origin(node): node.runs for node in run.random})
         if as_numpy and self.ctx is not None:
             found = [value.asnumpy() for value in found]
         return found[0] if self._is_single else found
@@ -110,6 +121,33 @@ class Step:
             self._state.complete()
         return self._state.numpy_of(node)
 
+    def explain(self, feeds=None):
+        """Prints what was done to the graph, and why not more.
+
+        Args:
+            feeds: as those of a call, which is not made; those of the last call if None.
+
+        Raises:
+            ValueError: there was no call yet.
+        """
+        run = self._last if feeds is None else self._run_for(self._arrays(feeds))
+        if run is None:
+            raise ValueError("nothing has run yet; hint: step.explain(feeds)")
+        print("\n".join([*map(str, run.graph.reports), *run.explained()]))
+
+    def sources(self, feeds=None):
+        """The source of the kernels that a call runs, as text; feeds as those of explain.
+
+        Raises:
+            ValueError: there was no call yet, or the step runs on numpy.
+        """
+        run = self._last if feeds is None else self._run_for(self._arrays(feeds))
+        if run is None:
+            raise ValueError("nothing has run yet; hint: step.sources(feeds)")
+        if self.ctx is None:
+            raise ValueError("numpy has no kernels; hint: compile(..., ctx=ndarray.cpu(0))")
+        return run.sources()
+
     def save(self, path):
         """Writes all parameters and the numbers of random draws, at once or not at all.
 
@@ -130,19 +168,11 @@ class Step:
         """
         named = self._state.named()
         arrays, draws = files.load(path, list(named), len(self._draws))
-        checked = {}
-        for name, node in named.items():
-            try:
-                checked[node] = self._state.taken(node, arrays[name])
-            except (ShapeError, TypeError) as error:
-                raise files.FileError("%s: %s" % (path, error)) from None
-            if checked[node].dtype != arrays[name].dtype:
-                raise files.FileError(
-                    "%s: %s is of %s, here it is of %s"
-                    % (path, name, arrays[name].dtype, checked[node].dtype)
-                )
-        for node, values in checked.items():
-            self._state.set(node, values)
+        try:
+            found = {node: self._state.restored(node, arrays[n]) for n, node in named.items()}
+        except ShapeError as error:
+            raise files.FileError("%s is of another step: %s" % (path, error)) from None
+        self._state.restore(found)
         self._draws = dict(zip(self._draws, draws))
 
     def _arrays(self, feeds):
@@ -174,8 +204,13 @@ class Step:
             return value
         dtype = self._state.dtype_of(values.dtype)
         if self.ctx is None or ndarray.is_gpu_ctx(self.ctx):
-            fits = self.ctx is None
-            return np.asarray(values, dtype) if fits else ndarray.array(values, self.ctx, dtype)
+            # In row-major order: BLAS adds in another order where an array lies otherwise.
+            on_numpy = self.ctx is None
+            return (
+                np.asarray(values, dtype, order="C")
+                if on_numpy
+                else ndarray.array(values, self.ctx, dtype)
+            )
         return ndarray.lent(np.ascontiguousarray(values, dtype).reshape(values.shape))
 
     def _run_for(self, arrays):
@@ -189,9 +224,15 @@ class Step:
         return self._runs[key]
 
     def _made(self, kinds):
-        if self.ctx is None:
-            return NumpyRun(self._outputs, self._updates, kinds)
-        return DeviceRun(self._outputs, self._updates, kinds, self.ctx)
+        graph = Graph(self._outputs, self._updates, kinds, self.ctx)
+        for each in self._passes:
+            graph.reports.append(each(graph))
+        run = NumpyRun(graph) if self.ctx is None else self._device_run(graph)
+        run.random = random_nodes(graph.results)
+        return run
+
+    def _device_run(self, graph):
+        return DeviceRun(graph, self._limit, self._fuses, self._captures)
 
 
 def _check(outputs, updates):

@@ -1,0 +1,380 @@
+"""Matrix products that go on with what they have: bias, relu, a mask, an update, sums of columns.
+
+    h = maximum(x @ w + b, 0)               one kernel
+    w = w - rate * (x.T @ g)                one kernel, which writes where w lies
+    b = b - rate * sum(g, 0)                the same kernel: it reads g anyway
+"""
+
+import dataclasses
+
+import numpy as np
+
+from dlsys.dtypes import C_NAMES, FLOAT32, INT32
+
+from .dependences import sorted_by_need
+from .expressions import named, signature
+from .fused import Fused, fused
+from .instructions import Elementwise, Instruction, MatrixProduct, Reduce, steps_of_matrix
+from .spaces import Space
+from .view import new_view
+
+#: Multiprocessors that are kept busy, and blocks of each.
+_PROCESSORS, _BLOCKS = 132, 4
+#: Of K, the least that is worth a part.
+_LEAST_DEPTH = 64
+#: A block's tile: rows, columns, depth of a slice; rows and columns of a thread. See gemm.cuh.
+_LARGE, _SMALL, _NARROW = (128, 128, 8, 8, 8), (64, 32, 16, 4, 4), (32, 32, 16, 4, 4)
+
+
+@dataclasses.dataclass(eq=False)
+class Gemm(Instruction):
+    """a @ b, then statements on each element, and on the sum of each of b's columns.
+
+    Operands are outputs, a, b, what statements read, and room for parts of sums.
+    """
+
+    #: A Fused on the elements of the product, which it reads as `product`.
+    epilogue: Fused
+    product: object
+    #: The same for the sums of b's columns, which it reads as `total`; or None.
+    sums: Fused
+    total: object
+    nodes: tuple
+
+    def __post_init__(self):
+        a, b = self.inputs
+        (self.m, self.k), self.n = a.shape, b.shape[-1]
+        self.tile = _tile(self.m, self.n)
+        tiles = -(-self.m // self.tile[0]) * -(-self.n // self.tile[1])
+        slices = -(-self.k // self.tile[2])
+        parts = min(_PROCESSORS * _BLOCKS // tiles, -(-self.k // _LEAST_DEPTH), slices)
+        self.of_part = -(-slices // max(1, parts))
+        self.parts = -(-slices // self.of_part)
+        self.steps = [steps_of_matrix(view) for view in (a, b)]
+        self.scratch = ()
+        if self.parts > 1:
+            floats = self.parts * tiles * (self.tile[0] + 1) * self.tile[1]
+            zeros = np.zeros(tiles, INT32)
+            counters = new_view(zeros.shape, INT32, values=zeros)
+            self.scratch = (new_view((floats,), FLOAT32), counters)
+
+    @property
+    def _followers(self):
+        """(the Fused, which view it reads of what is computed here)."""
+        found = [(self.epilogue, self.product)]
+        return [*found, (self.sums, self.total)] if self.sums else found
+
+    @property
+    def targets(self):
+        return tuple(view for each, _ in self._followers for view in each.outputs)
+
+    @property
+    def _read(self):
+        """(view, strides along the rows and columns) of what the statements read from memory."""
+        return [
+            (view, lies)
+            for each, own in self._followers
+            for view, lies in zip(each.inputs, each.lies[len(each.outputs) :])
+            if view.buffer is not own.buffer
+        ]
+
+    @property
+    def sources(self):
+        return (*self.inputs, *(view for view, _ in self._read))
+
+    @property
+    def written(self):
+        return (*self.targets, *self.scratch)
+
+    @property
+    def operands(self):
+        return (*self.targets, *self.sources, *self.scratch)
+
+    @property
+    def key(self):
+        """Tile, how a and b lie, and the statements of both followers."""
+        parts = []
+        for each, own in self._followers:
+            given = each.inputs.index(next(v for v in each.inputs if v.buffer is own.buffer))
+            parts.append((each.key, given))
+        along_k = (self.steps[0][1] == 1, self.steps[1][1] != 1)
+        packs = all(max(steps) % 4 == 0 or 1 in shape for steps, shape in zip(
+            self.steps, (self.inputs[0].shape, self.inputs[1].shape)))  # fmt: skip
+        return ("gemm", self.tile, along_k, packs, tuple(parts))
+
+    @property
+    def numbers(self):
+        return tuple(number for each, _ in self._followers for number in each.given)
+
+    @property
+    def sizes(self):
+        """m, n, k, steps of the lines of a and b, parts, slices of a part; strides of the others."""
+        lead = [max(steps) if steps != (1, 1) else 1 for steps in self.steps]
+        strides = []
+        for each, own in self._followers:
+            views = [*each.outputs, *each.inputs]
+            for view, lies in zip(views, each.lies):
+                if view.buffer is not own.buffer or view in each.outputs:
+                    strides += lies
+        return (self.m, self.n, self.k, *lead, self.parts, self.of_part, *strides)
+
+
+def _tile(m, n):
+    if m * n >= 1 << 20:
+        return _LARGE
+    return _NARROW if n <= 32 or m * n <= 1 << 14 else _SMALL
+
+
+def with_products(instructions, kept):
+    """The same program, where products go on with what follows them; arguments as those of fuse."""
+    return _Merger(instructions, kept).merged()
+
+
+class _Merger:
+    """Which instructions become part of which product."""
+
+    def __init__(self, instructions, kept):
+        self._instructions, self._kept = instructions, kept
+        self._readers, self._needs = {}, []
+        writers, readers = {}, self._readers
+        for number, each in enumerate(instructions):
+            found = set()
+            for view in each.sources:
+                found.update(writers.get(view.buffer, ()))
+            for view in each.written:
+                found.update(writers.get(view.buffer, ()), readers.get(view.buffer, ()))
+            for view in each.sources:
+                readers.setdefault(view.buffer, []).append(number)
+            for view in each.written:
+                writers.setdefault(view.buffer, []).append(number)
+            self._needs.append(found - {number})
+        self._group = list(range(len(instructions)))
+
+    def merged(self):
+        """See with_products."""
+        made = {}
+        for number, each in enumerate(self._instructions):
+            if _is_ours(each):
+                whole = self._taken(number)
+                if whole is not None:
+                    made[number] = whole
+        return self._in_order(made)
+
+    def _taken(self, number):
+        product = self._instructions[number]
+        view = product.output
+        following = self._only_reader(view, Space(view.shape))
+        reduce, after = self._sum_of_columns(product)
+        is_narrow = view.shape[1] <= _NARROW[1]  # cuBLAS takes longer for such
+        for members in ([following, reduce, after], [following], [] if is_narrow else [None]):
+            members = [each for each in members if each is not None]
+            if not (members or is_narrow) or self._makes_circle({number, *members}):
+                continue
+            for each in members:
+                self._group[each] = number
+            found = [self._instructions[each] for each in members]
+            own = following if following in members else None
+            epilogue = self._as_fused(own, view, Space(view.shape))
+            sums = total = None
+            if reduce in members and reduce is not None:
+                total = self._instructions[reduce].output
+                sums = self._as_fused(after, total, Space(total.shape))
+            nodes = (product.node, *(n for e in found for n in getattr(e, "nodes", (e.node,))))
+            made = Gemm(view, product.inputs, epilogue, view, sums, total, nodes)
+            made.node = found[-1].node if found else product.node
+            return made
+        return None
+
+    def _as_fused(self, number, view, space):
+        """A follower as a Fused; one that keeps the value as it is, if there is none."""
+        if number is None:
+            copy = Elementwise(view, (view,), FLOAT32, "x0")
+            return fused([copy], space, {view.buffer})
+        each = self._instructions[number]
+        if isinstance(each, Fused):
+            return each
+        return fused([each], space, {each.output.buffer})
+
+    def _only_reader(self, view, space):
+        """The number of the one element-wise instruction that reads a value, element by element."""
+        readers = set(self._readers.get(view.buffer, ()))
+        if len(readers) != 1 or view.buffer in self._kept or view.buffer.fed is not None:
+            return None
+        (number,) = readers
+        each = self._instructions[number]
+        if isinstance(each, Fused):
+            fits = each.space == space
+        else:
+            fits = type(each) is Elementwise and each.output.shape == space.shape
+        return number if fits and self._group[number] == number and all(
+            read.strides == view.strides and read.shape == view.shape and read.offset == 0
+            for read in each.inputs if read.buffer is view.buffer
+        ) else None  # fmt: skip
+
+    def _sum_of_columns(self, product):
+        """(the number of the sum over all rows of b, that of its only reader); None for none."""
+        b = product.inputs[1]
+        if steps_of_matrix(b)[1] != 1:
+            return None, None
+        for number in self._readers.get(b.buffer, ()):
+            each = self._instructions[number]
+            if (
+                isinstance(each, Reduce) and each.kind == "sum" and each.code == "x0"
+                and each.axes == (0,) and each.inputs == (b,) and self._group[number] == number
+                and each.output.dtype == FLOAT32 and each.output.is_whole
+            ):  # fmt: skip
+                total = each.output
+                if len(total.shape) != 1:
+                    return None, None
+                return number, self._only_reader(total, Space(total.shape))
+        return None, None
+
+    def _makes_circle(self, members):
+        """Whether a way leads out of the members, and back in."""
+        groups = {self._group[each] for each in members}
+        inside = {n for n, group in enumerate(self._group) if group in groups}
+        followers = {}
+        for number, needs in enumerate(self._needs):
+            for each in needs:
+                followers.setdefault(self._group[each], set()).add(self._group[number])
+        stack = [g for m in groups for g in followers.get(m, ()) if g not in groups]
+        seen = set()
+        while stack:
+            group = stack.pop()
+            if group in seen:
+                continue
+            seen.add(group)
+            for each in followers.get(group, ()):
+                if each in groups or each in inside:
+                    return True
+                stack.append(each)
+        return False
+
+    def _in_order(self, made):
+        leaders = sorted(set(self._group))
+        place = {group: i for i, group in enumerate(leaders)}
+        needs = [set() for _ in leaders]
+        for number, found in enumerate(self._needs):
+            own = place[self._group[number]]
+            needs[own].update(place[self._group[each]] for each in found)
+            needs[own].discard(own)
+        order = sorted_by_need(needs)
+        return [made.get(leaders[i], self._instructions[leaders[i]]) for i in order]
+
+
+def _is_ours(instruction):
+    """Whether a product is one that gemm.cuh computes."""
+    return (
+        isinstance(instruction, MatrixProduct)
+        and set(instruction.dtypes) == {FLOAT32}
+        and len(instruction.output.shape) == 2
+        and min(*instruction.output.shape, instruction.inputs[0].shape[1]) > 0
+        and max(*instruction.output.shape, instruction.inputs[0].shape[1]) < 1 << 30
+    )
+
+
+def source(name, tile, along_k, packs, parts):
+    """Functors, kernel and launcher of a Gemm, from its key."""
+    lines, operands, numbers, strides = [], [], 0, 7
+    structs = []
+    outputs = sum(len(key[3]) for key, _ in parts)
+    first_output, first_input = 0, outputs + 2
+    for which, (key, given) in zip(("epilogue", "sums"), parts):
+        _, _, statements, stores, dtypes, _, _, count, _ = key
+        others = [i for i in range(len(dtypes) - len(stores)) if i != given]
+        places = [first_output + i for i in range(len(stores))]
+        places += [first_input + i for i in range(len(others))]
+        axes = 2 if which == "epilogue" else 1
+        structs.append(_functor(name, which, statements, stores, dtypes, given, others, axes, count))
+        values = [
+            "reinterpret_cast<%s*>(data[%d])" % (
+                ("" if i < len(stores) else "const ") + C_NAMES[dtype], place)
+            for i, (place, dtype) in enumerate(zip(places, [
+                *dtypes[: len(stores)], *(dtypes[len(stores) + o] for o in others)]))
+        ]  # fmt: skip
+        values += ["n[%d]" % (strides + i) for i in range(axes * len(places))]
+        values += ["number[%d]" % (numbers + i) for i in range(count)]
+        operands.append("const %s_%s %s = {%s};" % (name, which, which, ", ".join(values)))
+        first_output += len(stores)
+        first_input += len(others)
+        numbers, strides = numbers + count, strides + axes * len(places)
+    sums = "%s_sums" % name if len(parts) == 2 else "NoSums"
+    if len(parts) == 1:
+        operands.append("const NoSums sums;")
+    block = "Block<%s>" % ", ".join(map(str, tile))
+    a_b = ["reinterpret_cast<const float*>(data[%d])" % (outputs + i) for i in range(2)]
+
+    def launch(is_packed):
+        how = ", ".join("true" if each else "false" for each in (*along_k, is_packed))
+        return [
+            "gemm_kernel<%s, %s, %s_epilogue, %s><<<grid, %s::threads, 0, on>>>("
+            % (block, how, name, sums, block),
+            "    %s, %s, extents, epilogue, sums, partial, arrived);" % tuple(a_b),
+        ]
+
+    lines = [
+        *operands,
+        "const Extents extents = {static_cast<int>(n[0]), static_cast<int>(n[1]),",
+        "                         static_cast<int>(n[2]), n[3], n[4], static_cast<int>(n[5]),",
+        "                         static_cast<int>(n[6])};",
+        "float4* const partial = n[5] > 1 ? reinterpret_cast<float4*>(data[%d]) : nullptr;"
+        % first_input,
+        "unsigned* const arrived = n[5] > 1 ? reinterpret_cast<unsigned*>(data[%d]) : nullptr;"
+        % (first_input + 1),
+        "const dim3 grid(static_cast<unsigned>((n[1] + %d) / %d)," % (tile[1] - 1, tile[1]),
+        "                static_cast<unsigned>((n[0] + %d) / %d),"
+        % (tile[0] - 1, tile[0]),
+        "                static_cast<unsigned>(n[5]));",
+    ]
+    if packs:
+        lines += ["if (is_aligned(data[%d]) && is_aligned(data[%d]))" % (outputs, outputs + 1)]
+        lines += ["  " + line for line in launch(True)] + ["else"]
+        lines += ["  " + line for line in launch(False)]
+    else:
+        lines += launch(False)
+    text = "\n".join(line for struct in structs for line in struct)
+    body = "".join("  %s\n" % line for line in [*lines, "return launched();"])
+    return '%s\n%s {\n%s}\n' % (text, signature(name, "cudaStream_t on"), body)
+
+
+def _functor(name, which, statements, stores, dtypes, given, others, axes, count):
+    """Lines of the struct that does the statements on four neighbours."""
+    outputs = range(len(stores))
+    words = {"i%d" % given: "values[j]"}
+    members, steps = [], []
+    at = "row * row_%s + (column + j) * column_%s" if axes == 2 else "(column + j) * column_%s"
+
+    def place(word):
+        return at % ((word,) * axes)
+
+    for i in outputs:
+        members.append("%s* out%d;" % (C_NAMES[dtypes[i]], i))
+        steps.append("out%d" % i)
+    for i in others:
+        members.append("const %s* in%d;" % (C_NAMES[dtypes[len(stores) + i]], i))
+        words["i%d" % i] = "in%d[%s]" % (i, place("in%d" % i))
+        steps.append("in%d" % i)
+    for word in steps:
+        members.append("int64_t %scolumn_%s;" % ("row_%s, " % word if axes == 2 else "", word))
+    members += ["double p%d;" % i for i in range(count)]
+    lines = []
+    for i, (code, dtype, _, _) in enumerate(statements):
+        type_name = C_NAMES[dtype]
+        lines.append("const %s v%d = static_cast<%s>(%s);" % (
+            type_name, i, type_name, named(code, words)))  # fmt: skip
+        words["v%d" % i] = "v%d" % i
+    lines += ["out%d[%s] = v%d;" % (i, place("out%d" % i), value) for i, value in enumerate(stores)]
+    row = "int row, " if axes == 2 else ""
+    return [
+        "struct %s_%s {" % (name, which),
+        "  static const bool wanted = true;",
+        *("  " + member for member in members),
+        "  __device__ void operator()(%sint column, int columns, const float* values) const {" % row,
+        "    for (int j = 0; j < 4; ++j) {",
+        "      if (column + j >= columns) break;",
+        *("      " + line for line in lines),
+        "    }",
+        "  }",
+        "};",
+        "",
+    ]

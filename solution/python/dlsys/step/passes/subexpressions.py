@@ -1,0 +1,83 @@
+"""Nodes that compute the same of the same become one."""
+
+import numpy as np
+
+from dlsys.ops.flow import StopGradientOp
+
+from ..graph import Report
+
+
+def merge_equal(graph):
+    """Merges nodes of one op, equal attributes and the same inputs.
+
+        before                              after
+        a = tanh(x)                         a = tanh(x)
+        b = tanh(x)                         c = a * a
+        c = a * b
+
+    0.0 and -0.0 differ, and so do 1, 1.0 and True. Random draws stay apart: each has its own
+    numbers. Stop points (stop_gradient, checkpoint) stay, since the user put them there. a + b and
+    b + a stay apart too: of two NaN a sum keeps the first one's bits.
+    """
+    report, known = Report("equal nodes merged"), {}
+
+    def merged(node):
+        if node.op.is_fed:
+            return None
+        reason = _why_apart(node)
+        if reason:
+            report.leave(reason, node.name)
+            return None
+        key = _key(node)
+        if key is None:
+            report.leave("attributes that can't be compared", node.name)
+            return None
+        first = known.setdefault(key, node)
+        if first is not node:
+            report.changed.append(node.name)
+        return first
+
+    graph.rewrite(merged)
+    return report
+
+
+def _why_apart(node):
+    if getattr(node.op, "draws", False):
+        return "random draws"
+    if "inner" in getattr(node, "attributes", {}) or isinstance(node.op, StopGradientOp):
+        return "stop points"
+    return None
+
+
+#: What a node has beside its attributes that changes no value.
+_NOT_COMPARED = ("inputs", "op", "name", "made_at", "origin", "known", "is_true", "runs", "initial")
+
+
+def _key(node):
+    """What is equal for nodes of equal values; None if nobody can tell."""
+    said = {name: v for name, v in node.__dict__.items() if name not in _NOT_COMPARED}
+    try:
+        return type(node.op), _exactly(said), tuple(map(id, node.inputs))
+    except TypeError:
+        return None
+
+
+def _exactly(value):
+    """A key that is equal for values of the same type and bits alone.
+
+    Raises:
+        TypeError: of this type nobody knows when two are equal.
+    """
+    if isinstance(value, dict):
+        return ("dict", *((name, _exactly(v)) for name, v in sorted(value.items())))
+    if isinstance(value, (tuple, list)):
+        return (type(value).__name__, *map(_exactly, value))
+    if isinstance(value, slice):
+        return ("slice", *map(_exactly, (value.start, value.stop, value.step)))
+    if isinstance(value, (np.ndarray, np.generic)):
+        return ("array", value.dtype.str, value.shape, np.ascontiguousarray(value).tobytes())
+    if value is None or value is Ellipsis or isinstance(value, (bool, int, float, str)):
+        return (type(value).__name__, repr(value))
+    if type(value).__module__.startswith("dlsys.ops"):  # the op of a part, as PlaceOp has it
+        return ("op", type(value))
+    raise TypeError(type(value))
