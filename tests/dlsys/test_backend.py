@@ -1,6 +1,7 @@
 """The ops of `dlsys.ops` on every back end beside numpy: value, gradients and gradients of these.
 
-Ops that draw random numbers are in test_backend_runs.py; of classic ones the value alone is here."""
+Ops that draw random numbers are in test_backend_runs.py; of classic ones the value alone is here.
+"""
 
 import numpy as np
 import pytest

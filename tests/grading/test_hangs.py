@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.checks.compare import Failure
+from grader.checks.harness.compare import Failure
 from grader.course.rubric import load_rubric
 from grader.grading.hangs import Hangs
 from grader.student.remote import ChildTimeout

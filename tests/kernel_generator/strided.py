@@ -37,7 +37,9 @@ def strided(g):
         return None
     g.note("strided loop")
     k, total = g.fresh(), g.fresh()
-    kind = g.pick(["int", "int", "int", "unsigned", "size_t", "short", "long long", "unsigned char"])
+    kind = g.pick(
+        ["int", "int", "int", "unsigned", "size_t", "short", "long long", "unsigned char"]
+    )
     limit = "100" if kind == "unsigned char" else g.pick(LIMITS)
     x = f"{g.pick(arrays).name}[{g.pick([f'{k} & 255', f'({k}) & 255', f'{k} & 511'])}]"
     inner = g.pick(BODIES).format(s=total, x=x, t=t, k=k)
