@@ -51,10 +51,10 @@ PURE = (
         "__ffs __brev __mul24 __umul24 __float2int_rn __float2int_rz __int2float_rn __popcll "
         "__clzll __ffsll __brevll __byte_perm __mulhi __umulhi __mul64hi __umul64hi __sad __usad "
         "__hadd __rhadd __uhadd __urhadd __fns __dp4a __dp2a_lo __dp2a_hi __funnelshift_l "
-        "__funnelshift_r __funnelshift_lc __funnelshift_rc umax umin llmax llmin ullmax ullmin "
-        "__float_as_int __double_as_longlong __longlong_as_double "
-        "__builtin_inf __builtin_inff __builtin_huge_val __builtin_huge_valf "
-        "__builtin_nan __builtin_nanf __builtin_isnan __builtin_isinf"
+        "__funnelshift_r __funnelshift_lc __funnelshift_rc llmax llmin ullmax ullmin "
+        "__double_as_longlong __longlong_as_double __builtin_inf __builtin_inff "
+        "__builtin_huge_val __builtin_huge_valf __builtin_nan __builtin_nanf "
+        "__builtin_isnan __builtin_isinf"
     )
     | frozenset("__v%s%d" % (name, parts) for name in _OF_WORDS for parts in (2, 4))
     | frozenset(

@@ -310,7 +310,8 @@ def declarations(tokens, functions):
     """(first, last, text) of each that is no function, without what functions do, or begin with."""
     bodies = {colon_of(f): f.end for f in functions if f.end is not None}
     for function in functions:
-        bodies.update(place for place in defaults(function) if place)
+        # From the `=` on, which is the same.
+        bodies.update((place[0] - 1, place[1]) for place in defaults(function) if place)
     heads = {function.first for function in functions}
     for function in functions_of_host(tokens):
         heads.add(function.first)

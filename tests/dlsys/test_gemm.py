@@ -1,5 +1,7 @@
 """Products that go on with what follows them, and launches side by side."""
 
+import itertools
+
 import numpy as np
 import pytest
 from test_fusion import CPU, GPU, run
@@ -13,7 +15,9 @@ FLOAT32 = dtypes.FLOAT32
 PASSES = (fuse, with_products)
 
 #: m, n, k: single elements, parts of a tile, tiles and one more, K in one part and in many.
-SIZES = [(1, 1, 1), (3, 5, 7), (33, 31, 9), (64, 32, 64), (65, 33, 300), (7, 130, 1000), (130, 3, 65)]  # fmt: skip
+SIZES = [
+    (1, 1, 1), (3, 5, 7), (33, 31, 9), (64, 32, 64), (65, 33, 300), (7, 130, 1000), (130, 3, 65),
+]  # fmt: skip
 
 
 def numbers(*shapes):
@@ -82,13 +86,13 @@ def random_step(seed):
     fed[x] = random.normal(size=(batch, widths[0]))
     fed[y] = random.normal(size=(batch, widths[-1]))
     hidden, params = x, []
-    for i, (before, after) in enumerate(zip(widths, widths[1:])):
+    for i, (before, after) in enumerate(itertools.pairwise(widths)):
         w, b = ops.variable(f"w{i}"), ops.variable(f"b{i}")
         fed[w], fed[b] = random.normal(0, 0.3, (before, after)), random.normal(size=after)
         hidden = random.choice([ops.relu, ops.tanh])(hidden @ w + b)
         params += [w, b]
     loss = ops.mse(hidden, y)
-    news = [p - 0.1 * g for p, g in zip(params, autodiff.gradients(loss, params))]
+    news = [p - 0.1 * g for p, g in zip(params, autodiff.gradients(loss, params), strict=True)]
     return [loss, *news], fed
 
 

@@ -80,22 +80,29 @@ struct S {
   int by;
   __host__ __device__ int at(int x = 2 * W, int y = 1) const { return by * x + y; }
 };
+class O {
+  int by;
+ public:
+  explicit __host__ __device__ O(int x = W) : by(x) {}
+  template <int N> __host__ __device__ int operator()(int x = W + N) const { return by * x; }
+};
 template <int N> __host__ __device__ int f(int x = W) { return N + x; }
 __host__ __device__ constexpr int c(int x = W) { return x + 1; }
 __device__ int only(int x = W, int y = sizeof(int[W]));
 __device__ int only(int x, int y) { return x * 1000 + y; }
 __global__ void k(int* p, int given = W) {
   auto inner = [] __device__ (int x) { return x + W; };
-  const int values[] = {f<1>(), c(), only(), S{3}.at(), given, inner(1)};
-  for (int i = 0; i < 6; ++i) p[i] = values[i];
+  const int values[] = {f<1>(), c(), only(), S{3}.at(), given, inner(1),
+                        O().operator()<1>()};
+  for (int i = 0; i < 7; ++i) p[i] = values[i];
 }
 int main() {
-  int *p, v[6];
+  int *p, v[7];
   cudaMalloc(&p, sizeof v);
   k<<<1, 1>>>(p);
   cudaMemcpy(v, p, sizeof v, cudaMemcpyDeviceToHost);
-  printf("%d %d %d %d %d %d, ", v[0], v[1], v[2], v[3], v[4], v[5]);
-  printf("%d %d %d\n", f<1>(), c(), S{3}.at());
+  printf("%d %d %d %d %d %d %d, ", v[0], v[1], v[2], v[3], v[4], v[5], v[6]);
+  printf("%d %d %d %d\n", f<1>(), c(), S{3}.at(), O().operator()<1>());
 }
 """
 
@@ -103,7 +110,7 @@ int main() {
 def test_default_arguments_and_lambdas_may_differ(kit, tmp_path):
     (tmp_path / "a.cu").write_text(DEFAULTS)
     program = kit.link(kit.compile_kernels(tmp_path / "a.cu", tmp_path.name), tmp_path / "a")
-    assert kit.call(program).stdout == "33 33 32128 193 64 33, 65 65 385\n"
+    assert kit.call(program).stdout == "33 33 32128 193 64 33 1056, 65 65 385 4160\n"
 
 
 @pytest.mark.parametrize(

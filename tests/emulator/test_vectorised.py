@@ -29,6 +29,7 @@ WORK = {
     ("speed", "matmul_naive"): [ADDS, MULTIPLIES],
     ("speed", "matmul_flat"): [ADDS, MULTIPLIES],
     ("speed", "matmul_tiled"): [ADDS, MULTIPLIES],
+    ("speed", "softmax_block"): [ADDS, COMPARES],
     ("gpu_op", "elementwise_add_kernel"): [ADDS],
     ("gpu_op", "multiply_by_const_kernel"): [MULTIPLIES],
     ("gpu_op", "relu_kernel"): [COMPARES],

@@ -40,7 +40,9 @@ def strided(g):
     kind = g.pick(
         ["int", "int", "int", "unsigned", "size_t", "short", "long long", "unsigned char"]
     )
-    limit = "100" if kind == "unsigned char" else g.pick(LIMITS)
+    limit, step = g.pick(LIMITS), g.pick(STEPS)
+    if kind == "unsigned char":  # other steps may come around for ever
+        limit, step = "100", "64"
     x = f"{g.pick(arrays).name}[{g.pick([f'{k} & 255', f'({k}) & 255', f'{k} & 511'])}]"
     inner = g.pick(BODIES).format(s=total, x=x, t=t, k=k)
     g.declare(Name(total, t, writable=False))
@@ -48,7 +50,7 @@ def strided(g):
         Node(
             f"{t} {total} = {g.pick(['0', '1', '2.5f' if t == 'float' else '3'])};\n"
             f"for ({kind} {k} = {g.pick(STARTS)}; {k} {g.pick(['<', '<', '<='])} {limit}; "
-            f"{k} += {g.pick(STEPS)}) {{ "
+            f"{k} += {step}) {{ "
         ),
         inner,
         " }",

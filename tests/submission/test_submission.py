@@ -110,6 +110,13 @@ def test_other_files_that_differ_are_reported_and_not_taken(tmp_path, load, kind
     assert "changed, but the course's own are used: Makefile." in found.notes
 
 
+def test_a_readme_of_ones_own_is_not_called_changed(tmp_path, load):
+    (tmp_path / "pristine/README.md").write_text("# The assignment\n")
+    found = load(pack(tmp_path, WORK | {"README.md": b"# My notes\n"}))
+    assert found.taken == WORK
+    assert not any("README.md" in note for note in found.notes)
+
+
 def test_a_long_list_of_extra_files_is_shortened(tmp_path, load):
     found = load(pack(tmp_path, WORK | {f"x{i:02}": b"" for i in range(30)}))
     assert len(found.extra) == 13 and found.extra[-1] == "... and 18 more"

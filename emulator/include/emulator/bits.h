@@ -185,7 +185,8 @@ inline unsigned __urhadd(unsigned a, unsigned b) {
   return static_cast<unsigned>((static_cast<uint64_t>(a) + b + 1) >> 1);
 }
 
-/*! \brief Where the n-th bit that is set stands, counted from a place up, or down if n is below 0. */
+/*! \brief Where the n-th bit that is set stands, counted from a place up, or down if n is below 0.
+ */
 inline unsigned __fns(unsigned mask, unsigned base, int n) {
   if (n == 0) return base < 32 && (mask >> base & 1) ? base : 0xffffffff;
   for (unsigned at = base; at < 32; at += n < 0 ? -1 : 1) {
@@ -197,13 +198,13 @@ inline unsigned __fns(unsigned mask, unsigned base, int n) {
 }
 
 /*! \brief The sum of the products of two halves of a with two bytes of b, from a bit on, and c. */
-#define EMULATOR_DP2A(name, T, Half, Byte, from)                                       \
-  inline T name(T a, T b, T c) {                                                       \
-    unsigned sum = static_cast<unsigned>(c);                                           \
-    for (int i = 0; i < 2; ++i)                                                        \
-      sum += static_cast<unsigned>(static_cast<Half>(a >> 16 * i) *                    \
-                                   static_cast<Byte>(b >> (from + 8 * i)));            \
-    return static_cast<T>(sum);                                                        \
+#define EMULATOR_DP2A(name, T, Half, Byte, from)                            \
+  inline T name(T a, T b, T c) {                                            \
+    unsigned sum = static_cast<unsigned>(c);                                \
+    for (int i = 0; i < 2; ++i)                                             \
+      sum += static_cast<unsigned>(static_cast<Half>(a >> 16 * i) *         \
+                                   static_cast<Byte>(b >> (from + 8 * i))); \
+    return static_cast<T>(sum);                                             \
   }
 EMULATOR_DP2A(__dp2a_lo, int, short, signed char, 0)
 EMULATOR_DP2A(__dp2a_hi, int, short, signed char, 16)
@@ -212,15 +213,15 @@ EMULATOR_DP2A(__dp2a_hi, unsigned, unsigned short, unsigned char, 16)
 #undef EMULATOR_DP2A
 
 // The instructions for dynamic programming: of three, of a sum and another, and not below 0 (relu).
-#define EMULATOR_DPX(sign, T, most, than)                                                          \
-  inline T __vi##most##3_##sign(T a, T b, T c) {                                                   \
-    const T d = a than b ? a : b;                                                                  \
-    return d than c ? d : c;                                                                       \
-  }                                                                                                \
-  inline T __viadd##most##_##sign(T a, T b, T c) {                                                 \
-    const T sum = static_cast<T>(static_cast<unsigned>(a) + static_cast<unsigned>(b));             \
-    return sum than c ? sum : c;                                                                   \
-  }                                                                                                \
+#define EMULATOR_DPX(sign, T, most, than)                                              \
+  inline T __vi##most##3_##sign(T a, T b, T c) {                                       \
+    const T d = a than b ? a : b;                                                      \
+    return d than c ? d : c;                                                           \
+  }                                                                                    \
+  inline T __viadd##most##_##sign(T a, T b, T c) {                                     \
+    const T sum = static_cast<T>(static_cast<unsigned>(a) + static_cast<unsigned>(b)); \
+    return sum than c ? sum : c;                                                       \
+  }                                                                                    \
   inline T __vib##most##_##sign(T a, T b, bool* first) { return (*first = !(b than a)) ? a : b; }
 #define EMULATOR_DPX_RELU(most, than)                                              \
   inline int __vi##most##_s32_relu(int a, int b) {                                 \

@@ -1,6 +1,7 @@
 /*!
  * \file inline_math.h
- * \brief Functions of mathematics without branches, which compilers take for several threads at once.
+ * \brief Functions of mathematics without branches, which compilers take for several threads at
+ * once.
  *
  * They have the names of the C library's, whose callers get them: kernels, and whatever else is
  * compiled with them. They give the same bits in each build.
@@ -36,7 +37,7 @@ EMULATOR_IN_PLACE T extreme(T a, T b) {
 }
 
 /*!
- * \brief e to the power of x, rounded to nearest but for 1 in some thousand, which are next to it.
+ * \brief e to the power of x, the nearest float but for 1 in some million, next to it.
  *
  * In double: x is a whole number of ln 2, by which the exponent grows, and what is left, of which
  * Taylor's series is the rest. Subnormal numbers, 0 and infinity come of the last conversion.
@@ -71,12 +72,8 @@ EMULATOR_IN_PLACE float exponential(float x) {
 #define EMULATOR_FOR_CALLS extern EMULATOR_IN_PLACE __attribute__((__gnu_inline__))
 extern "C" {
 EMULATOR_FOR_CALLS float expf(float x) noexcept { return emulator::exponential(x); }
-EMULATOR_FOR_CALLS float fmaxf(float a, float b) noexcept {
-  return emulator::extreme<true>(a, b);
-}
-EMULATOR_FOR_CALLS float fminf(float a, float b) noexcept {
-  return emulator::extreme<false>(a, b);
-}
+EMULATOR_FOR_CALLS float fmaxf(float a, float b) noexcept { return emulator::extreme<true>(a, b); }
+EMULATOR_FOR_CALLS float fminf(float a, float b) noexcept { return emulator::extreme<false>(a, b); }
 EMULATOR_FOR_CALLS double fmax(double a, double b) noexcept {
   return emulator::extreme<true>(a, b);
 }

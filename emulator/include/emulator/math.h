@@ -125,7 +125,9 @@ inline float norm4df(float a, float b, float c, float d) {
 inline float rhypotf(float a, float b) { return 1 / hypotf(a, b); }
 inline float rnorm3df(float a, float b, float c) { return 1 / norm3df(a, b, c); }
 inline float rnorm4df(float a, float b, float c, float d) { return 1 / norm4df(a, b, c, d); }
-inline double norm4d(double a, double b, double c, double d) { return hypot(hypot(a, b), hypot(c, d)); }
+inline double norm4d(double a, double b, double c, double d) {
+  return hypot(hypot(a, b), hypot(c, d));
+}
 inline double norm3d(double a, double b, double c) { return hypot(hypot(a, b), c); }
 inline double rhypot(double a, double b) { return 1 / hypot(a, b); }
 inline double rnorm3d(double a, double b, double c) { return 1 / norm3d(a, b, c); }

@@ -27,28 +27,28 @@ inline T rounded_to(F f, T a, T b = 0, T c = 0) {
 
 }  // namespace emulator
 
-#define EMULATOR_ONE(name, T, mode, expression)                                            \
-  inline T name(T x) {                                                                     \
-    return emulator::rounded_to<mode>([](T a, T, T) { return expression; }, x);            \
+#define EMULATOR_ONE(name, T, mode, expression)                                 \
+  inline T name(T x) {                                                          \
+    return emulator::rounded_to<mode>([](T a, T, T) { return expression; }, x); \
   }
-#define EMULATOR_TWO(name, T, mode, expression)                                            \
-  inline T name(T x, T y) {                                                                \
-    return emulator::rounded_to<mode>([](T a, T b, T) { return expression; }, x, y);       \
+#define EMULATOR_TWO(name, T, mode, expression)                                      \
+  inline T name(T x, T y) {                                                          \
+    return emulator::rounded_to<mode>([](T a, T b, T) { return expression; }, x, y); \
   }
-#define EMULATOR_THREE(name, T, mode, expression)                                          \
-  inline T name(T x, T y, T z) {                                                           \
-    return emulator::rounded_to<mode>([](T a, T b, T c) { return expression; }, x, y, z);  \
+#define EMULATOR_THREE(name, T, mode, expression)                                         \
+  inline T name(T x, T y, T z) {                                                          \
+    return emulator::rounded_to<mode>([](T a, T b, T c) { return expression; }, x, y, z); \
   }
-#define EMULATOR_OF_TYPE(letter, T, fused, direction, mode)          \
-  EMULATOR_TWO(__##letter##add_##direction, T, mode, a + b)          \
-  EMULATOR_TWO(__##letter##sub_##direction, T, mode, a - b)          \
-  EMULATOR_TWO(__##letter##mul_##direction, T, mode, a * b)          \
-  EMULATOR_TWO(__##letter##div_##direction, T, mode, a / b)          \
-  EMULATOR_ONE(__##letter##rcp_##direction, T, mode, 1 / a)          \
-  EMULATOR_ONE(__##letter##sqrt_##direction, T, mode, std::sqrt(a))  \
+#define EMULATOR_OF_TYPE(letter, T, fused, direction, mode)         \
+  EMULATOR_TWO(__##letter##add_##direction, T, mode, a + b)         \
+  EMULATOR_TWO(__##letter##sub_##direction, T, mode, a - b)         \
+  EMULATOR_TWO(__##letter##mul_##direction, T, mode, a* b)          \
+  EMULATOR_TWO(__##letter##div_##direction, T, mode, a / b)         \
+  EMULATOR_ONE(__##letter##rcp_##direction, T, mode, 1 / a)         \
+  EMULATOR_ONE(__##letter##sqrt_##direction, T, mode, std::sqrt(a)) \
   EMULATOR_THREE(fused##_##direction, T, mode, std::fma(a, b, c))
-#define EMULATOR_DIRECTION(direction, mode)                       \
-  EMULATOR_OF_TYPE(f, float, __fmaf, direction, mode)             \
+#define EMULATOR_DIRECTION(direction, mode)           \
+  EMULATOR_OF_TYPE(f, float, __fmaf, direction, mode) \
   EMULATOR_OF_TYPE(d, double, __fma, direction, mode)
 EMULATOR_DIRECTION(rz, FE_TOWARDZERO)
 EMULATOR_DIRECTION(ru, FE_UPWARD)

@@ -109,7 +109,8 @@ void join_parts() {
     }
     for (Sample& whole : *part.whole) {
       if (whole.lane != part.lane) continue;
-      const uintptr_t end = std::max(whole.address + whole.size, part.sample.address + part.sample.size);
+      const uintptr_t end =
+          std::max(whole.address + whole.size, part.sample.address + part.sample.size);
       whole.address = std::min(whole.address, part.sample.address);
       whole.size = end - whole.address;
       break;
