@@ -233,4 +233,3 @@ def _named(code, values, computed, first):
         return converted(*values[number], computed)
 
     return re.sub(r"\bT\b|\b[px]\d+\b", name, code)
-

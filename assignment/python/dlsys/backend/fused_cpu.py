@@ -13,7 +13,9 @@ def body(columns, statements, stores, dtypes, of_rows, kinds, given, overwrites)
         const, name = ("", "out%d" % number) if number < outputs else ("const ", "in%d" % (
             number - outputs))  # fmt: skip
         typed = const + C_NAMES[dtype]
-        lines.append("%s* const %s = reinterpret_cast<%s*>(data[%d]);" % (typed, name, typed, number))
+        lines.append(
+            "%s* const %s = reinterpret_cast<%s*>(data[%d]);" % (typed, name, typed, number)
+        )
     lines += ["const double p%d = number[%d];" % (i, i) for i in range(given)]
     make = _of_rows if columns else _of_elements
     return indented(lines + make(columns, statements, stores, dtypes, of_rows, kinds))
@@ -70,7 +72,10 @@ def _of_rows(columns, statements, stores, dtypes, of_rows, kinds):
         if is_one:
             lines.append("  const %s e%d = %s;" % (type_name, i, value))
         else:
-            lines += ["  %s e%d[%d];" % (type_name, i, columns), *loop("e%d[column] = %s;" % (i, value))]
+            lines += [
+                "  %s e%d[%d];" % (type_name, i, columns),
+                *loop("e%d[column] = %s;" % (i, value)),
+            ]
     for i, (code, dtype, of_row, way) in enumerate(statements):
         type_name, said = C_NAMES[dtype], named(code, names)
         names["v%d" % i] = "v%d" % i if of_row else "v%d[column]" % i

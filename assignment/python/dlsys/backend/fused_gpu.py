@@ -57,7 +57,11 @@ class _Parts:
         return lines
 
     def _launcher(self, *lines):
-        return [signature(self._name, "cudaStream_t on") + " {", *("  " + line for line in lines), "}"]
+        return [
+            signature(self._name, "cudaStream_t on") + " {",
+            *("  " + line for line in lines),
+            "}",
+        ]
 
     def of_elements_kernels(self):
         """Rows that lie side by side go by tiles; for all others places are computed."""
@@ -213,12 +217,11 @@ class _Parts:
         return [
             "__global__ void %s_kernel(%s) {"
             % (self._name, self._parameters("Loops<%d> loops" % count, "int64_t rows", *steps)),
-            "  const int kColumns = %d, kEach = %d;"
-            % (self._columns, -(-self._columns // _WARP)),
+            "  const int kColumns = %d, kEach = %d;" % (self._columns, -(-self._columns // _WARP)),
             "  const int lane = threadIdx.x % 32;",
             "  const int64_t warps = static_cast<int64_t>(gridDim.x) * (kThreads / 32);",
-            "  int64_t row = static_cast<int64_t>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;",
-            "  for (; row < rows; row += warps) {",
+            "  const int64_t first = static_cast<int64_t>(blockIdx.x) * (kThreads / 32);",
+            "  for (int64_t row = first + threadIdx.x / 32; row < rows; row += warps) {",
             "    int64_t at[%d] = {};" % count,
             "    loops.add_offsets(row, at);",
             *("    " + line for line in lines),

@@ -26,8 +26,8 @@ def fuse(instructions, kept):
     graph = _Graph(instructions)
     groups = _Groups(graph, kept)
     for number in range(len(instructions)):
-        for before in graph.before[number]:
-            groups.join(before, number)
+        for other in graph.before[number]:
+            groups.join(other, number)
     return groups.emitted()
 
 

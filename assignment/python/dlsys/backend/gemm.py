@@ -1,8 +1,8 @@
 """Matrix products that go on with what they have: bias, relu, a mask, an update, sums of columns.
 
-    h = maximum(x @ w + b, 0)               one kernel
-    w = w - rate * (x.T @ g)                one kernel, which writes where w lies
-    b = b - rate * sum(g, 0)                the same kernel: it reads g anyway
+h = maximum(x @ w + b, 0)               one kernel
+w = w - rate * (x.T @ g)                one kernel, which writes where w lies
+b = b - rate * sum(g, 0)                the same kernel: it reads g anyway
 """
 
 import dataclasses
@@ -108,7 +108,7 @@ class Gemm(Instruction):
 
     @property
     def sizes(self):
-        """m, n, k, steps of the lines of a and b, parts, slices of a part; strides of the others."""
+        """m, n, k, steps of lines of a and b, parts, slices of a part; strides of the others."""
         lead = [max(steps) if steps != (1, 1) else 1 for steps in self.steps]
         strides = []
         for each, own in self._followers:
@@ -285,7 +285,9 @@ def source(name, tile, along_k, packs, parts):
         places = [first_output + i for i in range(len(stores))]
         places += [first_input + i for i in range(len(others))]
         axes = 2 if which == "epilogue" else 1
-        structs.append(_functor(name, which, statements, stores, dtypes, given, others, axes, count))
+        structs.append(
+            _functor(name, which, statements, stores, dtypes, given, others, axes, count)
+        )
         values = [
             "reinterpret_cast<%s*>(data[%d])" % (
                 ("" if i < len(stores) else "const ") + C_NAMES[dtype], place)
@@ -322,8 +324,7 @@ def source(name, tile, along_k, packs, parts):
         "unsigned* const arrived = n[5] > 1 ? reinterpret_cast<unsigned*>(data[%d]) : nullptr;"
         % (first_input + 1),
         "const dim3 grid(static_cast<unsigned>((n[1] + %d) / %d)," % (tile[1] - 1, tile[1]),
-        "                static_cast<unsigned>((n[0] + %d) / %d),"
-        % (tile[0] - 1, tile[0]),
+        "                static_cast<unsigned>((n[0] + %d) / %d)," % (tile[0] - 1, tile[0]),
         "                static_cast<unsigned>(n[5]));",
     ]
     if packs:
@@ -334,7 +335,7 @@ def source(name, tile, along_k, packs, parts):
         lines += launch(False)
     text = "\n".join(line for struct in structs for line in struct)
     body = "".join("  %s\n" % line for line in [*lines, "return launched();"])
-    return '%s\n%s {\n%s}\n' % (text, signature(name, "cudaStream_t on"), body)
+    return "%s\n%s {\n%s}\n" % (text, signature(name, "cudaStream_t on"), body)
 
 
 def _functor(name, which, statements, stores, dtypes, given, others, axes, count):
@@ -369,7 +370,8 @@ def _functor(name, which, statements, stores, dtypes, given, others, axes, count
         "struct %s_%s {" % (name, which),
         "  static const bool wanted = true;",
         *("  " + member for member in members),
-        "  __device__ void operator()(%sint column, int columns, const float* values) const {" % row,
+        "  __device__ void operator()(%sint column, int columns, const float* values) const {"
+        % row,
         "    for (int j = 0; j < 4; ++j) {",
         "      if (column + j >= columns) break;",
         *("      " + line for line in lines),

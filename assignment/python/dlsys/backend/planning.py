@@ -6,7 +6,6 @@ from .placing import place, spread
 from .rematerialise import MemoryLimitError, fit
 from .schedule import orders
 
-
 #: Bytes up to which the values of a captured program share no memory, so that nothing waits for it.
 _MOST_SPREAD = 1 << 30
 

@@ -1,4 +1,4 @@
-"""What instructions that become one kernel loop over together: the elements of a shape, or its rows."""
+"""What the instructions of one kernel loop over: the elements of a shape, or its rows."""
 
 import dataclasses
 
@@ -56,7 +56,7 @@ class Space:
         return view.shape != self.shape
 
     def lies(self, instruction, view):
-        """(buffer, dtype, offset, strides along the space): equal if the same elements are meant."""
+        """(buffer, dtype, offset, strides along the space): equal for the same elements."""
         if self.is_of_rows(instruction, view):
             rows = self.shape[:-1]
             if view.shape != rows:
@@ -98,4 +98,3 @@ def space_of(instruction):
         shape = instruction.inputs[0].shape
         return Space(tuple(shape), True)._possible() if size_of(shape) else None
     return None
-

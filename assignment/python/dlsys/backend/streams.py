@@ -1,7 +1,8 @@
 """Which instructions of a program may run side by side, and on which stream each goes.
 
-Two instructions conflict where one writes bytes that the other reads or writes. Of conflicting ones the
-first stays first; all others may overlap. Buffers that share memory one after the other conflict, too.
+Two instructions conflict where one writes bytes that the other reads or writes. Of conflicting
+ones the first stays first; all others may overlap. Buffers that share memory one after the other
+conflict, too.
 """
 
 #: Streams of a program; more gain nothing, since few kernels leave room for another.
@@ -48,8 +49,8 @@ def _meet(one, other):
 def assigned(waits, most=MOST_STREAMS):
     """The stream of each instruction, and the pairs (instruction, what it waits for elsewhere).
 
-    An instruction goes on where one that it waits for was the last; else to a stream of its own, or,
-    if there are too many, to that whose last instruction is the oldest.
+    An instruction goes on where one that it waits for was the last; else to a stream of its own,
+    or, if there are too many, to that whose last instruction is the oldest.
     """
     last, stream_of, pairs = [], [], []
     for number, others in enumerate(waits):

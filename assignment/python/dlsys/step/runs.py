@@ -18,7 +18,6 @@ from .graph import Report, listed
 from .passes.in_place import update_in_place
 
 
-
 class NumpyRun:
     """The reference: every value by numpy in float64, then all updates."""
 
@@ -62,21 +61,27 @@ class DeviceRun:
         if own_products is None:
             # The emulated GPU runs them thread by thread, a hundred times slower than its cuBLAS.
             own_products = on_gpu and not ndarray.is_emulated()
-        self.capture = "not asked for" if not captures else "" if on_gpu else "of a GPU alone"
+        self.capture = "not asked for" if not captures else _no_capture(on_gpu)
+        self._make(limit, fuses, fuses and own_products)
+        if limit is not None and self.program.peak > limit:
+            # A kernel of many values keeps all that it reads until it ends.
+            self._make(limit, False, False)
+        graph.reports.append(self._report)
+        self._fed = self._written = None
+        self._own, self._runs = {}, 0
+
+    def _make(self, limit, fuses, own_products):
+        graph = self.graph
         self._planner = Planner(limit, spreads=not self.capture)
-        report = Report("parameters updated in place")
-        in_place = functools.partial(update_in_place, report=report)
+        self._report, self._kernels = Report("parameters updated in place"), []
+        in_place = functools.partial(update_in_place, report=self._report)
         passes = [in_place, self._planner.order, self._counted]
         passes += [fuse] if fuses else []
-        passes += [with_products] if fuses and own_products else []
-        self._kernels = []
+        passes += [with_products] if own_products else []
         self.program = Program(
             graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates,
             passes=[*passes, self._counted], plan=self._planner.place,
         )  # fmt: skip
-        graph.reports.append(report)
-        self._fed = self._written = None
-        self._own, self._runs = {}, 0
 
     def _counted(self, instructions, kept):
         self._kernels.append(len(instructions))
@@ -149,6 +154,13 @@ class DeviceRun:
     def sources(self):
         """The text of the kernels."""
         return self.program.sources()
+
+
+def _no_capture(on_gpu):
+    """Why launches are not recorded on a device, in words; "" if they are."""
+    if not on_gpu:
+        return "of a GPU alone"
+    return "not on the emulated GPU" if ndarray.is_emulated() else ""
 
 
 def _range_of(array):

@@ -31,7 +31,8 @@ def compile(
         passes: what is done to the graph before it runs; they change no bit of a value.
         memory_limit: bytes that intermediate values may take on a device: cheap ones are computed
             again for it. Parameters, feeds and outputs are not counted.
-        fuse: whether instructions on the same elements become one kernel, on a device.
+        fuse: whether instructions on the same elements become one kernel, on a device. The C++
+            compiler may round a product and a sum once there, so last bits differ.
         capture: whether the launches are recorded on a GPU, and started by one call.
 
     Raises:
