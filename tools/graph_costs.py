@@ -103,9 +103,9 @@ def page(kept):
     lines = [
         "# What graphs cost\n\n",
         f"`tools/graph_costs.py` on {kept['machine']}, {kept['date']}, PyTorch {kept['torch']}, "
-        "one thread. Microseconds of a\nprocessor for each node of the forward graph; `run` is "
-        "forward and backward together. Planning includes inference of shapes,\nlowering and "
-        "the plan of memory; it is done once for each set of shapes.\n\n",
+        "one thread.\nMicroseconds of a processor for each node of the forward graph; `run` is "
+        "forward and backward\ntogether. Planning is done once for each set of shapes: shapes are "
+        "inferred, ops lowered, and\nmemory planned.\n\n",
         "| graph | nodes | " + " | ".join(PARTS) + " |\n|---|--:|" + "--:|" * len(PARTS) + "\n",
     ]
     for name, rows in kept["graphs"].items():

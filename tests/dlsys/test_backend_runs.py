@@ -292,3 +292,57 @@ def test_parts_of_arrays_are_right_on_a_gpu(rows, columns):
     for found, expected in zip(got, wanted, strict=True):
         bound = 1e-5 * (1 + np.abs(expected).max())
         np.testing.assert_allclose(found, expected, atol=bound)
+
+
+#: What is wrong -> (what is done with variables a and b on a device, words of the message).
+BAD = {
+    "shapes": (lambda a, b, run: run(a + b, np.ones((2, 3)), np.ones((2, 4))),
+               r"\(a\+b\), of a and b: shapes \(2, 3\) and \(2, 4\) don't broadcast; hint"),
+    "inner sizes": (lambda a, b, run: run(a @ b, np.ones((2, 3)), np.ones((2, 4))),
+                    r"matmul: inner sizes differ"),
+    "complex": (lambda a, b, run: run(a + b, np.ones(3, complex), np.ones(3)),
+                r"feed_dict\[a\]: arrays of complex128 .*; hint: "),
+    "objects": (lambda a, b, run: run(a + b, np.array([None]), np.ones(1)),
+                r"feed_dict\[a\]: arrays of object .*; hint: "),
+    "None": (lambda a, b, run: run(a + b, None, np.ones(3)), r"feed_dict\[a\] is .*; hint: "),
+    "text": (lambda a, b, run: run(a + b, "text", np.ones(3)), r"feed_dict\[a\] is .*; hint: "),
+    "largest of none": (lambda a, b, run: run(ops.max(a * b), np.ones(0), np.ones(0)),
+                        r"max: shape \(0,\) has no elements along axis None; Max"),
+    "place of the largest of none": (
+        lambda a, b, run: run(ops.argmax(a * b, 0), np.ones((0, 3)), np.ones((0, 3))),
+        r"argmax: shape \(0, 3\) has no elements along axis 0"),
+    "axis": (lambda a, b, run: ops.sum(a, 1.5), r"sum: axis is 1.5; hint: "),
+    "classes": (lambda a, b, run: ops.one_hot(a, -1), r"one_hot: -1 classes; hint: "),
+    "limit": (lambda a, b, run: ops.clip(a, "x"), r"clip: a limit is 'x'; hint: "),
+    "operand": (lambda a, b, run: autodiff.add_op(a, "x"), r"AddOp takes nodes, not 'x'.*; hint: "),
+    "unrelated": (lambda a, b, run: autodiff.gradients(ops.sum(a), [b]),
+                  r"gradients: Sum.* does not depend on b; hint: "),
+    "no list": (lambda a, b, run: Executor(a), r"a is one node, not a list of nodes; hint: "),
+    "no node": (lambda a, b, run: Executor([3]), r"takes nodes, not 3.*; hint: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", BAD)
+@pytest.mark.parametrize("ctx", [None, CPU, GPU], ids=["numpy", "cpu", "gpu"])
+def test_what_does_not_fit_is_told_by_name_with_the_way_out(ctx, wrong):
+    a, b = ops.variable("a"), ops.variable("b")
+
+    def run(node, *values):
+        return Executor([node], ctx=ctx).run(dict(zip((a, b), values, strict=True)))
+
+    act, words = BAD[wrong]
+    with pytest.raises((TypeError, ValueError, KeyError, AssertionError), match=words):
+        act(a, b, run)
+
+
+@pytest.mark.parametrize("ctx", [None, CPU, GPU], ids=["numpy", "cpu", "gpu"])
+def test_a_dict_that_does_not_fit_is_told(ctx):
+    v = ops.variable("v", (2, 3))
+    executor = Executor([v * 2], ctx=ctx)
+    with pytest.raises(ValueError, match=r"feed_dict\[v\] has shape \(3, 3\).* \(2, 3\); hint: "):
+        executor.run({v: np.ones((3, 3))})
+    with pytest.raises(TypeError, match="feed_dict is None, not a dict; hint: "):
+        executor.run(None)
+    with pytest.raises(TypeError, match="feed_dict has the key 'v', which is no node; hint: "):
+        executor.run({"v": np.ones((2, 3))})
+    assert executor.run({v: np.ones((2, 3))}, True)[0].shape == (2, 3)

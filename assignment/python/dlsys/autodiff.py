@@ -66,7 +66,10 @@ def find_topo_sort(node_list):
     """
     visited = set()
     topo_order = []
+    if isinstance(node_list, Node):
+        raise TypeError("%s is one node, not a list of nodes; hint: [node]" % node_list.name)
     for node in node_list:
+        _check_node("find_topo_sort", node)
         topo_sort_dfs(node, visited, topo_order)
     return topo_order
 
@@ -118,6 +121,12 @@ def gradients(output_node, node_list):
 _LONGEST_OPERAND = 60
 
 
+def _check_node(what, value):
+    if not isinstance(value, Node):
+        said = "%s takes nodes, not %r, a %s; hint: Variable(name), or a number beside + and *"
+        raise TypeError(said % (what, value, type(value).__name__))
+
+
 def _short(node):
     """The node's name as a part of another name."""
     return node.name if len(node.name) <= _LONGEST_OPERAND else "..."
@@ -147,6 +156,8 @@ class Op:
 
     def __call__(self, *inputs, attributes=()):
         """A new node that applies this op to nodes. `attributes` go into its name."""
+        for each in inputs:
+            _check_node(type(self).__name__, each)
         node = Node()
         node.op = self
         node.inputs = list(inputs)

@@ -3,8 +3,11 @@
 from . import gpu_op, ndarray
 
 
-def broadcast_rule(shape_a, shape_b):
+def broadcast_rule(shape_a, shape_b, node=None):
     """The shape of a + b by numpy's rule: axes are matched from the last; 1 stretches.
+
+    Args:
+        node: what an error names, with its two inputs.
 
     Raises:
         ValueError: the shapes don't broadcast.
@@ -14,7 +17,11 @@ def broadcast_rule(shape_a, shape_b):
     padded_b = (1,) * (rank - len(shape_b)) + tuple(shape_b)
     for extent_a, extent_b in zip(padded_a, padded_b):
         if extent_a != extent_b and 1 not in (extent_a, extent_b):
-            raise ValueError("shapes %s and %s don't broadcast" % (shape_a, shape_b))
+            said = "shapes %s and %s don't broadcast" % (tuple(shape_a), tuple(shape_b))
+            if node is not None:
+                names = (node.name, *(each.name for each in node.inputs), said)
+                said = "%s, of %s and %s: %s; hint: reshape one of them" % names
+            raise ValueError(said)
     return tuple(b if a == 1 else a for a, b in zip(padded_a, padded_b))
 
 

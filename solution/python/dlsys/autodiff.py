@@ -66,7 +66,10 @@ def find_topo_sort(node_list):
     """
     visited = set()
     topo_order = []
+    if isinstance(node_list, Node):
+        raise TypeError("%s is one node, not a list of nodes; hint: [node]" % node_list.name)
     for node in node_list:
+        _check_node("find_topo_sort", node)
         topo_sort_dfs(node, visited, topo_order)
     return topo_order
 
@@ -132,12 +135,22 @@ def gradients(output_node, node_list):
         input_grads = node.op.gradient(node, gradient_of[node])
         for input_node, input_grad in zip(node.inputs, input_grads or []):
             contributions.setdefault(input_node, []).append(input_grad)
+    for node in node_list:
+        if node not in gradient_of:
+            named = (output_node.name, getattr(node, "name", repr(node)))
+            raise KeyError("gradients: %s does not depend on %s; hint: leave it out" % named)
     return [gradient_of[node] for node in node_list]
     # END SOLUTION
 
 
 #: A name made of longer ones would grow with the depth of the graph.
 _LONGEST_OPERAND = 60
+
+
+def _check_node(what, value):
+    if not isinstance(value, Node):
+        said = "%s takes nodes, not %r, a %s; hint: Variable(name), or a number beside + and *"
+        raise TypeError(said % (what, value, type(value).__name__))
 
 
 def _short(node):
@@ -169,6 +182,8 @@ class Op:
 
     def __call__(self, *inputs, attributes=()):
         """A new node that applies this op to nodes. `attributes` go into its name."""
+        for each in inputs:
+            _check_node(type(self).__name__, each)
         node = Node()
         node.op = self
         node.inputs = list(inputs)
@@ -249,7 +264,7 @@ class BinaryOp(Op):
     def infer_shape(self, node, input_shapes):
         """Equal shapes give that shape; others broadcast: see broadcast_rule."""
         # BEGIN SOLUTION 2.1
-        return broadcast_rule(*input_shapes)
+        return broadcast_rule(*input_shapes, node)
         # END SOLUTION
 
 

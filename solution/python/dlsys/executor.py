@@ -74,13 +74,15 @@ class GraphExecutor:
             if on_gpu and isinstance(value, np.ndarray):
                 value = ndarray.array(value, ctx=self.ctx)
             wanted = ndarray.NDArray if on_gpu else np.ndarray
-            assert isinstance(value, wanted), "feed_dict[%s] is a %s; this executor takes %s" % (
-                node,
-                type(value).__name__,
-                wanted.__name__,
-            )
+            hint = "ndarray.array(value, ctx)" if on_gpu else "numpy.asarray(value)"
+            assert isinstance(
+                value, wanted
+            ), "feed_dict[%s] is a %s; this executor takes %s; hint: %s" % (
+                node, type(value).__name__, wanted.__name__, hint,
+            )  # fmt: skip
             assert not on_gpu or value.ctx.device_type == self.ctx.device_type, (
-                "feed_dict[%s] lies on %r, this executor runs on %r" % (node, value.ctx, self.ctx)
+                "feed_dict[%s] lies on %r, this executor runs on %r; hint: value.copyto(ctx)"
+                % (node, value.ctx, self.ctx)
             )
             values[node] = value
         return values
@@ -101,6 +103,7 @@ class GraphExecutor:
             if all(last.get(node) is value for node, value in feed_dict.items()):
                 return self._last_program
         self._last_feeds = None
+        check_feeds(feed_dict)
         if not self._takes_back_end(feed_dict):
             return None
         self._check_all_fed(feed_dict)
@@ -129,8 +132,12 @@ class GraphExecutor:
                     % (node, value.ctx, self.ctx)
                 )
             return value
-        value = np.asarray(value)
-        dtype = np.float32 if value.dtype == np.float64 else checked(value.dtype)
+        try:
+            value = np.asarray(value)
+            dtype = np.float32 if value.dtype == np.float64 else checked(value.dtype)
+        except (TypeError, ValueError) as error:
+            said = "feed_dict[%s] is no array of numbers: %s; hint: numpy.asarray(value, float)"
+            raise TypeError(said % (node, error)) from None
         if ndarray.is_gpu_ctx(self.ctx):
             return ndarray.array(value, self.ctx, dtype)
         return ndarray.lent(np.ascontiguousarray(value, dtype).reshape(value.shape))
@@ -168,6 +175,30 @@ class GraphExecutor:
                 if readers[input_node] == 0 and input_node not in evaluated:
                     del values[input_node]
         return [values[node] for node in self.eval_node_list]
+
+
+def check_feeds(feed_dict):
+    """Looks at what is fed before anything is computed from it.
+
+    Raises:
+        TypeError: it is no dict of nodes, or a value has no numbers.
+        ValueError: a variable was declared with another shape.
+    """
+    if not isinstance(feed_dict, dict):
+        raise TypeError("feed_dict is %r, not a dict; hint: {node: value}" % (feed_dict,))
+    for node, value in feed_dict.items():
+        if not hasattr(node, "op"):
+            raise TypeError(
+                "feed_dict has the key %r, which is no node; hint: what Variable returned" % (node,)
+            )
+        if isinstance(value, np.ndarray) and value.dtype.kind in "cOSUmM":
+            said = "feed_dict[%s]: arrays of %s are not for a device; hint: float32"
+            raise TypeError(said % (node, value.dtype))
+        declared = getattr(node, "known", None) if node.op.is_fed else None
+        shape = getattr(value, "shape", None)
+        if declared is not None and shape is not None and tuple(shape) != declared[0]:
+            said = "feed_dict[%s] has shape %s, the variable was declared with %s; hint: reshape"
+            raise ValueError(said % (node, tuple(shape), declared[0]))
 
 
 def _back_end():

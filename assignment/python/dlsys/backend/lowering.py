@@ -1,6 +1,7 @@
 """From nodes to instructions: what an op's `lower` is given to make its value of."""
 
 import dataclasses
+import functools
 import re
 
 import numpy as np
@@ -278,6 +279,7 @@ def _rule(op):
     return own or CLASSIC[type(op)].__get__(op)
 
 
+@functools.lru_cache(10000)
 def _renamed(code, old, new):
     """The expression with a variable of one letter renamed."""
     return re.sub(r"\b%s\b" % old, new, code)

@@ -1,6 +1,7 @@
 """Arithmetic and functions of one or two numbers, element by element, with numpy's broadcasting."""
 
 import math
+import numbers
 
 import numpy as np
 
@@ -266,6 +267,9 @@ class ClipOp(FunctionOp):
     samples = (((3, 4), {"low": -1.0, "high": 0.5}), ((300,), {"low": None, "high": 0.0}))
 
     def __call__(self, x, low=None, high=None):
+        for limit in (low, high):
+            if not (limit is None or isinstance(limit, (numbers.Real, np.number))):
+                raise TypeError("clip: a limit is %r; hint: a number, or None" % (limit,))
         return ElementwiseOp.__call__(self, x, low=low, high=high)
 
     def forward(self, node, x):

@@ -23,7 +23,11 @@ class ReductionOp(TensorOp):
     )
 
     def __call__(self, x, axis=None, keepdims=False, **more):
-        axis = axis if axis is None or isinstance(axis, numbers.Integral) else tuple(axis)
+        if axis is not None and not isinstance(axis, numbers.Integral):
+            if not isinstance(axis, (tuple, list)):
+                said = "%s: axis is %r; hint: an integer, several, or None"
+                raise TypeError(said % (self.name, axis))
+            axis = tuple(axis)
         return TensorOp.__call__(self, x, axis=axis, keepdims=keepdims, **more)
 
     def shape(self, node, shape):
@@ -191,10 +195,25 @@ class VarianceOp(ReductionOp):
         return [divide_by_count_op(self.spread(node, grad) * distance * 2, x, axis, ddof)]
 
 
+def _check_some(shape, axis, result):
+    """Of no elements none is the largest.
+
+    Raises:
+        ValueError: an element of the result would be one.
+    """
+    if math.prod(shape) == 0 < math.prod(result):
+        raise ValueError("shape %s has no elements along axis %s" % (shape, axis))
+
+
 class _ExtremumOp(ReductionOp):
     """The largest or smallest element. Equal ones share the gradient."""
 
     keeps_dtype = True
+
+    def shape(self, node, shape):
+        result = ReductionOp.shape(self, node, shape)
+        _check_some(shape, node.attributes["axis"], result)
+        return result
 
     def gradient(self, node, grad):
         (x,), axis = node.inputs, node.attributes["axis"]
@@ -308,7 +327,9 @@ class _ArgOp(TensorOp):
         return TensorOp.__call__(self, x, axis=axis, keepdims=keepdims)
 
     def shape(self, node, shape):
-        return reduced(shape, node.attributes["axis"], node.attributes["keepdims"])
+        result = reduced(shape, node.attributes["axis"], node.attributes["keepdims"])
+        _check_some(shape, node.attributes["axis"], result)
+        return result
 
     def lower(self, node, build, x):
         axes = axes_of(node.attributes["axis"], len(x.shape))

@@ -177,6 +177,8 @@ def axes_of(axis, rank):
     if axis is None:
         return tuple(range(rank))
     named = (axis,) if isinstance(axis, numbers.Integral) else tuple(axis)
+    if not all(isinstance(each, numbers.Integral) for each in named):
+        raise ValueError("axis is %r; hint: an integer, several, or None" % (axis,))
     wrong = [a for a in named if not -rank <= a < rank]
     if wrong:
         raise ValueError("there is no axis %d in %d dimensions" % (wrong[0], rank))

@@ -130,6 +130,8 @@ class OneHotOp(TensorOp):
     indices = (0,)
 
     def __call__(self, indices, classes):
+        if classes < 0:
+            raise ValueError("one_hot: %s classes; hint: 0 or more" % (classes,))
         return TensorOp.__call__(self, indices, classes=classes)
 
     def forward(self, node, indices):
