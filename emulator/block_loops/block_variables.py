@@ -85,9 +85,11 @@ class BlockVariables:
                     analysis.uniform.discard(variable)
 
     def steps_to(self, variable):
+        """The changes of a variable at the level of barriers."""
         return [step for step in self.steps + self.head_steps if step.variable is variable]
 
     def may_be_uniform(self, variable):
+        """Whether a variable is of a kind that can have one value for the whole block."""
         analysis = self.analysis
         if variable in analysis.pinned or variable.is_reference or variable.is_shared:
             return False
@@ -100,6 +102,7 @@ class BlockVariables:
         return all(any(s.first <= i <= s.last for s in steps) for i in analysis.changes[variable])
 
     def stays_uniform(self, variable):
+        """Whether all that a variable gets is the same for all threads of a block."""
         analysis = self.analysis
         if not variable.is_parameter:
             if variable.initial is None and not analysis.changes[variable]:
@@ -109,6 +112,7 @@ class BlockVariables:
         return all(s.value is None or analysis.is_uniform(s.value) for s in self.steps_to(variable))
 
     def check_uniform(self):
+        """Refuses conditions and loops around a barrier that may differ among threads."""
         for statement in self.levels:
             condition = getattr(statement, "condition", None)
             if condition is None:
@@ -123,6 +127,7 @@ class BlockVariables:
                 raise Refusal("a parameter may change")
 
     def check_head(self, statement):
+        """Refuses the head of a loop around a barrier that may differ among threads."""
         initial, variables = statement.initial, getattr(statement.initial, "variables", [])
         if initial.kind != "empty" and not all(v in self.analysis.uniform for v in variables):
             raise Refusal("a loop around a barrier may differ among threads")
@@ -227,6 +232,7 @@ class BlockVariables:
         return None
 
     def storage_problem(self, variable):
+        """Why a variable cannot be kept from one region to the next; see `storage_problem`."""
         return storage_problem(self.program, self.function, variable)
 
     def storage(self, region):
@@ -244,6 +250,7 @@ class BlockVariables:
         )
 
     def dimensions(self, variable):
+        """The code of a variable's dimensions; "" if it has none."""
         return self.code(*variable.dimensions) if variable.dimensions else ""
 
     def by_reference(self, variable):

@@ -34,12 +34,12 @@ class Kernel(BlockVariables):
         return "%s; %s%s return {};" % (
             "EMULATOR_FLAT_BLOCK" if self.is_flat else "EMULATOR_BLOCK",
             left if self.leaves_early else "",
-            self.given(text),
+            self.with_claims(text),
         )
 
     # What the compiler is made to confirm
 
-    def given(self, text):
+    def with_claims(self, text):
         """Text in which parameters that keep their values are constants, and what it believes."""
         kept = [p for p in self.function.parameters if self.analysis.is_fixed(p)]
         claims = "".join(claim + " " for claim in self.analysis.claims)
@@ -79,9 +79,11 @@ class Kernel(BlockVariables):
     # What is cut
 
     def splits(self, statement):
+        """Whether a barrier stands inside of a statement."""
         return self.has_barrier and self.analysis.has_barrier(statement)
 
     def is_barrier(self, statement):
+        """Whether a statement is a barrier, and nothing else."""
         return (
             statement.kind == "expression"
             and statement.last == statement.first + 3
@@ -116,6 +118,7 @@ class Kernel(BlockVariables):
         return statement.body if statement.kind == "block" else [statement]
 
     def check_region(self, statement, in_loop):
+        """Refuses what cannot stand in a kernel that is cut at barriers."""
         if not self.has_barrier:
             return
         if any(inner.kind == "other" for inner in statement.walk()):
@@ -123,11 +126,11 @@ class Kernel(BlockVariables):
         if in_loop and leaves_loop(statement):
             raise Refusal("break or continue in a loop with a barrier")
 
-    def cut(self, statements):
+    def into_regions(self, statements):
         """A list of statements as regions, and statements that run once for the whole block."""
         region = []
         for statement in statements:
-            if not self.is_whole(statement):
+            if not self.runs_once(statement):
                 region.append(statement)
                 continue
             if region:
@@ -139,7 +142,7 @@ class Kernel(BlockVariables):
 
     def find_regions(self, statements):
         """Collects all regions of a list of statements."""
-        for piece in self.cut(statements):
+        for piece in self.into_regions(statements):
             if isinstance(piece, list):
                 self.regions.append(piece)
             elif piece in self.levels:
@@ -151,7 +154,7 @@ class Kernel(BlockVariables):
 
         `before` has the regions that come before without a barrier; returned are those at the end.
         """
-        for piece in self.cut(statements):
+        for piece in self.into_regions(statements):
             if isinstance(piece, list):
                 if any(self.analysis.conflict(other, piece) for other in before):
                     raise Refusal("threads may use what others write without a barrier between")
@@ -180,8 +183,8 @@ class Kernel(BlockVariables):
             + self.constant(self.stepped(piece), Region(self, piece).write())
             + self.leave(piece)
             if isinstance(piece, list)
-            else self.whole(piece)
-            for piece in self.cut(statements)
+            else self.run_once(piece)
+            for piece in self.into_regions(statements)
         )
 
     def leave(self, region):
@@ -190,7 +193,7 @@ class Kernel(BlockVariables):
             return ""
         return " if (::emulator::are_all_set(emulator_left, emulator_block)) return {};"
 
-    def is_whole(self, statement):
+    def runs_once(self, statement):
         """Whether a statement runs once for the whole block."""
         if not self.has_barrier:
             return False
@@ -209,7 +212,7 @@ class Kernel(BlockVariables):
             and self.analysis.is_uniform(statement.condition)
         )  # fmt: skip
 
-    def whole(self, statement):
+    def run_once(self, statement):
         """The text of a statement that runs once for the whole block."""
         if statement.kind == "declaration" and not statement.variables[0].is_shared:
             return "".join(self.declaration(v) for v in statement.variables)

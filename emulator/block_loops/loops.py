@@ -36,10 +36,10 @@ class Loops:
         for group in self.program.functions.values():
             for function in group:
                 if function.brace is not None:
-                    found += self.second(function)
+                    found += self.second_version(function)
         return found
 
-    def second(self, function):
+    def second_version(self, function):
         """The edit for one function, in a list, or none."""
         problem = self.program.problem(function)
         problem = problem or self.program.name_problem(function.name)
@@ -119,6 +119,7 @@ class Loops:
         return [Edit(name.start, name.end, INDEXED % name.text), Edit(at, at, index + comma)]
 
     def behind_name(self, i):
+        """The index behind a name and what stands in < > behind it."""
         if self.tokens.text(i + 1) != "<":
             return i + 1
         depth, k = 0, i + 1
@@ -148,6 +149,7 @@ class Loops:
         ]  # fmt: skip
 
     def device_version(self, function):
+        """A device function once more, which gets the index of its thread."""
         name, way = function.name, namespaces_of(function)
         head = self.head(function, INDEXED % name, "const ::emulator::Index emulator_index")
         text = "%s { EMULATOR_INDEX; %s%s" % (
@@ -165,6 +167,7 @@ class Loops:
         return "".join("using namespace %s%s; " % (ways[n], LIKE % n) for n in sorted(names))
 
     def kernel_version(self, function):
+        """A kernel once more, which runs all threads of a block."""
         kernel = Kernel(self.program, function, self.code)
         body = check_of(function, " {}") + self.uses(function) + kernel.write()
         first = "::emulator::KernelOf<%d> emulator_number_%d, "

@@ -155,6 +155,7 @@ class Overloads:
         return found
 
     def operators_tell(self, operators):
+        """Whether the operators of the program may tell a constant from a variable."""
         for signs, heads in operators.items():
             if signs == "()":
                 if may_differ([head[::-1] for head in heads]):
@@ -173,6 +174,7 @@ class Overloads:
         return False
 
     def constructors_tell(self):
+        """Whether constructors of the program may do so."""
         tokens = self.tokens
         for name in self.classes:
             heads = []

@@ -67,6 +67,7 @@ class Program:
         self.hidden = Hidden(self)
 
     def read_specialised(self, tokens):
+        """Notes the names in the heads of specialisations."""
         for i in self.places.get("template", ()):
             if (tokens.text(i + 1), tokens.text(i + 2)) == ("<", ">"):
                 while tokens.text(i) not in ("", ";", "{"):
@@ -122,6 +123,7 @@ class Program:
                 self.read_enumerators(tokens, i)
 
     def read_enumerators(self, tokens, i):
+        """Notes the constants of the `enum` at an index."""
         first = i
         while tokens.text(i) not in ("", ";", "{", ")"):
             i += 1
@@ -163,6 +165,7 @@ class Program:
         return function.name_index
 
     def find_problem(self, function):
+        """Why a function cannot get the index of its thread; None if it can."""
         if self.hidden.is_class:
             return "a class has functions that know their thread"
         if function.brace is None or function.parameters is None:
@@ -208,6 +211,7 @@ class Program:
         return re.search(r"^[^\S\n]*#[^\S\n]*pragma(?![^\S\n]+(no)?unroll)", text, re.M) is not None
 
     def token_problem(self, function, i):
+        """Why the token at an index keeps a function from running as loops; None if it does not."""
         tokens, word = function.tokens, function.tokens.text(i)
         if word in REFUSED and tokens.all[i].kind == "word":
             return word

@@ -18,6 +18,7 @@ class StoredVariables(VectorGroups):
     """The text of a region's statements."""
 
     def declarations(self, variables):
+        """The code that declares these variables."""
         return "".join(self.kernel.declaration(v) for v in variables)
 
     def text_of(self, statements):
@@ -86,6 +87,7 @@ class StoredVariables(VectorGroups):
         return "emulator_all_%s[emulator_row + threadIdx.x]" % variable.name
 
     def reference(self, variable):
+        """The code that names a thread's own copy of a variable like the variable."""
         kind = "some" if variable in self.kept else "all"
         kind, name = "type" if kind == "all" else "kind", variable.name
         return "emulator_%s_%s& %s = %s; " % (kind, name, name, self.place(variable))

@@ -50,6 +50,7 @@ class VectorGroups(StridedLoops):
         return statements
 
     def may_guard(self, statement):
+        """Whether an `if` may guard what a group of threads does together."""
         if is_return(statement.then) and not self.kernel.is_final(self.statements):
             return False
         return self.analysis.is_recomputable(statement.condition)
@@ -105,6 +106,7 @@ class VectorGroups(StridedLoops):
                 self.find_loops(statement.body)
 
     def is_together(self, statement):
+        """Whether all threads of a group go through a loop together."""
         variables = getattr(statement.initial, "variables", [])
         if not variables or has_return(statement) or leaves_loop(statement.inner):
             return False
@@ -198,6 +200,7 @@ class VectorGroups(StridedLoops):
         return sorted(found - set(but), key=lambda v: v.initial[0])
 
     def span(self, statements):
+        """The first and the last token of some statements."""
         return statements[0].first, statements[-1].last
 
     def find_ahead(self, body):
@@ -261,6 +264,7 @@ class VectorGroups(StridedLoops):
         return changes <= 1 and all(is_number(v) or "*" in v.stars for v in variables)
 
     def functions(self):
+        """The program's functions by name."""
         return self.kernel.program.functions
 
     def find_choices(self, body):

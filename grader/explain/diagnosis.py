@@ -197,7 +197,7 @@ class Diagnosis:
         self._prebuilt = prebuilt
         self._view = view
         self._scratch: Scratch | None = None
-        self._built = Once(self._build, NoFindings)
+        self._built = Once(lambda: self._build(self._prebuilt()), NoFindings)
         self._turn = threading.Lock()
         self._reading = threading.Lock()  # the sandbox gives a tree to one child at a time
         self._sources: dict[str, bytes] = {}
@@ -297,8 +297,7 @@ class Diagnosis:
         """
         return self._built()
 
-    def _build(self) -> Path:
-        prebuilt = self._prebuilt()
+    def _build(self, prebuilt: Path) -> Path:
         if not self._budget.build:
             raise NoFindings("explanations are switched off")
         self._scratch = Scratch()

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from grader.checks.child import ChildContext
-from grader.checks.compare import Failure, verify
 
 from grader.checks import kernels
+from grader.checks.harness.child import ChildContext
+from grader.checks.harness.compare import Failure, verify
 from grader.course.rubric import load_rubric
 
 LOG2_E, LOG_2 = np.float32(1.4426950408889634), np.float32(0.6931471805599453)

@@ -1,8 +1,8 @@
 """What did not end once gets less time later, whichever side it is on."""
 
 import pytest
-from grader.checks.compare import Failure
 
+from grader.checks.harness.compare import Failure
 from grader.course.rubric import load_rubric
 from grader.grading.hangs import Hangs
 from grader.student.remote import ChildTimeout
