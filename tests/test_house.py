@@ -191,12 +191,20 @@ def test_what_is_packed_does_not_hold_the_time():
 
 def test_the_slow_tests_exist_and_every_room_has_quick_ones():
     slow = listed()
-    files = {p: p.read_text() for p in (KIT / "tests").rglob("test_*.py")}
-    names = {
-        f"{path.relative_to(KIT).as_posix()}::{name}": path
-        for path, text in files.items()
-        for name in re.findall(r"^def (test_\w+)", text, re.M)
+    functions = {
+        f"{path.relative_to(KIT).as_posix()}::{node.name}": node
+        for path in [KIT / "tests/conftest.py", *(KIT / "tests").rglob("test_*.py")]
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef)
     }
-    assert slow - set(names) == set(), "hint: delete these lines of tests/slow.txt"
-    quick = {names[name].parent for name in set(names) - slow}
-    assert {path.parent for path in files} - quick == set()
+    assert slow - set(functions) == set(), "hint: delete these lines of tests/slow.txt"
+
+    def is_quick(name):
+        file = name.partition("::")[0]
+        needs = {f"{place}::{arg.arg}" for arg in functions[name].args.args
+                 for place in (file, "tests/conftest.py")}  # fmt: skip
+        return slow.isdisjoint({name, *needs})
+
+    tests = [name for name in functions if "::test_" in name]
+    rooms = {Path(name.partition("::")[0]).parent for name in tests}
+    assert rooms - {Path(n.partition("::")[0]).parent for n in tests if is_quick(n)} == set()
