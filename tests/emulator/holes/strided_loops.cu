@@ -80,6 +80,13 @@ __global__ void shorts(float* out, int begin, int limit) {
   out[threadIdx.x] = sum;
 }
 
+// Beside an unsigned limit, what is below 0 is the greatest: threads between others have no turn.
+__global__ void below_zero(float* out, unsigned limit) {
+  unsigned sum = 0;
+  for (short j = threadIdx.x - 10; j < limit; j += 4) sum = sum * 3 + j;
+  out[threadIdx.x] = sum % 1024;
+}
+
 __global__ void remainders(float* out, int limit) {
   float sum = 0;
   for (int j = threadIdx.x % 24; j <= limit; j += 24) sum = sum * 3 + j;
@@ -119,6 +126,12 @@ CASE(counters_that_come_around) {
   Device<float> many(300);
   bytes<unsigned char><<<1, 300>>>(many.data, 90);
   show(many);
+}
+
+CASE(counters_below_zero) {
+  Device<float> out(48);
+  below_zero<<<1, 48>>>(out.data, 4294967290u);
+  show(out);
 }
 
 CASE(counters_that_come_twice) {
