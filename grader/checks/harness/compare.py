@@ -127,9 +127,13 @@ def verify(got: Any, expected: Any, bound: Any, call: str) -> None:
 
 def _describe(got: Array, expected: Array, wrong: Array, call: str) -> str:
     first = tuple(int(i) for i in np.argwhere(wrong)[0])
+    pair = float(got[first]), float(expected[first])
+    values = [f"{value:.7g}" for value in pair]
+    if values[0] == values[1]:  # they differ further on
+        values = [f"{value:.17g}" for value in pair]
     return (
         f"{call}: {wrong.sum():,} of {wrong.size:,} elements differ, the first is "
-        f"{list(first)}: got {got[first]:.7g}, expected {expected[first]:.7g}"
+        f"{list(first)}: got {values[0]}, expected {values[1]}"
     )
 
 
@@ -264,7 +268,7 @@ def _rows_repeat(got: Array, expected: Array, wrong: Array) -> str:
         return ""
     if _near(got, np.broadcast_to(got[0], got.shape)):
         return "every row equals row 0; is the row part of the index?"
-    if _near(got[0], expected[0]) and wrong[1:].all():
+    if not wrong[0].any() and wrong[1:].all():
         return "only row 0 is right"
     return ""
 
