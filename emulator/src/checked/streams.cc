@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../checked.h"
+#include "host_regions.h"
 
 namespace emulator {
 namespace checked {
@@ -65,32 +66,6 @@ thread_local int graphs_around = 0;  // it, and those that it is in
 uint64_t current = 0;
 uint64_t current_graph = 0;
 auto& unordered = *new std::vector<Operation>;
-
-// Memory of the host that the device may use. A Word's halves are a number, shifted by 5, whether
-// the access was atomic, and its bytes.
-struct HostRegion {
-  Region operations;
-  Region accesses;  // of the running launch, as of device memory
-};
-auto& host_regions = *new std::map<uintptr_t, HostRegion>;
-std::mutex regions_mutex;
-std::atomic<uintptr_t> lowest(UINTPTR_MAX), highest(0);
-
-bool find_region(uintptr_t address, HostRegion* region) {
-  if (address < lowest || address >= highest) return false;
-  std::lock_guard<std::mutex> lock(regions_mutex);
-  auto after = host_regions.upper_bound(address);
-  if (after == host_regions.begin()) return false;
-  *region = std::prev(after)->second;
-  return region->operations.has(address);
-}
-
-bool find_region(uintptr_t address, Region* region) {
-  HostRegion found;
-  if (!find_region(address, &found)) return false;
-  *region = found.operations;
-  return true;
-}
 
 void join(Clock* clock, const Clock& other) {
   if (clock->size() < other.size()) clock->resize(other.size());
@@ -282,33 +257,6 @@ bool is_pageable(const void* ptr) {
 }
 
 }  // namespace
-
-void host_memory_made(void* ptr, size_t size) {
-  std::lock_guard<std::mutex> lock(regions_mutex);
-  uintptr_t begin = reinterpret_cast<uintptr_t>(ptr);
-  Region region = make_region(begin, size + (begin & 3));
-  host_regions[region.begin] = {region, make_region(begin, size + (begin & 3))};
-  lowest = std::min<uintptr_t>(lowest, region.begin);
-  highest = std::max<uintptr_t>(highest, region.begin + region.size);
-}
-
-void host_memory_dropped(void* ptr) {
-  std::lock_guard<std::mutex> lock(regions_mutex);
-  auto found = host_regions.find(reinterpret_cast<uintptr_t>(ptr) & ~uintptr_t(3));
-  if (found == host_regions.end()) return;
-  drop_region(&found->second.operations);
-  drop_region(&found->second.accesses);
-  host_regions.erase(found);
-}
-
-void forget_host_accesses() {
-  std::lock_guard<std::mutex> lock(regions_mutex);
-  for (auto& entry : host_regions) {
-    const Region before = entry.second.accesses;
-    drop_region(&entry.second.accesses);
-    entry.second.accesses = make_region(before.begin, before.size);
-  }
-}
 
 void stream_created(cudaStream_t stream, bool blocking) {
   std::lock_guard<std::mutex> lock(mutex);
