@@ -3,6 +3,7 @@
 // without a graph.
 //
 //   random_graphs SEED COUNT    prints a line for each seed; 1 if values differ
+//   random_graphs SEED          the graph without its events: whether two steps surely collide
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -64,6 +65,16 @@ struct Program {
   }
 };
 
+// Whether two kernels that write all of a buffer are in different streams.
+static bool collides(const Program& program) {
+  for (const Task& a : program.tasks)
+    for (const Task& b : program.tasks)
+      if (a.kind == Kind::kStep && b.kind == Kind::kStep && a.writes == b.writes &&
+          a.stream != b.stream)
+        return true;
+  return false;
+}
+
 struct HostTask {
   unsigned* counter;
   unsigned value;
@@ -115,7 +126,7 @@ struct Run {
   std::vector<cudaEvent_t> events;
   std::vector<HostTask*> host_tasks;
   Uses uses[kBuffers];
-  bool is_joined[kStreams] = {};
+  bool is_ordered = true;  // by events, where tasks use the same memory
 
   explicit Run(int count) : streams(count) {
     for (cudaStream_t& stream : streams)
@@ -144,8 +155,8 @@ struct Run {
   // One task, behind those whose memory it uses.
   void submit(const Task& task, int stream) {
     const bool reads = task.kind == Kind::kMix || task.kind == Kind::kCopy;
-    for (int i = 0; reads && i < 2; ++i) read(stream, task.reads[i]);
-    write(stream, task.writes);
+    for (int i = 0; reads && is_ordered && i < 2; ++i) read(stream, task.reads[i]);
+    if (is_ordered) write(stream, task.writes);
     unsigned *const out = buffers.data[task.writes], *const x = buffers.data[task.reads[0]],
                     *const y = buffers.data[task.reads[1]];
     cudaStream_t const in = streams[stream];
@@ -203,8 +214,9 @@ static std::vector<unsigned> in_streams(const Program& program) {
   return run.buffers.get();
 }
 
-static std::vector<unsigned> in_graph(const Program& program) {
+static std::vector<unsigned> in_graph(const Program& program, bool is_ordered) {
   Run run(kStreams);
+  run.is_ordered = is_ordered;
   cudaGraph_t graph;
   cudaGraphExec_t exec;
   OK(cudaStreamBeginCapture(run.streams[0], cudaStreamCaptureModeThreadLocal));
@@ -224,11 +236,17 @@ static std::vector<unsigned> in_graph(const Program& program) {
 int main(int argc, char** argv) {
   const unsigned first = argc > 1 ? std::atoi(argv[1]) : 0,
                  count = argc > 2 ? std::atoi(argv[2]) : 10;
+  if (argc == 2) {
+    const Program program(first);
+    in_graph(program, false);
+    std::puts(collides(program) ? "collides" : "perhaps");
+    return 0;
+  }
   int wrong = 0;
   for (unsigned seed = first; seed < first + count; ++seed) {
     const Program program(seed);
     const std::vector<unsigned> wanted = in_one_stream(program);
-    const bool eager = in_streams(program) == wanted, graph = in_graph(program) == wanted;
+    const bool eager = in_streams(program) == wanted, graph = in_graph(program, true) == wanted;
     unsigned sum = 0;
     for (unsigned value : wanted) sum = sum * 31 + value;
     std::printf("%u: %zu tasks, %d launches, sum %u, streams %s, graph %s\n", seed,
