@@ -174,3 +174,18 @@ CASE(threads_with_nothing_to_do) {
   rows_of_threads<<<1, dim3(24, 3)>>>(a.data, out.data, 100);
   show(out);
 }
+
+// Whose counter begins with what a function of the program knows of the thread.
+__device__ inline size_t first_of_thread() {
+  return blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+}
+
+__global__ void from_a_function(const float* a, float* out, size_t n) {
+  for (size_t i = first_of_thread(); i < n; i += gridDim.x * blockDim.x) out[i] = a[i] * 2 + 1;
+}
+
+CASE(begins_with_a_function) {
+  Device<float> a(counted<float>(100)), out(100);
+  from_a_function<<<2, 24>>>(a.data, out.data, 100);
+  show(out);
+}
