@@ -75,8 +75,9 @@ class StridedLoops:
         begun = self.kernel.declaration(variable)
         head = "for (; %s; %s) { " % (
             self.kernel.code(*statement.condition), self.kernel.code(*statement.step))  # fmt: skip
-        alone = begun + "if (emulator_goes) {0} = ::emulator::further(emulator_first_{0}, "
-        alone = (alone + "emulator_t); ").format(variable.name)
+        alone = begun + "if (emulator_goes) %s = ::emulator::further(emulator_first_%s, " % (
+            (variable.name,) * 2)  # fmt: skip
+        alone += "emulator_t); "
         words = {
             "name": variable.name,
             "needed": self.declarations(self.needed(*variable.initial)),

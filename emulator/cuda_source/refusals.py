@@ -6,6 +6,7 @@ so a program may keep a part for real GPUs under #ifndef __CUDA_EMULATOR__.
 
 import re
 
+from cuda_source.kernel_starts import find_heads, template_end
 from cuda_source.lockstep import warn_of_lockstep
 from cuda_source.tokens import Edit
 
@@ -33,8 +34,12 @@ NAMES = (
      r"|cudaOccupancyMaxPotentialClusterSize", "clusters of blocks", "let each block work alone"),
     (r"cudaGraphics\w+|cudaGL[A-Z]\w+|cuGraphics\w+", "pictures shared with OpenGL and its like",
      "copy the result to the host and draw it there"),
-    (r"cudaStream(Begin|End)Capture\w*|cudaStreamIsCapturing|cudaGraph\w*|cuGraph\w+", "graphs",
-     "launch the kernels one after another in a stream"),
+    (r"cuGraph\w+|cuStream(Begin|End)Capture\w*|cuStreamIsCapturing", "graphs of the driver",
+     "cudaGraph and its like, which the runtime has"),
+    (r"cudaGraph(SetConditional|\w*Conditional\w*|\w+Semaphore\w*|\w+UserObject|AddNode"
+     r"|KernelNode\w*Attribute\w*|ExecNodeSetParams|InstantiateWithParams|InstantiateParams"
+     r"|DeviceNode_t|KernelNodeSetParam|ExecChildGraphNodeSetParams|NodeSetParams|\w*Symbol)",
+     "such nodes of graphs", "cudaGraphAddKernelNode and its like, or capture a stream"),
     (r"cudaIpc\w+|cuIpc\w+", "memory shared with other processes",
      "work in one process, with threads"),
     (r"cudaStream(Set|Get)Attribute|cudaStreamAttr\w+|cudaAccessPolicyWindow|cudaAccessProperty\w+",
@@ -107,7 +112,7 @@ def refuse_missing(tokens):
             asked = functions[token.text]
         if asked is not None:
             edits.append(refusal(tokens, i, *asked))
-    return edits + kernels_of_launches(tokens)
+    return edits + kernels_of_launches(tokens) + kernels_of_nodes(tokens)
 
 
 def device_bodies(tokens):
@@ -197,6 +202,45 @@ def kernels_of_launches(tokens):
         elif tokens.text(first) in ("reinterpret_cast", "static_cast", "const_cast"):
             edits += kernel_in_cast(tokens, first)
     return edits
+
+
+def kernels_of_nodes(tokens):
+    """Has the runtime keep the types of each kernel that is cast to a void pointer, for nodes.
+
+    The parameters of a graph's node hold a kernel as such a pointer.
+    """
+    texts = {token.text for token in tokens.all}
+    if "cudaKernelNodeParams" not in texts:
+        return []
+    kernels = {tokens.text(head.name) for head in find_heads(tokens)}
+    edits = []
+    for i, token in enumerate(tokens.all):
+        if token.text not in kernels or tokens.text(i + 1) == "(":
+            continue
+        if is_cast_before(tokens, i - 1):
+            end = i if tokens.text(i + 1) != "<" else template_end(tokens, i + 1)
+            start = tokens.all[i - 1].start if tokens.text(i - 1) == "&" else token.start
+            edits.append(Edit(start, start, '::emulator::kept_kernel("%s", ' % token.text))
+            edits.append(Edit(tokens.all[end].end, tokens.all[end].end, ")"))
+    return edits
+
+
+def is_cast_before(tokens, i):
+    """Whether a token ends `(void *)`, or `reinterpret_cast<void *>(`; an & may stand behind."""
+    if tokens.text(i) == "&":
+        i -= 1
+    if tokens.text(i) == ")":
+        return cast_to_void(tokens, (tokens.match_backward(i) or 0) + 1, i)
+    opening = i - 1
+    while tokens.text(opening) in (">", "*", "void", "const"):
+        opening -= 1
+    words = ("reinterpret_cast", "static_cast")
+    return (
+        tokens.text(i) == "("
+        and tokens.text(opening) == "<"
+        and tokens.text(opening - 1) in words
+        and cast_to_void(tokens, opening + 1, i - 1)
+    )
 
 
 def cast_to_void(tokens, first, last):

@@ -139,6 +139,9 @@ def why_text(finding):
         return ", memory of the %s" % ("host" if "kernel" in kind else "device")
     if kind == "unsynchronised access" and finding.other is not None:
         return ", which work under way %s" % ("writes" if finding.other.write else "reads")
+    if kind == "unordered nodes of a graph" and finding.other is not None:
+        does = "writes" if finding.other.write else "reads"
+        return ", which another node %s in no order with this one" % does
     return other_text(finding) if finding.other is not None else ""
 
 

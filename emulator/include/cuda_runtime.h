@@ -22,6 +22,7 @@
 #include "cuda_emulator.h"
 #include "cuda_runtime_api.h"
 #include "emulator/boxes.h"
+#include "emulator/graph_overloads.h"
 #include "emulator/launch_kernel.h"
 #include "emulator/occupancy.h"
 #include "emulator/site.h"

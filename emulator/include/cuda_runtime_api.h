@@ -3,7 +3,8 @@
  * \brief The functions of the CUDA runtime that the emulated GPU has.
  *
  * They mean what NVIDIA's manual says. All work is done when a call returns: a stream keeps no
- * queue. A function that fails also leaves its error for cudaGetLastError.
+ * queue, but for one that captures (emulator/graph_api.h), whose work is done when the graph is
+ * launched. A function that fails also leaves its error for cudaGetLastError.
  */
 #ifndef CUDA_RUNTIME_API_H_
 #define CUDA_RUNTIME_API_H_
@@ -14,6 +15,7 @@
 #define CUDART_DEVICE
 
 #include "emulator/driver_types.h"
+#include "emulator/graph_api.h"
 #include "emulator/vector_types.h"
 
 extern "C" {
@@ -81,7 +83,7 @@ cudaError_t cudaMemRangeGetAttribute(void* value, size_t value_size,
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* ptr, size_t size = 0,
                                      unsigned flags = cudaMemAttachSingle);
 
-// Pools of memory: all of them take from the device's, and give back at once.
+// Pools of memory: all of them take from the device's. What they keep is a number.
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device);
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device);
 cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool);
@@ -91,6 +93,8 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes_to_keep);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value);
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value);
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* access, size_t count);
+cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool,
+                                 cudaMemLocation* location);
 cudaError_t cudaMallocFromPoolAsync(void** ptr, size_t size, cudaMemPool_t pool,
                                     cudaStream_t stream);
 

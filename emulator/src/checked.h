@@ -27,7 +27,9 @@
 
 namespace emulator {
 
+struct Config;
 struct Grid;
+struct LaunchSite;
 class Block;
 struct Thread;
 struct SourceLine;
@@ -47,6 +49,35 @@ class HostCall {
  public:
   HostCall(const void* place, const char* function);
   ~HostCall();
+};
+
+/*! \brief Where the program called the runtime. */
+struct CallPlace {
+  const void* address = nullptr;
+  const char* file = nullptr;
+  int line = 0;
+};
+#ifdef EMULATOR_CHECKED
+CallPlace call_place();
+#else
+inline CallPlace call_place() { return {}; }
+#endif
+
+/*! \brief While one exists, what is done was asked for at another place: by a node's call. */
+class AtPlace {
+ public:
+  explicit AtPlace(const CallPlace& place);
+  ~AtPlace();
+
+ private:
+  CallPlace before_;
+};
+
+/*! \brief While one exists, this thread launches a graph, or a graph in a graph. */
+class GraphLaunch {
+ public:
+  GraphLaunch();
+  ~GraphLaunch();
 };
 
 /*!
@@ -109,7 +140,7 @@ void kernel_submitted(const Grid& grid);
 
 // Launches.
 void launch_begins(const Grid& grid);
-void launch_refused(const Grid& grid, const char* why);
+void launch_refused(const LaunchSite& site, const Config& config, const char* why);
 /*! \brief A call left an error, which cudaGetLastError tells until the next one. */
 void call_failed(const char* text);
 void error_read();

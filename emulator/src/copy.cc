@@ -4,11 +4,14 @@
  *
  * A copy is checked as a whole before its first byte is written.
  */
+#include "copy.h"
+
 #include <atomic>
 #include <cstdint>
 #include <cstring>
 
 #include "arena.h"
+#include "capture.h"
 #include "checked.h"
 #include "counts.h"
 #include "cuda_runtime.h"
@@ -67,11 +70,9 @@ cudaError_t check(const void* to, size_t to_pitch, const void* from, size_t from
   return check_sides(to, extent.span(to_pitch), from, extent.span(from_pitch), kind);
 }
 
-cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                 const Extent& extent, cudaMemcpyKind kind,
-                 [[maybe_unused]] const Order& order = {}) {
-  cudaError_t error = check(to, to_pitch, from, from_pitch, extent, kind);
-  if (error != cudaSuccess || extent.empty()) return error;
+// Both sides were checked.
+cudaError_t do_copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                    const Extent& extent, [[maybe_unused]] const Order& order) {
   EMULATOR_CHECK(Work work);
   EMULATOR_CHECK(copy_submitted({to, to_pitch}, {from, from_pitch}, extent.width, extent.height,
                                 order.stream, order.waits));
@@ -92,13 +93,47 @@ cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
   return cudaSuccess;
 }
 
-cudaError_t set(void* ptr, size_t pitch, int value, const Extent& extent,
-                [[maybe_unused]] const Order& order = {}) {
-  if (extent.empty()) return cudaSuccess;
-  if (!is_valid(ptr, extent.span(pitch), true)) {
-    EMULATOR_CHECK(refused_copy(ptr, extent.span(pitch), nullptr, 0, cudaMemcpyHostToDevice));
-    return cudaErrorInvalidValue;
+// What the host waits for is in no graph.
+cudaError_t refuse_waiting(const Order& order) {
+  if (!is_any_capture() || !order.waits) return cudaSuccess;
+  const cudaError_t error = refuse_in_capture(order.stream);
+  return error != cudaSuccess ? error : refuse_unsafe_call();
+}
+
+// Does what run(stream) does, now or as a node.
+template <typename Run>
+cudaError_t submit_in(const Order& order, cudaGraphNodeType type, const Run& run) {
+  if (order.waits) return run(order.stream);
+  return submit(order.stream, type, type == cudaGraphNodeTypeMemset ? "memset" : "memcpy", run);
+}
+
+cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                 const Extent& extent, cudaMemcpyKind kind, const Order& order = {}) {
+  cudaError_t error = refuse_waiting(order);
+  if (error == cudaSuccess) error = check(to, to_pitch, from, from_pitch, extent, kind);
+  if (error != cudaSuccess || extent.empty()) return error;
+  return submit_in(order, cudaGraphNodeTypeMemcpy, [=](cudaStream_t stream) {
+    return do_copy(to, to_pitch, from, from_pitch, extent, {stream, order.waits});
+  });
+}
+
+// Bytes of a row that get a value, whose elements have 1, 2 or 4.
+void set_row(char* row, size_t width, unsigned value, unsigned element) {
+  if (element == 1) {
+    std::memset(row, static_cast<int>(value), width);
+    return;
   }
+  for (size_t at = 0; at < width; at += element) std::memcpy(row + at, &value, element);
+}
+
+cudaError_t check_set(void* ptr, size_t pitch, const Extent& extent) {
+  if (extent.empty() || is_valid(ptr, extent.span(pitch), true)) return cudaSuccess;
+  EMULATOR_CHECK(refused_copy(ptr, extent.span(pitch), nullptr, 0, cudaMemcpyHostToDevice));
+  return cudaErrorInvalidValue;
+}
+
+cudaError_t do_set(void* ptr, size_t pitch, unsigned value, unsigned element, const Extent& extent,
+                   [[maybe_unused]] const Order& order) {
   EMULATOR_CHECK(Work work);
   // The host waits only where the memory is its own.
   EMULATOR_CHECK(copy_submitted({ptr, pitch}, {nullptr, 0}, extent.width, extent.height,
@@ -107,13 +142,22 @@ cudaError_t set(void* ptr, size_t pitch, int value, const Extent& extent,
     DeviceAccess access;
     access.open(ptr);
     for (size_t row = 0; row < extent.height; ++row)
-      std::memset(static_cast<char*>(ptr) + row * pitch, value, extent.width);
+      set_row(static_cast<char*>(ptr) + row * pitch, extent.width, value, element);
   }
   host_goes_on();
   for (size_t row = 0; row < extent.height; ++row)
     EMULATOR_CHECK(written(static_cast<char*>(ptr) + row * pitch, extent.width));
   EMULATOR_CHECK(copy_done({ptr, pitch}, extent.width, extent.height));
   return cudaSuccess;
+}
+
+cudaError_t set(void* ptr, size_t pitch, int value, const Extent& extent, const Order& order = {}) {
+  cudaError_t error = refuse_waiting(order);
+  if (error == cudaSuccess) error = check_set(ptr, pitch, extent);
+  if (error != cudaSuccess || extent.empty()) return error;
+  return submit_in(order, cudaGraphNodeTypeMemset, [=](cudaStream_t stream) {
+    return do_set(ptr, pitch, static_cast<unsigned>(value), 1, extent, {stream, order.waits});
+  });
 }
 
 // A box of memory at a place in a larger one.
@@ -139,34 +183,85 @@ bool is_empty(const cudaExtent& extent) {
   return extent.width == 0 || extent.height == 0 || extent.depth == 0;
 }
 
-cudaError_t copy_box(const cudaMemcpy3DParms& p, const Order& order) {
+// What is wrong with a copy of a box.
+cudaError_t check_boxes(const cudaMemcpy3DParms& p) {
   if (p.srcArray != nullptr || p.dstArray != nullptr) return cudaErrorNotSupported;
   if (!is_kind(p.kind)) return cudaErrorInvalidMemcpyDirection;
   if (is_empty(p.extent)) return cudaSuccess;
   const Box to(p.dstPtr, p.dstPos), from(p.srcPtr, p.srcPos);
   if (!to.has_room(p.extent) || !from.has_room(p.extent)) return cudaErrorInvalidPitchValue;
-  cudaError_t error = check_sides(to.ptr, to.span(p.extent), from.ptr, from.span(p.extent), p.kind);
-  for (size_t z = 0; z < p.extent.depth && error == cudaSuccess; ++z)
-    error = copy(to.ptr + z * to.slice, to.pitch, from.ptr + z * from.slice, from.pitch,
-                 {p.extent.width, p.extent.height}, p.kind, order);
-  return error;
+  return check_sides(to.ptr, to.span(p.extent), from.ptr, from.span(p.extent), p.kind);
+}
+
+cudaError_t do_copy_box(const cudaMemcpy3DParms& p, const Order& order) {
+  const Box to(p.dstPtr, p.dstPos), from(p.srcPtr, p.srcPos);
+  for (size_t z = 0; z < p.extent.depth; ++z)
+    do_copy(to.ptr + z * to.slice, to.pitch, from.ptr + z * from.slice, from.pitch,
+            {p.extent.width, p.extent.height}, order);
+  return cudaSuccess;
+}
+
+cudaError_t copy_box(const cudaMemcpy3DParms& p, const Order& order) {
+  cudaError_t error = refuse_waiting(order);
+  if (error == cudaSuccess) error = check_boxes(p);
+  if (error != cudaSuccess || is_empty(p.extent)) return error;
+  return submit_in(order, cudaGraphNodeTypeMemcpy,
+                   [=](cudaStream_t stream) { return do_copy_box(p, {stream, order.waits}); });
 }
 
 cudaError_t set_box(const cudaPitchedPtr& whole, int value, const cudaExtent& extent,
                     const Order& order) {
-  if (is_empty(extent)) return cudaSuccess;
+  const cudaError_t error = refuse_waiting(order);
+  if (error != cudaSuccess || is_empty(extent)) return error;
   const Box box(whole, {0, 0, 0});
   if (!box.has_room(extent)) return cudaErrorInvalidPitchValue;
   if (!is_valid(box.ptr, box.span(extent), true)) {
     EMULATOR_CHECK(refused_copy(box.ptr, box.span(extent), nullptr, 0, cudaMemcpyHostToDevice));
     return cudaErrorInvalidValue;
   }
-  for (size_t z = 0; z < extent.depth; ++z)
-    set(box.ptr + z * box.slice, box.pitch, value, {extent.width, extent.height}, order);
-  return cudaSuccess;
+  return submit_in(order, cudaGraphNodeTypeMemset, [=](cudaStream_t stream) {
+    for (size_t z = 0; z < extent.depth; ++z)
+      do_set(box.ptr + z * box.slice, box.pitch, static_cast<unsigned>(value), 1,
+             {extent.width, extent.height}, {stream, order.waits});
+    return cudaSuccess;
+  });
 }
 
+Extent rows_of(const cudaMemsetParams& p) { return {p.width * p.elementSize, p.height}; }
+
 }  // namespace
+
+cudaError_t check_copy(void* to, const void* from, size_t size, cudaMemcpyKind kind) {
+  return check(to, size, from, size, {size, 1}, kind);
+}
+
+cudaError_t copy_now(void* to, const void* from, size_t size, cudaMemcpyKind kind,
+                     cudaStream_t stream) {
+  const cudaError_t error = check_copy(to, from, size, kind);
+  if (error != cudaSuccess || size == 0) return error;
+  return do_copy(to, size, from, size, {size, 1}, {stream, false});
+}
+
+cudaError_t check_box(const cudaMemcpy3DParms& copy) { return check_boxes(copy); }
+
+cudaError_t copy_box_now(const cudaMemcpy3DParms& copy, cudaStream_t stream) {
+  const cudaError_t error = check_boxes(copy);
+  if (error != cudaSuccess || is_empty(copy.extent)) return error;
+  return do_copy_box(copy, {stream, false});
+}
+
+cudaError_t check_fill(const cudaMemsetParams& p) {
+  if (p.elementSize != 1 && p.elementSize != 2 && p.elementSize != 4) return cudaErrorInvalidValue;
+  if (p.width == 0 || p.height == 0) return cudaErrorInvalidValue;
+  if (p.height > 1 && p.width * p.elementSize > p.pitch) return cudaErrorInvalidValue;
+  return check_set(p.dst, p.pitch, rows_of(p));
+}
+
+cudaError_t fill_now(const cudaMemsetParams& p, cudaStream_t stream) {
+  const cudaError_t error = check_fill(p);
+  if (error != cudaSuccess) return error;
+  return do_set(p.dst, p.pitch, p.value, p.elementSize, rows_of(p), {stream, false});
+}
 
 cudaError_t copy_to_symbol(void* symbol, size_t symbol_size, const void* from, size_t size,
                            size_t offset, cudaStream_t stream, bool waits) {

@@ -2,7 +2,10 @@
  * \file cublas_gemm_ex.cc
  * \brief cuBLAS's products of matrices whose types are arguments.
  */
+#include <cstring>
+
 #include "cublas_calls.h"
+#include "cublas_capture.h"
 #include "cublas_types.h"
 
 namespace emulator {
@@ -93,6 +96,28 @@ cublasStatus_t batched(const Product& p, const void* const* A, const void* const
   return status;
 }
 
+// Does what function(p) does, now or as a node, with copies of alpha and beta.
+template <typename Function>
+cublasStatus_t submit_product(const Product& p, const Function& function) {
+  if (!is_any_capture()) return function(p);
+  Computation computation;
+  const cublasStatus_t status = check(p, &computation);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  struct {
+    char alpha[16], beta[16];
+  } kept;
+  const bool on_host = p.handle->pointer_mode == CUBLAS_POINTER_MODE_HOST;
+  if (on_host) std::memcpy(kept.alpha, p.alpha, size_of(computation.scale));
+  if (on_host) std::memcpy(kept.beta, p.beta, size_of(computation.scale));
+  return submit_cublas(p.name, p.handle, p.handle->stream, [=](cublasHandle_t own) {
+    Product mine = p;
+    mine.handle = own;
+    if (on_host) mine.alpha = kept.alpha;
+    if (on_host) mine.beta = kept.beta;
+    return function(mine);
+  });
+}
+
 // What CUDA 10 called the computation.
 cublasComputeType_t computation_of(cudaDataType type) {
   switch (type) {
@@ -121,7 +146,8 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
   EMULATOR_HOST_CALL();
   const Product p{"cublasGemmEx", handle, transa, transb, m,    n,     k,   alpha,
                   typeA,          lda,    typeB,  ldb,    beta, typeC, ldc, compute};
-  return emulator::one(p, A, B, C);
+  return emulator::submit_product(p,
+                                  [=](const Product& own) { return emulator::one(own, A, B, C); });
 }
 
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
@@ -158,7 +184,8 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t tran
                   typeC,
                   ldc,
                   compute};
-  return emulator::batched(p, A, B, C, count);
+  return emulator::submit_product(
+      p, [=](const Product& own) { return emulator::batched(own, A, B, C, count); });
 }
 
 cublasStatus_t cublasGemmStridedBatchedEx(
@@ -183,7 +210,9 @@ cublasStatus_t cublasGemmStridedBatchedEx(
                   typeC,
                   ldc,
                   compute};
-  return emulator::strided(p, A, strideA, B, strideB, C, strideC, count);
+  return emulator::submit_product(p, [=](const Product& own) {
+    return emulator::strided(own, A, strideA, B, strideB, C, strideC, count);
+  });
 }
 
 cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t transa,
@@ -194,7 +223,8 @@ cublasStatus_t cublasSgemmEx(cublasHandle_t handle, cublasOperation_t transa,
   EMULATOR_HOST_CALL();
   const Product p{"cublasSgemmEx", handle, transa, transb, m,    n,     k,   alpha,
                   typeA,           lda,    typeB,  ldb,    beta, typeC, ldc, CUBLAS_COMPUTE_32F};
-  return emulator::one(p, A, B, C);
+  return emulator::submit_product(p,
+                                  [=](const Product& own) { return emulator::one(own, A, B, C); });
 }
 
 cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa,
@@ -205,7 +235,8 @@ cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa,
   const Product p{
       "cublasHgemm", handle, transa,     transb, m,    n,          k,   alpha,
       CUDA_R_16F,    lda,    CUDA_R_16F, ldb,    beta, CUDA_R_16F, ldc, CUBLAS_COMPUTE_16F};
-  return emulator::one(p, A, B, C);
+  return emulator::submit_product(p,
+                                  [=](const Product& own) { return emulator::one(own, A, B, C); });
 }
 
 cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
@@ -217,9 +248,11 @@ cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t trans
   const Product p{
       "cublasHgemmBatched", handle, transa,     transb, m,    n,          k,   alpha,
       CUDA_R_16F,           lda,    CUDA_R_16F, ldb,    beta, CUDA_R_16F, ldc, CUBLAS_COMPUTE_16F};
-  return emulator::batched(p, reinterpret_cast<const void* const*>(A),
-                           reinterpret_cast<const void* const*>(B),
-                           reinterpret_cast<void* const*>(C), count);
+  return emulator::submit_product(p, [=](const Product& own) {
+    return emulator::batched(own, reinterpret_cast<const void* const*>(A),
+                             reinterpret_cast<const void* const*>(B),
+                             reinterpret_cast<void* const*>(C), count);
+  });
 }
 
 cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
@@ -245,5 +278,7 @@ cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle, cublasOperation_
                   CUDA_R_16F,
                   ldc,
                   CUBLAS_COMPUTE_16F};
-  return emulator::strided(p, A, strideA, B, strideB, C, strideC, count);
+  return emulator::submit_product(p, [=](const Product& own) {
+    return emulator::strided(own, A, strideA, B, strideB, C, strideC, count);
+  });
 }

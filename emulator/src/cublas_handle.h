@@ -19,6 +19,12 @@ struct cublasContext {
 
 namespace emulator {
 
+/*! \brief What a function returns in a dry run where it would begin to work. */
+const cublasStatus_t kWouldRun = static_cast<cublasStatus_t>(-1);
+bool is_dry_run();
+/*! \brief Whether it is the handle of a node that this thread runs. */
+bool is_replayed(cublasHandle_t handle);
+
 /*! \brief Whether the handle lives and the device is in order. */
 cublasStatus_t check_handle(cublasHandle_t handle);
 
@@ -69,6 +75,7 @@ bool is_device_matrix(const void* ptr, size_t span);
 
 #define EMULATOR_CHECK_OPERAND(function, operand, ptr, span)          \
   do {                                                                \
+    if (emulator::is_dry_run()) return emulator::kWouldRun;           \
     EMULATOR_TELL_OPERAND(function, operand, ptr, span);              \
     if (!emulator::is_device_matrix(ptr, span))                       \
       return emulator::illegal_address(function, operand, ptr, span); \

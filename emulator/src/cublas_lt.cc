@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "cublas_calls.h"
+#include "cublas_capture.h"
 #include "cublas_types.h"
 #include "error.h"
 #include "stream.h"
@@ -140,6 +141,42 @@ struct Matmul {
   }
 };
 
+// A call of cublasLtMatmul, with copies of what describes it.
+struct Multiplication {
+  cublasLtMatmulDesc desc;
+  cublasLtMatrixLayout layoutA, layoutB, layoutC, layoutD;
+  const void *A, *B, *C;
+  void* D;
+  bool in_double;
+
+  cublasStatus_t run(const void* alpha, const void* beta) const {
+    const size_t size = size_of(desc.scale);
+    if (desc.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE)
+      EMULATOR_CUBLAS_OPERANDS(kName, {"alpha", alpha, size}, {"beta", beta, size});
+    const Layouts layouts{&layoutA, &layoutB, &layoutC, &layoutD};
+    const Matmul matmul{
+        desc, layouts, A, B, C, D, read_scalar(alpha, desc.scale), read_scalar(beta, desc.scale)};
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    for (int i = 0; i < layoutD.count && status == CUBLAS_STATUS_SUCCESS; ++i)
+      status = in_double ? matmul.run<double>(i) : matmul.run<float>(i);
+    return status;
+  }
+};
+
+cublasStatus_t submit_multiplication(const Multiplication& all, const void* alpha, const void* beta,
+                                     cudaStream_t stream) {
+  if (!is_any_capture()) return all.run(alpha, beta);
+  struct {
+    char alpha[16], beta[16];
+  } kept;
+  const bool on_host = all.desc.pointer_mode != CUBLASLT_POINTER_MODE_DEVICE;
+  if (on_host) std::memcpy(kept.alpha, alpha, size_of(all.desc.scale));
+  if (on_host) std::memcpy(kept.beta, beta, size_of(all.desc.scale));
+  return submit_cublas(kName, nullptr, stream, [=](cublasHandle_t) {
+    return on_host ? all.run(kept.alpha, kept.beta) : all.run(alpha, beta);
+  });
+}
+
 bool is_any_handle(cublasLtHandle_t handle) {
   // A handle of cuBLAS may be used as well.
   return is_lt_handle(handle) ||
@@ -187,20 +224,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     return emulator::not_supported(emulator::kName,
                                    emulator::refusal_of(*desc, layouts, &computation));
   if (status != CUBLAS_STATUS_SUCCESS) return status;
-  const size_t size = emulator::size_of(desc->scale);
   EMULATOR_CUBLAS_REQUIRE(emulator::is_stream(stream) && alpha != nullptr && beta != nullptr);
-  if (desc->pointer_mode == CUBLASLT_POINTER_MODE_DEVICE)
-    EMULATOR_CUBLAS_OPERANDS(emulator::kName, {"alpha", alpha, size}, {"beta", beta, size});
   EMULATOR_CUBLAS_REQUIRE(!emulator::has_bias(*desc) || desc->bias != nullptr);
-  const emulator::Matmul matmul{*desc,
-                                layouts,
-                                A,
-                                B,
-                                C,
-                                D,
-                                emulator::read_scalar(alpha, desc->scale),
-                                emulator::read_scalar(beta, desc->scale)};
-  for (int i = 0; i < layoutD->count && status == CUBLAS_STATUS_SUCCESS; ++i)
-    status = computation.in_double ? matmul.run<double>(i) : matmul.run<float>(i);
-  return status;
+  const emulator::Multiplication all{*desc, *layoutA, *layoutB, *layoutC, *layoutD,
+                                     A,     B,        C,        D,        computation.in_double};
+  return emulator::submit_multiplication(all, alpha, beta, stream);
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "cublas_calls.h"
+#include "cublas_capture.h"
 #include "cublas_gemm.h"
 #include "pool.h"
 
@@ -150,39 +151,41 @@ cublasStatus_t gemm_batched(const char* name, cublasHandle_t handle, cublasOpera
 }  // namespace
 }  // namespace emulator
 
-#define EMULATOR_DEFINE(T, letter)                                                                 \
-  cublasStatus_t cublas##letter##gemm(cublasHandle_t handle, cublasOperation_t transa,             \
-                                      cublasOperation_t transb, int m, int n, int k,               \
-                                      const T* alpha, const T* A, int lda, const T* B, int ldb,    \
-                                      const T* beta, T* C, int ldc) {                              \
-    EMULATOR_HOST_CALL();                                                                          \
-    return emulator::gemm("cublas" #letter "gemm", handle, transa, transb, m, n, k, alpha, A, lda, \
-                          B, ldb, beta, C, ldc);                                                   \
+#define EMULATOR_DEFINE(T, letter)                                                              \
+  cublasStatus_t cublas##letter##gemm(cublasHandle_t handle, cublasOperation_t transa,          \
+                                      cublasOperation_t transb, int m, int n, int k,            \
+                                      const T* alpha, const T* A, int lda, const T* B, int ldb, \
+                                      const T* beta, T* C, int ldc) {                           \
+    EMULATOR_HOST_CALL();                                                                       \
+    return EMULATOR_CUBLAS(gemm, "cublas" #letter "gemm", transa, transb, m, n, k,              \
+                           emulator::number(alpha), A, lda, B, ldb, emulator::number(beta), C,  \
+                           ldc);                                                                \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
-#define EMULATOR_DEFINE(T, letter)                                                                 \
-  cublasStatus_t cublas##letter##gemmBatched(                                                      \
-      cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,     \
-      int k, const T* alpha, const T* const A[], int lda, const T* const B[], int ldb,             \
-      const T* beta, T* const C[], int ldc, int count) {                                           \
-    EMULATOR_HOST_CALL();                                                                          \
-    return emulator::gemm_batched("cublas" #letter "gemmBatched", handle, transa, transb, m, n, k, \
-                                  alpha, A, lda, B, ldb, beta, C, ldc, count);                     \
+#define EMULATOR_DEFINE(T, letter)                                                                \
+  cublasStatus_t cublas##letter##gemmBatched(                                                     \
+      cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,    \
+      int k, const T* alpha, const T* const A[], int lda, const T* const B[], int ldb,            \
+      const T* beta, T* const C[], int ldc, int count) {                                          \
+    EMULATOR_HOST_CALL();                                                                         \
+    return EMULATOR_CUBLAS(gemm_batched, "cublas" #letter "gemmBatched", transa, transb, m, n, k, \
+                           emulator::number(alpha), A, lda, B, ldb, emulator::number(beta), C,    \
+                           ldc, count);                                                           \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
-#define EMULATOR_DEFINE(T, letter)                                                               \
-  cublasStatus_t cublas##letter##gemmStridedBatched(                                             \
-      cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,   \
-      int k, const T* alpha, const T* A, int lda, long long strideA, const T* B, int ldb,        \
-      long long strideB, const T* beta, T* C, int ldc, long long strideC, int count) {           \
-    EMULATOR_HOST_CALL();                                                                        \
-    return emulator::gemm_strided_batched("cublas" #letter "gemmStridedBatched", handle, transa, \
-                                          transb, m, n, k, alpha, A, lda, strideA, B, ldb,       \
-                                          strideB, beta, C, ldc, strideC, count);                \
+#define EMULATOR_DEFINE(T, letter)                                                              \
+  cublasStatus_t cublas##letter##gemmStridedBatched(                                            \
+      cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,  \
+      int k, const T* alpha, const T* A, int lda, long long strideA, const T* B, int ldb,       \
+      long long strideB, const T* beta, T* C, int ldc, long long strideC, int count) {          \
+    EMULATOR_HOST_CALL();                                                                       \
+    return EMULATOR_CUBLAS(gemm_strided_batched, "cublas" #letter "gemmStridedBatched", transa, \
+                           transb, m, n, k, emulator::number(alpha), A, lda, strideA, B, ldb,   \
+                           strideB, emulator::number(beta), C, ldc, strideC, count);            \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE

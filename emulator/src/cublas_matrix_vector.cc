@@ -3,6 +3,7 @@
  * \brief cuBLAS's functions of a matrix and vectors.
  */
 #include "cublas_calls.h"
+#include "cublas_capture.h"
 
 namespace emulator {
 namespace {
@@ -235,13 +236,13 @@ cublasStatus_t tpsv(const char* name, cublasHandle_t handle, cublasFillMode_t up
 }  // namespace
 }  // namespace emulator
 
-#define EMULATOR_DEFINE(T, letter)                                                              \
-  cublasStatus_t cublas##letter##gemv(cublasHandle_t handle, cublasOperation_t trans, int m,    \
-                                      int n, const T* alpha, const T* A, int lda, const T* x,   \
-                                      int incx, const T* beta, T* y, int incy) {                \
-    EMULATOR_HOST_CALL();                                                                       \
-    return emulator::gemv("cublas" #letter "gemv", handle, trans, m, n, alpha, A, lda, x, incx, \
-                          beta, y, incy);                                                       \
+#define EMULATOR_DEFINE(T, letter)                                                                 \
+  cublasStatus_t cublas##letter##gemv(cublasHandle_t handle, cublasOperation_t trans, int m,       \
+                                      int n, const T* alpha, const T* A, int lda, const T* x,      \
+                                      int incx, const T* beta, T* y, int incy) {                   \
+    EMULATOR_HOST_CALL();                                                                          \
+    return EMULATOR_CUBLAS(gemv, "cublas" #letter "gemv", trans, m, n, emulator::number(alpha), A, \
+                           lda, x, incx, emulator::number(beta), y, incy);                         \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -251,28 +252,30 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
                                       int n, int kl, int ku, const T* alpha, const T* A, int lda, \
                                       const T* x, int incx, const T* beta, T* y, int incy) {      \
     EMULATOR_HOST_CALL();                                                                         \
-    return emulator::gbmv("cublas" #letter "gbmv", handle, trans, m, n, kl, ku, alpha, A, lda, x, \
-                          incx, beta, y, incy);                                                   \
+    return EMULATOR_CUBLAS(gbmv, "cublas" #letter "gbmv", trans, m, n, kl, ku,                    \
+                           emulator::number(alpha), A, lda, x, incx, emulator::number(beta), y,   \
+                           incy);                                                                 \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
-#define EMULATOR_DEFINE(T, letter)                                                                \
-  cublasStatus_t cublas##letter##ger(cublasHandle_t handle, int m, int n, const T* alpha,         \
-                                     const T* x, int incx, const T* y, int incy, T* A, int lda) { \
-    EMULATOR_HOST_CALL();                                                                         \
-    return emulator::ger("cublas" #letter "ger", handle, m, n, alpha, x, incx, y, incy, A, lda);  \
+#define EMULATOR_DEFINE(T, letter)                                                                 \
+  cublasStatus_t cublas##letter##ger(cublasHandle_t handle, int m, int n, const T* alpha,          \
+                                     const T* x, int incx, const T* y, int incy, T* A, int lda) {  \
+    EMULATOR_HOST_CALL();                                                                          \
+    return EMULATOR_CUBLAS(ger, "cublas" #letter "ger", m, n, emulator::number(alpha), x, incx, y, \
+                           incy, A, lda);                                                          \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
-#define EMULATOR_DEFINE(T, letter)                                                                \
-  cublasStatus_t cublas##letter##symv(cublasHandle_t handle, cublasFillMode_t uplo, int n,        \
-                                      const T* alpha, const T* A, int lda, const T* x, int incx,  \
-                                      const T* beta, T* y, int incy) {                            \
-    EMULATOR_HOST_CALL();                                                                         \
-    return emulator::symv("cublas" #letter "symv", handle, uplo, n, alpha, A, lda, x, incx, beta, \
-                          y, incy);                                                               \
+#define EMULATOR_DEFINE(T, letter)                                                               \
+  cublasStatus_t cublas##letter##symv(cublasHandle_t handle, cublasFillMode_t uplo, int n,       \
+                                      const T* alpha, const T* A, int lda, const T* x, int incx, \
+                                      const T* beta, T* y, int incy) {                           \
+    EMULATOR_HOST_CALL();                                                                        \
+    return EMULATOR_CUBLAS(symv, "cublas" #letter "symv", uplo, n, emulator::number(alpha), A,   \
+                           lda, x, incx, emulator::number(beta), y, incy);                       \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -282,37 +285,39 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
                                       const T* alpha, const T* A, int lda, const T* x, int incx,  \
                                       const T* beta, T* y, int incy) {                            \
     EMULATOR_HOST_CALL();                                                                         \
-    return emulator::sbmv("cublas" #letter "sbmv", handle, uplo, n, k, alpha, A, lda, x, incx,    \
-                          beta, y, incy);                                                         \
+    return EMULATOR_CUBLAS(sbmv, "cublas" #letter "sbmv", uplo, n, k, emulator::number(alpha), A, \
+                           lda, x, incx, emulator::number(beta), y, incy);                        \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
-#define EMULATOR_DEFINE(T, letter)                                                              \
-  cublasStatus_t cublas##letter##spmv(cublasHandle_t handle, cublasFillMode_t uplo, int n,      \
-                                      const T* alpha, const T* A, const T* x, int incx,         \
-                                      const T* beta, T* y, int incy) {                          \
-    EMULATOR_HOST_CALL();                                                                       \
-    return emulator::spmv("cublas" #letter "spmv", handle, uplo, n, alpha, A, x, incx, beta, y, \
-                          incy);                                                                \
+#define EMULATOR_DEFINE(T, letter)                                                                \
+  cublasStatus_t cublas##letter##spmv(cublasHandle_t handle, cublasFillMode_t uplo, int n,        \
+                                      const T* alpha, const T* A, const T* x, int incx,           \
+                                      const T* beta, T* y, int incy) {                            \
+    EMULATOR_HOST_CALL();                                                                         \
+    return EMULATOR_CUBLAS(spmv, "cublas" #letter "spmv", uplo, n, emulator::number(alpha), A, x, \
+                           incx, emulator::number(beta), y, incy);                                \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
-#define EMULATOR_DEFINE(T, letter)                                                          \
-  cublasStatus_t cublas##letter##syr(cublasHandle_t handle, cublasFillMode_t uplo, int n,   \
-                                     const T* alpha, const T* x, int incx, T* A, int lda) { \
-    EMULATOR_HOST_CALL();                                                                   \
-    return emulator::syr("cublas" #letter "syr", handle, uplo, n, alpha, x, incx, A, lda);  \
+#define EMULATOR_DEFINE(T, letter)                                                                 \
+  cublasStatus_t cublas##letter##syr(cublasHandle_t handle, cublasFillMode_t uplo, int n,          \
+                                     const T* alpha, const T* x, int incx, T* A, int lda) {        \
+    EMULATOR_HOST_CALL();                                                                          \
+    return EMULATOR_CUBLAS(syr, "cublas" #letter "syr", uplo, n, emulator::number(alpha), x, incx, \
+                           A, lda);                                                                \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
-#define EMULATOR_DEFINE(T, letter)                                                        \
-  cublasStatus_t cublas##letter##spr(cublasHandle_t handle, cublasFillMode_t uplo, int n, \
-                                     const T* alpha, const T* x, int incx, T* A) {        \
-    EMULATOR_HOST_CALL();                                                                 \
-    return emulator::spr("cublas" #letter "spr", handle, uplo, n, alpha, x, incx, A);     \
+#define EMULATOR_DEFINE(T, letter)                                                                 \
+  cublasStatus_t cublas##letter##spr(cublasHandle_t handle, cublasFillMode_t uplo, int n,          \
+                                     const T* alpha, const T* x, int incx, T* A) {                 \
+    EMULATOR_HOST_CALL();                                                                          \
+    return EMULATOR_CUBLAS(spr, "cublas" #letter "spr", uplo, n, emulator::number(alpha), x, incx, \
+                           A);                                                                     \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -322,8 +327,8 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
                                       const T* alpha, const T* x, int incx, const T* y, int incy, \
                                       T* A, int lda) {                                            \
     EMULATOR_HOST_CALL();                                                                         \
-    return emulator::syr2("cublas" #letter "syr2", handle, uplo, n, alpha, x, incx, y, incy, A,   \
-                          lda);                                                                   \
+    return EMULATOR_CUBLAS(syr2, "cublas" #letter "syr2", uplo, n, emulator::number(alpha), x,    \
+                           incx, y, incy, A, lda);                                                \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -333,69 +338,70 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
                                       const T* alpha, const T* x, int incx, const T* y, int incy, \
                                       T* A) {                                                     \
     EMULATOR_HOST_CALL();                                                                         \
-    return emulator::spr2("cublas" #letter "spr2", handle, uplo, n, alpha, x, incx, y, incy, A);  \
+    return EMULATOR_CUBLAS(spr2, "cublas" #letter "spr2", uplo, n, emulator::number(alpha), x,    \
+                           incx, y, incy, A);                                                     \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
-#define EMULATOR_DEFINE(T, letter)                                                                 \
-  cublasStatus_t cublas##letter##trmv(cublasHandle_t handle, cublasFillMode_t uplo,                \
-                                      cublasOperation_t trans, cublasDiagType_t diag, int n,       \
-                                      const T* A, int lda, T* x, int incx) {                       \
-    EMULATOR_HOST_CALL();                                                                          \
-    return emulator::trmv("cublas" #letter "trmv", handle, uplo, trans, diag, n, A, lda, x, incx); \
+#define EMULATOR_DEFINE(T, letter)                                                                \
+  cublasStatus_t cublas##letter##trmv(cublasHandle_t handle, cublasFillMode_t uplo,               \
+                                      cublasOperation_t trans, cublasDiagType_t diag, int n,      \
+                                      const T* A, int lda, T* x, int incx) {                      \
+    EMULATOR_HOST_CALL();                                                                         \
+    return EMULATOR_CUBLAS(trmv, "cublas" #letter "trmv", uplo, trans, diag, n, A, lda, x, incx); \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
-#define EMULATOR_DEFINE(T, letter)                                                                 \
-  cublasStatus_t cublas##letter##trsv(cublasHandle_t handle, cublasFillMode_t uplo,                \
-                                      cublasOperation_t trans, cublasDiagType_t diag, int n,       \
-                                      const T* A, int lda, T* x, int incx) {                       \
-    EMULATOR_HOST_CALL();                                                                          \
-    return emulator::trsv("cublas" #letter "trsv", handle, uplo, trans, diag, n, A, lda, x, incx); \
-  }
-EMULATOR_BOTH(EMULATOR_DEFINE)
-#undef EMULATOR_DEFINE
-
-#define EMULATOR_DEFINE(T, letter)                                                             \
-  cublasStatus_t cublas##letter##tbmv(cublasHandle_t handle, cublasFillMode_t uplo,            \
-                                      cublasOperation_t trans, cublasDiagType_t diag, int n,   \
-                                      int k, const T* A, int lda, T* x, int incx) {            \
-    EMULATOR_HOST_CALL();                                                                      \
-    return emulator::tbmv("cublas" #letter "tbmv", handle, uplo, trans, diag, n, k, A, lda, x, \
-                          incx);                                                               \
-  }
-EMULATOR_BOTH(EMULATOR_DEFINE)
-#undef EMULATOR_DEFINE
-
-#define EMULATOR_DEFINE(T, letter)                                                             \
-  cublasStatus_t cublas##letter##tbsv(cublasHandle_t handle, cublasFillMode_t uplo,            \
-                                      cublasOperation_t trans, cublasDiagType_t diag, int n,   \
-                                      int k, const T* A, int lda, T* x, int incx) {            \
-    EMULATOR_HOST_CALL();                                                                      \
-    return emulator::tbsv("cublas" #letter "tbsv", handle, uplo, trans, diag, n, k, A, lda, x, \
-                          incx);                                                               \
+#define EMULATOR_DEFINE(T, letter)                                                                \
+  cublasStatus_t cublas##letter##trsv(cublasHandle_t handle, cublasFillMode_t uplo,               \
+                                      cublasOperation_t trans, cublasDiagType_t diag, int n,      \
+                                      const T* A, int lda, T* x, int incx) {                      \
+    EMULATOR_HOST_CALL();                                                                         \
+    return EMULATOR_CUBLAS(trsv, "cublas" #letter "trsv", uplo, trans, diag, n, A, lda, x, incx); \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
 #define EMULATOR_DEFINE(T, letter)                                                            \
-  cublasStatus_t cublas##letter##tpmv(cublasHandle_t handle, cublasFillMode_t uplo,           \
+  cublasStatus_t cublas##letter##tbmv(cublasHandle_t handle, cublasFillMode_t uplo,           \
                                       cublasOperation_t trans, cublasDiagType_t diag, int n,  \
-                                      const T* A, T* x, int incx) {                           \
+                                      int k, const T* A, int lda, T* x, int incx) {           \
     EMULATOR_HOST_CALL();                                                                     \
-    return emulator::tpmv("cublas" #letter "tpmv", handle, uplo, trans, diag, n, A, x, incx); \
+    return EMULATOR_CUBLAS(tbmv, "cublas" #letter "tbmv", uplo, trans, diag, n, k, A, lda, x, \
+                           incx);                                                             \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
 #define EMULATOR_DEFINE(T, letter)                                                            \
-  cublasStatus_t cublas##letter##tpsv(cublasHandle_t handle, cublasFillMode_t uplo,           \
+  cublasStatus_t cublas##letter##tbsv(cublasHandle_t handle, cublasFillMode_t uplo,           \
                                       cublasOperation_t trans, cublasDiagType_t diag, int n,  \
-                                      const T* A, T* x, int incx) {                           \
+                                      int k, const T* A, int lda, T* x, int incx) {           \
     EMULATOR_HOST_CALL();                                                                     \
-    return emulator::tpsv("cublas" #letter "tpsv", handle, uplo, trans, diag, n, A, x, incx); \
+    return EMULATOR_CUBLAS(tbsv, "cublas" #letter "tbsv", uplo, trans, diag, n, k, A, lda, x, \
+                           incx);                                                             \
+  }
+EMULATOR_BOTH(EMULATOR_DEFINE)
+#undef EMULATOR_DEFINE
+
+#define EMULATOR_DEFINE(T, letter)                                                           \
+  cublasStatus_t cublas##letter##tpmv(cublasHandle_t handle, cublasFillMode_t uplo,          \
+                                      cublasOperation_t trans, cublasDiagType_t diag, int n, \
+                                      const T* A, T* x, int incx) {                          \
+    EMULATOR_HOST_CALL();                                                                    \
+    return EMULATOR_CUBLAS(tpmv, "cublas" #letter "tpmv", uplo, trans, diag, n, A, x, incx); \
+  }
+EMULATOR_BOTH(EMULATOR_DEFINE)
+#undef EMULATOR_DEFINE
+
+#define EMULATOR_DEFINE(T, letter)                                                           \
+  cublasStatus_t cublas##letter##tpsv(cublasHandle_t handle, cublasFillMode_t uplo,          \
+                                      cublasOperation_t trans, cublasDiagType_t diag, int n, \
+                                      const T* A, T* x, int incx) {                          \
+    EMULATOR_HOST_CALL();                                                                    \
+    return EMULATOR_CUBLAS(tpsv, "cublas" #letter "tpsv", uplo, trans, diag, n, A, x, incx); \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cublas_calls.h"
+#include "cublas_capture.h"
 
 namespace emulator {
 namespace {
@@ -153,30 +154,32 @@ cublasStatus_t dgmm(const char* name, cublasHandle_t handle, cublasSideMode_t si
       cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, int m, int n,        \
       const T* alpha, const T* A, int lda, const T* B, int ldb, const T* beta, T* C, int ldc) { \
     EMULATOR_HOST_CALL();                                                                       \
-    return emulator::symm("cublas" #letter "symm", handle, side, uplo, m, n, alpha, A, lda, B,  \
-                          ldb, beta, C, ldc);                                                   \
+    return EMULATOR_CUBLAS(symm, "cublas" #letter "symm", side, uplo, m, n,                     \
+                           emulator::number(alpha), A, lda, B, ldb, emulator::number(beta), C,  \
+                           ldc);                                                                \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
-#define EMULATOR_DEFINE(T, letter)                                                                 \
-  cublasStatus_t cublas##letter##syrk(cublasHandle_t handle, cublasFillMode_t uplo,                \
-                                      cublasOperation_t trans, int n, int k, const T* alpha,       \
-                                      const T* A, int lda, const T* beta, T* C, int ldc) {         \
-    EMULATOR_HOST_CALL();                                                                          \
-    return emulator::syrk("cublas" #letter "syrk", handle, uplo, trans, n, k, alpha, A, lda, beta, \
-                          C, ldc);                                                                 \
+#define EMULATOR_DEFINE(T, letter)                                                           \
+  cublasStatus_t cublas##letter##syrk(cublasHandle_t handle, cublasFillMode_t uplo,          \
+                                      cublasOperation_t trans, int n, int k, const T* alpha, \
+                                      const T* A, int lda, const T* beta, T* C, int ldc) {   \
+    EMULATOR_HOST_CALL();                                                                    \
+    return EMULATOR_CUBLAS(syrk, "cublas" #letter "syrk", uplo, trans, n, k,                 \
+                           emulator::number(alpha), A, lda, emulator::number(beta), C, ldc); \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
-#define EMULATOR_DEFINE(T, letter)                                                                \
-  cublasStatus_t cublas##letter##syr2k(                                                           \
-      cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,        \
-      const T* alpha, const T* A, int lda, const T* B, int ldb, const T* beta, T* C, int ldc) {   \
-    EMULATOR_HOST_CALL();                                                                         \
-    return emulator::syr2k("cublas" #letter "syr2k", handle, uplo, trans, n, k, alpha, A, lda, B, \
-                           ldb, beta, C, ldc);                                                    \
+#define EMULATOR_DEFINE(T, letter)                                                              \
+  cublasStatus_t cublas##letter##syr2k(                                                         \
+      cublasHandle_t handle, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k,      \
+      const T* alpha, const T* A, int lda, const T* B, int ldb, const T* beta, T* C, int ldc) { \
+    EMULATOR_HOST_CALL();                                                                       \
+    return EMULATOR_CUBLAS(syr2k, "cublas" #letter "syr2k", uplo, trans, n, k,                  \
+                           emulator::number(alpha), A, lda, B, ldb, emulator::number(beta), C,  \
+                           ldc);                                                                \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -187,20 +190,20 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
                                       cublasDiagType_t diag, int m, int n, const T* alpha,       \
                                       const T* A, int lda, const T* B, int ldb, T* C, int ldc) { \
     EMULATOR_HOST_CALL();                                                                        \
-    return emulator::trmm("cublas" #letter "trmm", handle, side, uplo, trans, diag, m, n, alpha, \
-                          A, lda, B, ldb, C, ldc);                                               \
+    return EMULATOR_CUBLAS(trmm, "cublas" #letter "trmm", side, uplo, trans, diag, m, n,         \
+                           emulator::number(alpha), A, lda, B, ldb, C, ldc);                     \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
-#define EMULATOR_DEFINE(T, letter)                                                               \
-  cublasStatus_t cublas##letter##trsm(cublasHandle_t handle, cublasSideMode_t side,              \
-                                      cublasFillMode_t uplo, cublasOperation_t trans,            \
-                                      cublasDiagType_t diag, int m, int n, const T* alpha,       \
-                                      const T* A, int lda, T* B, int ldb) {                      \
-    EMULATOR_HOST_CALL();                                                                        \
-    return emulator::trsm("cublas" #letter "trsm", handle, side, uplo, trans, diag, m, n, alpha, \
-                          A, lda, B, ldb);                                                       \
+#define EMULATOR_DEFINE(T, letter)                                                         \
+  cublasStatus_t cublas##letter##trsm(cublasHandle_t handle, cublasSideMode_t side,        \
+                                      cublasFillMode_t uplo, cublasOperation_t trans,      \
+                                      cublasDiagType_t diag, int m, int n, const T* alpha, \
+                                      const T* A, int lda, T* B, int ldb) {                \
+    EMULATOR_HOST_CALL();                                                                  \
+    return EMULATOR_CUBLAS(trsm, "cublas" #letter "trsm", side, uplo, trans, diag, m, n,   \
+                           emulator::number(alpha), A, lda, B, ldb);                       \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -210,8 +213,9 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
       cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,  \
       const T* alpha, const T* A, int lda, const T* beta, const T* B, int ldb, T* C, int ldc) { \
     EMULATOR_HOST_CALL();                                                                       \
-    return emulator::geam("cublas" #letter "geam", handle, transa, transb, m, n, alpha, A, lda, \
-                          beta, B, ldb, C, ldc);                                                \
+    return EMULATOR_CUBLAS(geam, "cublas" #letter "geam", transa, transb, m, n,                 \
+                           emulator::number(alpha), A, lda, emulator::number(beta), B, ldb, C,  \
+                           ldc);                                                                \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -220,7 +224,7 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
   cublasStatus_t cublas##letter##dgmm(cublasHandle_t handle, cublasSideMode_t side, int m, int n, \
                                       const T* A, int lda, const T* x, int incx, T* C, int ldc) { \
     EMULATOR_HOST_CALL();                                                                         \
-    return emulator::dgmm("cublas" #letter "dgmm", handle, side, m, n, A, lda, x, incx, C, ldc);  \
+    return EMULATOR_CUBLAS(dgmm, "cublas" #letter "dgmm", side, m, n, A, lda, x, incx, C, ldc);   \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE

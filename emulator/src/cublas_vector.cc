@@ -6,6 +6,7 @@
 
 #include "counts.h"
 #include "cublas_calls.h"
+#include "cublas_capture.h"
 
 namespace emulator {
 namespace {
@@ -16,12 +17,14 @@ cublasStatus_t reduce(cublasHandle_t handle, const char* name, int n, const T* x
                       Result* result, Function function) {
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, result, sizeof(Result)));
+  if (refuse_result_on_host(handle) != CUBLAS_STATUS_SUCCESS) return CUBLAS_STATUS_EXECUTION_FAILED;
   EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx));
   DeviceAccess access;
   *result = n > 0 ? function() : 0;
   if (handle->pointer_mode == CUBLAS_POINTER_MODE_HOST)
     add_to_count(Count::kBytesToHost, sizeof(Result));
-  EMULATOR_CHECK(host_waits_for_stream(handle->stream));  // at least with a result on the host
+  if (!is_replayed(handle))  // at least with a result on the host
+    EMULATOR_CHECK(host_waits_for_stream(handle->stream));
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -75,7 +78,7 @@ template <typename T>
 cublasStatus_t dot(const char* name, cublasHandle_t handle, int n, const T* x, int incx, const T* y,
                    int incy, T* result) {
   EMULATOR_CHECK_HANDLE(handle);
-  EMULATOR_CUBLAS_OPERANDS(name, vector("y", y, n, incy));
+  if (!is_dry_run()) EMULATOR_CUBLAS_OPERANDS(name, vector("y", y, n, incy));
   return reduce(handle, name, n, x, incx, result,
                 [=] { return Blas<T>::dot(n, x, incx, y, incy); });
 }
@@ -126,7 +129,9 @@ cublasStatus_t rotg(const char* name, cublasHandle_t handle, T* a, T* b, T* c, T
   EMULATOR_CHECK_HANDLE(handle);
   for (const T* scalar : {a, b, c, s})
     EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, scalar, sizeof(T)));
-  (void)name;
+  // What lies on the host is computed there, also while a stream captures.
+  if (handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE)
+    EMULATOR_CUBLAS_OPERANDS(name, {"a", a, sizeof(T)});
   DeviceAccess access;
   Blas<T>::rotg(a, b, c, s);
   return CUBLAS_STATUS_SUCCESS;
@@ -152,7 +157,8 @@ cublasStatus_t rotmg(const char* name, cublasHandle_t handle, T* d1, T* d2, T* x
        {static_cast<const T*>(d1), static_cast<const T*>(d2), static_cast<const T*>(x1), y1})
     EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, scalar, sizeof(T)));
   EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, param, 5 * sizeof(T)));
-  (void)name;
+  if (handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE)
+    EMULATOR_CUBLAS_OPERANDS(name, {"d1", d1, sizeof(T)});
   DeviceAccess access;
   Blas<T>::rotmg(d1, d2, x1, *y1, param);
   return CUBLAS_STATUS_SUCCESS;
@@ -161,20 +167,21 @@ cublasStatus_t rotmg(const char* name, cublasHandle_t handle, T* d1, T* d2, T* x
 }  // namespace
 }  // namespace emulator
 
-#define EMULATOR_DEFINE(T, letter)                                                              \
-  cublasStatus_t cublas##letter##axpy(cublasHandle_t handle, int n, const T* alpha, const T* x, \
-                                      int incx, T* y, int incy) {                               \
-    EMULATOR_HOST_CALL();                                                                       \
-    return emulator::axpy("cublas" #letter "axpy", handle, n, alpha, x, incx, y, incy);         \
+#define EMULATOR_DEFINE(T, letter)                                                                \
+  cublasStatus_t cublas##letter##axpy(cublasHandle_t handle, int n, const T* alpha, const T* x,   \
+                                      int incx, T* y, int incy) {                                 \
+    EMULATOR_HOST_CALL();                                                                         \
+    return EMULATOR_CUBLAS(axpy, "cublas" #letter "axpy", n, emulator::number(alpha), x, incx, y, \
+                           incy);                                                                 \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
-#define EMULATOR_DEFINE(T, letter)                                                        \
-  cublasStatus_t cublas##letter##scal(cublasHandle_t handle, int n, const T* alpha, T* x, \
-                                      int incx) {                                         \
-    EMULATOR_HOST_CALL();                                                                 \
-    return emulator::scal("cublas" #letter "scal", handle, n, alpha, x, incx);            \
+#define EMULATOR_DEFINE(T, letter)                                                              \
+  cublasStatus_t cublas##letter##scal(cublasHandle_t handle, int n, const T* alpha, T* x,       \
+                                      int incx) {                                               \
+    EMULATOR_HOST_CALL();                                                                       \
+    return EMULATOR_CUBLAS(scal, "cublas" #letter "scal", n, emulator::number(alpha), x, incx); \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -183,7 +190,7 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
   cublasStatus_t cublas##letter##copy(cublasHandle_t handle, int n, const T* x, int incx, T* y, \
                                       int incy) {                                               \
     EMULATOR_HOST_CALL();                                                                       \
-    return emulator::copy("cublas" #letter "copy", handle, n, x, incx, y, incy);                \
+    return EMULATOR_CUBLAS(copy, "cublas" #letter "copy", n, x, incx, y, incy);                 \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -192,7 +199,7 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
   cublasStatus_t cublas##letter##swap(cublasHandle_t handle, int n, T* x, int incx, T* y, \
                                       int incy) {                                         \
     EMULATOR_HOST_CALL();                                                                 \
-    return emulator::swap("cublas" #letter "swap", handle, n, x, incx, y, incy);          \
+    return EMULATOR_CUBLAS(swap, "cublas" #letter "swap", n, x, incx, y, incy);           \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -201,7 +208,7 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
   cublasStatus_t cublas##letter##dot(cublasHandle_t handle, int n, const T* x, int incx, \
                                      const T* y, int incy, T* result) {                  \
     EMULATOR_HOST_CALL();                                                                \
-    return emulator::dot("cublas" #letter "dot", handle, n, x, incx, y, incy, result);   \
+    return EMULATOR_CUBLAS(dot, "cublas" #letter "dot", n, x, incx, y, incy, result);    \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -210,7 +217,7 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
   cublasStatus_t cublas##letter##nrm2(cublasHandle_t handle, int n, const T* x, int incx, \
                                       T* result) {                                        \
     EMULATOR_HOST_CALL();                                                                 \
-    return emulator::nrm2("cublas" #letter "nrm2", handle, n, x, incx, result);           \
+    return EMULATOR_CUBLAS(nrm2, "cublas" #letter "nrm2", n, x, incx, result);            \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -219,7 +226,7 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
   cublasStatus_t cublas##letter##asum(cublasHandle_t handle, int n, const T* x, int incx, \
                                       T* result) {                                        \
     EMULATOR_HOST_CALL();                                                                 \
-    return emulator::asum("cublas" #letter "asum", handle, n, x, incx, result);           \
+    return EMULATOR_CUBLAS(asum, "cublas" #letter "asum", n, x, incx, result);            \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -228,7 +235,8 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
   cublasStatus_t cublas##letter##rot(cublasHandle_t handle, int n, T* x, int incx, T* y, int incy, \
                                      const T* c, const T* s) {                                     \
     EMULATOR_HOST_CALL();                                                                          \
-    return emulator::rot("cublas" #letter "rot", handle, n, x, incx, y, incy, c, s);               \
+    return EMULATOR_CUBLAS(rot, "cublas" #letter "rot", n, x, incx, y, incy, emulator::number(c),  \
+                           emulator::number(s));                                                   \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -236,7 +244,7 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
 #define EMULATOR_DEFINE(T, letter)                                                     \
   cublasStatus_t cublas##letter##rotg(cublasHandle_t handle, T* a, T* b, T* c, T* s) { \
     EMULATOR_HOST_CALL();                                                              \
-    return emulator::rotg("cublas" #letter "rotg", handle, a, b, c, s);                \
+    return EMULATOR_CUBLAS(rotg, "cublas" #letter "rotg", a, b, c, s);                 \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -245,7 +253,8 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
   cublasStatus_t cublas##letter##rotm(cublasHandle_t handle, int n, T* x, int incx, T* y, \
                                       int incy, const T* param) {                         \
     EMULATOR_HOST_CALL();                                                                 \
-    return emulator::rotm("cublas" #letter "rotm", handle, n, x, incx, y, incy, param);   \
+    return EMULATOR_CUBLAS(rotm, "cublas" #letter "rotm", n, x, incx, y, incy,            \
+                           emulator::rotation(param));                                    \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
@@ -254,31 +263,31 @@ EMULATOR_BOTH(EMULATOR_DEFINE)
   cublasStatus_t cublas##letter##rotmg(cublasHandle_t handle, T* d1, T* d2, T* x1, const T* y1, \
                                        T* param) {                                              \
     EMULATOR_HOST_CALL();                                                                       \
-    return emulator::rotmg("cublas" #letter "rotmg", handle, d1, d2, x1, y1, param);            \
+    return EMULATOR_CUBLAS(rotmg, "cublas" #letter "rotmg", d1, d2, x1, y1, param);             \
   }
 EMULATOR_BOTH(EMULATOR_DEFINE)
 #undef EMULATOR_DEFINE
 
 cublasStatus_t cublasIsamax(cublasHandle_t handle, int n, const float* x, int incx, int* result) {
   EMULATOR_HOST_CALL();
-  return emulator::index_of("cublasIsamax", handle, n, x, incx, result,
-                            [](float a, float b) { return a > b; });
+  return EMULATOR_CUBLAS(index_of, "cublasIsamax", n, x, incx, result,
+                         [](float a, float b) { return a > b; });
 }
 
 cublasStatus_t cublasIsamin(cublasHandle_t handle, int n, const float* x, int incx, int* result) {
   EMULATOR_HOST_CALL();
-  return emulator::index_of("cublasIsamin", handle, n, x, incx, result,
-                            [](float a, float b) { return a < b; });
+  return EMULATOR_CUBLAS(index_of, "cublasIsamin", n, x, incx, result,
+                         [](float a, float b) { return a < b; });
 }
 
 cublasStatus_t cublasIdamax(cublasHandle_t handle, int n, const double* x, int incx, int* result) {
   EMULATOR_HOST_CALL();
-  return emulator::index_of("cublasIdamax", handle, n, x, incx, result,
-                            [](double a, double b) { return a > b; });
+  return EMULATOR_CUBLAS(index_of, "cublasIdamax", n, x, incx, result,
+                         [](double a, double b) { return a > b; });
 }
 
 cublasStatus_t cublasIdamin(cublasHandle_t handle, int n, const double* x, int incx, int* result) {
   EMULATOR_HOST_CALL();
-  return emulator::index_of("cublasIdamin", handle, n, x, incx, result,
-                            [](double a, double b) { return a < b; });
+  return EMULATOR_CUBLAS(index_of, "cublasIdamin", n, x, incx, result,
+                         [](double a, double b) { return a < b; });
 }

@@ -9,7 +9,9 @@
 #include <cstring>
 #include <string>
 
+#include "capture.h"
 #include "error.h"
+#include "pools.h"
 #include "properties.h"
 #include "protection.h"
 
@@ -36,7 +38,9 @@ using emulator::report;
 cudaError_t cudaDeviceSynchronize() {
   std::fflush(stdout);  // a GPU's printf appears now too
   EMULATOR_RETURN_IF_STICKY();
+  EMULATOR_RETURN_IF_REFUSED(emulator::refuse_wait_for_device());
   EMULATOR_CHECK(host_waits_for_all());
+  emulator::pools_release();
   emulator::host_goes_on();
   return cudaSuccess;
 }

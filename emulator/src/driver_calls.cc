@@ -6,7 +6,10 @@
 #include <vector>
 
 #include "arena.h"
+#include "capture.h"
+#include "copy.h"
 #include "driver.h"
+#include "stream.h"
 
 namespace emulator {
 namespace {
@@ -37,9 +40,13 @@ cudaError_t fill(CUdeviceptr ptr, T value, size_t count, CUstream stream) {
   if (ptr % sizeof(T) != 0) return cudaErrorInvalidValue;
   if (!is_device_range(address_of(ptr), count * sizeof(T)) && in_arena(address_of(ptr)))
     return cudaErrorInvalidValue;
-  const std::vector<T> values(count, value);
-  return cudaMemcpyAsync(address_of(ptr), values.data(), count * sizeof(T), cudaMemcpyHostToDevice,
-                         stream);
+  if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
+  if (count == 0) return cudaSuccess;
+  const cudaMemsetParams fill{address_of(ptr), 0, value, sizeof(T), count, 1};
+  const cudaError_t error = check_fill(fill);
+  if (error != cudaSuccess) return error;
+  return submit(stream, cudaGraphNodeTypeMemset, "memset",
+                [fill](cudaStream_t now) { return fill_now(fill, now); });
 }
 
 CUresult get_attribute(const cudaPointerAttributes& a, CUpointer_attribute attribute, void* value) {

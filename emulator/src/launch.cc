@@ -18,6 +18,8 @@
 #include "emulator/launch_kernel.h"
 #include "error.h"
 #include "fault.h"
+#include "graph_nodes.h"
+#include "kernel_call.h"
 #include "pool.h"
 #include "protection.h"
 #include "stream.h"
@@ -146,19 +148,12 @@ const Configuration* Configuration::take() {
   return found;
 }
 
-void launch(const LaunchSite& site, const Config& config, const CallData& data) {
-  if (sticky_error() != cudaSuccess) return;
+void run_kernel(const LaunchSite& site, const Config& config, const CallData& data) {
   const unsigned shuffle = shuffle_seed();
   const bool loops = use_loops() && shuffle == 0;
   Grid grid{site,      config,         data.function, loops ? data.block_function : nullptr,
             data.call, data.call_size, data.pointers, data.pointers_count,
             shuffle,   {false},        {false},       code_of(data.function)};
-  cudaError_t error = check(config);
-  if (error != cudaSuccess) {
-    report(error, refusal(site, config));
-    EMULATOR_CHECK(launch_refused(grid, cudaGetErrorString(error)));
-    return;
-  }
   install_fault_handler();
   EMULATOR_CHECK(Work work);
   EMULATOR_CHECK(launch_begins(grid));
@@ -166,8 +161,30 @@ void launch(const LaunchSite& site, const Config& config, const CallData& data) 
   run(&grid);
   if (grid.refused) {
     report(cudaErrorInvalidValue);
-    EMULATOR_CHECK(launch_refused(grid, "more threads than the kernel's __launch_bounds__ allow"));
+    EMULATOR_CHECK(
+        launch_refused(site, config, "more threads than the kernel's __launch_bounds__ allow"));
   }
+}
+
+cudaError_t check_launch(const LaunchSite& site, const Config& config) {
+  const cudaError_t error = check(config);
+  return error == cudaSuccess ? error : report(error, refusal(site, config));
+}
+
+void launch(const LaunchSite& site, const Config& config, const CallData& data) {
+  if (sticky_error() != cudaSuccess) return;
+  cudaError_t error = check_launch(site, config);
+  if (error == cudaSuccess && is_any_capture()) {
+    const auto call = std::make_shared<const KernelCall>(site, config, data);
+    const auto now = [&](cudaStream_t) {
+      run_kernel(site, config, data);
+      return cudaSuccess;
+    };
+    error = report(submit_while_capturing(config.stream, work_of_kernel(call), now));
+  } else if (error == cudaSuccess) {
+    run_kernel(site, config, data);
+  }
+  if (error != cudaSuccess) EMULATOR_CHECK(launch_refused(site, config, cudaGetErrorString(error)));
 }
 
 void refuse_launch() { Block::running()->refuse(); }

@@ -13,6 +13,9 @@
 #include "counts.h"
 #include "error.h"
 #include "fault.h"
+#include "graph_memory.h"
+#include "graph_nodes.h"
+#include "pools.h"
 #include "protection.h"
 #include "stream.h"
 
@@ -70,6 +73,8 @@ cudaError_t allocate(void** ptr, size_t size) {
 }
 
 cudaError_t free_any(void* ptr) {
+  if (auto of_graph = find_graph_memory(ptr)) return report(of_graph->free());
+  forget_pool_memory(ptr);
   // Managed memory is freed by cudaFree too.
   cudaError_t error = in_arena(ptr) ? arena_free(ptr) : free_host(ptr);
   if (error != cudaSuccess) EMULATOR_CHECK(freed_wrongly(ptr));
@@ -77,6 +82,25 @@ cudaError_t free_any(void* ptr) {
 }
 
 }  // namespace
+
+cudaError_t allocate_in(cudaMemPool_t pool, void** ptr, size_t size, cudaStream_t stream) {
+  if (ptr == nullptr) return cudaErrorInvalidValue;
+  if (is_in_capture(stream)) {
+    if (size == 0) return cudaErrorInvalidValue;
+    install_fault_handler();
+    auto memory = GraphMemory::make(size);
+    if (memory == nullptr) return cudaErrorMemoryAllocation;
+    *ptr = memory->address();
+    return submit_while_capturing(stream, work_of_allocation(memory), nullptr);
+  }
+  if (is_any_capture()) {
+    const cudaError_t refused = refuse_in_capture(stream);
+    if (refused != cudaSuccess) return refused;
+  }
+  const cudaError_t error = allocate(ptr, size);
+  if (error == cudaSuccess) note_pool_memory(pool, *ptr, size);
+  return error;
+}
 
 bool is_shared_host_memory(const void* ptr) {
   std::lock_guard<std::mutex> lock(host_mutex);
@@ -119,11 +143,13 @@ using emulator::report;
 
 cudaError_t cudaMalloc(void** ptr, size_t size) {
   EMULATOR_RETURN_IF_STICKY();
+  EMULATOR_RETURN_IF_REFUSED(emulator::refuse_unsafe_call());
   return report(emulator::allocate(ptr, size));
 }
 
 cudaError_t cudaMallocPitch(void** ptr, size_t* pitch, size_t width, size_t height) {
   EMULATOR_RETURN_IF_STICKY();
+  EMULATOR_RETURN_IF_REFUSED(emulator::refuse_unsafe_call());
   if (pitch == nullptr) return report(cudaErrorInvalidValue);
   *pitch = (width + emulator::kPitchAlignment - 1) / emulator::kPitchAlignment *
            emulator::kPitchAlignment;
@@ -141,11 +167,12 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* box, cudaExtent extent) {
 cudaError_t cudaMallocAsync(void** ptr, size_t size, cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
-  return report(emulator::allocate(ptr, size));
+  return report(emulator::allocate_in(emulator::current_pool(), ptr, size, stream));
 }
 
 cudaError_t cudaFree(void* ptr) {
   EMULATOR_RETURN_IF_STICKY();
+  EMULATOR_RETURN_IF_REFUSED(emulator::refuse_unsafe_call());
   EMULATOR_CHECK(host_waits_for_all());
   return emulator::free_any(ptr);
 }
@@ -154,6 +181,13 @@ cudaError_t cudaFree(void* ptr) {
 cudaError_t cudaFreeAsync(void* ptr, cudaStream_t stream) {
   EMULATOR_RETURN_IF_STICKY();
   if (!emulator::is_stream(stream)) return report(cudaErrorInvalidResourceHandle);
+  if (emulator::is_in_capture(stream)) {
+    auto memory = emulator::find_graph_memory(ptr);
+    if (memory == nullptr) return report(cudaErrorInvalidValue);
+    return report(
+        emulator::submit_while_capturing(stream, emulator::work_of_free(memory), nullptr));
+  }
+  EMULATOR_RETURN_IF_REFUSED(emulator::refuse_in_capture(stream));
   const bool is_device = ptr != nullptr && emulator::in_arena(ptr);
   const cudaError_t error = emulator::free_any(ptr);
   if (error == cudaSuccess && is_device) emulator::add_to_count(emulator::Count::kAllocations, -1);
@@ -163,6 +197,7 @@ cudaError_t cudaFreeAsync(void* ptr, cudaStream_t stream) {
 // Plain memory: host code and kernels may use it alike.
 cudaError_t cudaMallocManaged(void** ptr, size_t size, unsigned flags) {
   EMULATOR_RETURN_IF_STICKY();
+  EMULATOR_RETURN_IF_REFUSED(emulator::refuse_unsafe_call());
   if (size == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
     return report(cudaErrorInvalidValue);
   emulator::add_to_count(emulator::Count::kBytesToHost, size);
@@ -176,6 +211,7 @@ cudaError_t cudaMallocHost(void** ptr, size_t size) {
 
 cudaError_t cudaHostAlloc(void** ptr, size_t size, unsigned flags) {
   EMULATOR_RETURN_IF_STICKY();
+  EMULATOR_RETURN_IF_REFUSED(emulator::refuse_unsafe_call());
   if (flags > (cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined))
     return report(cudaErrorInvalidValue);
   emulator::add_to_count(emulator::Count::kBytesToHost, size);
@@ -184,6 +220,7 @@ cudaError_t cudaHostAlloc(void** ptr, size_t size, unsigned flags) {
 
 cudaError_t cudaFreeHost(void* ptr) {
   EMULATOR_RETURN_IF_STICKY();
+  EMULATOR_RETURN_IF_REFUSED(emulator::refuse_unsafe_call());
   EMULATOR_CHECK(host_waits_for_all());
   return report(emulator::free_host(ptr));
 }
@@ -191,6 +228,7 @@ cudaError_t cudaFreeHost(void* ptr) {
 // Memory of the program's own that the device may use from now on.
 cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned flags) {
   EMULATOR_RETURN_IF_STICKY();
+  EMULATOR_RETURN_IF_REFUSED(emulator::refuse_unsafe_call());
   if (ptr == nullptr || size == 0 || emulator::in_arena(ptr)) return report(cudaErrorInvalidValue);
   std::lock_guard<std::mutex> lock(emulator::host_mutex);
   if (emulator::find_host_memory(ptr) != nullptr)
@@ -204,6 +242,7 @@ cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned flags) {
 
 cudaError_t cudaHostUnregister(void* ptr) {
   EMULATOR_RETURN_IF_STICKY();
+  EMULATOR_RETURN_IF_REFUSED(emulator::refuse_unsafe_call());
   std::lock_guard<std::mutex> lock(emulator::host_mutex);
   auto found = emulator::host_memory.find(reinterpret_cast<uintptr_t>(ptr));
   if (found == emulator::host_memory.end() || found->second.owned ||

@@ -11,17 +11,10 @@
 
 #include "checked.h"
 #include "error.h"
+#include "graph_nodes.h"
+#include "graph_plan.h"
+#include "pools.h"
 #include "protection.h"
-
-struct CUstream_st {
-  unsigned flags;
-  int priority;
-};
-
-struct CUevent_st {
-  bool timed, recorded;
-  std::chrono::steady_clock::time_point when;
-};
 
 namespace emulator {
 namespace {
@@ -31,11 +24,7 @@ const int kLeastPriority = 0, kGreatestPriority = -5;  // nobody waits for anybo
 std::mutex mutex;
 std::set<cudaStream_t> streams;
 std::set<cudaEvent_t> events;
-
-bool is_event(cudaEvent_t event) {
-  std::lock_guard<std::mutex> lock(mutex);
-  return events.count(event) > 0;
-}
+std::vector<cudaStream_t> hidden;  // streams of graphs that are gone
 
 template <typename Handle>
 bool forget(std::set<Handle>* handles, Handle handle) {
@@ -55,11 +44,134 @@ bool is_created(cudaStream_t stream) {
   return streams.count(stream) > 0;
 }
 
+cudaStream_t make_stream(unsigned flags, int priority) {
+  std::lock_guard<std::mutex> lock(mutex);
+  cudaStream_t stream = *streams.insert(new CUstream_st{flags, priority, {}}).first;
+  EMULATOR_CHECK(stream_created(stream, flags != cudaStreamNonBlocking));
+  return stream;
+}
+
+// A wait in a stream that captures, or for an event that was captured.
+cudaError_t wait_in_capture(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  std::lock_guard<std::recursive_mutex> lock(graphs_mutex());
+  const Captured& from = event->captured;
+  const bool is_captured = from.capture != nullptr;
+  if (!is_captured && !is_in_capture(stream))
+    return is_legacy(stream) ? refuse_in_capture(stream) : cudaSuccess;
+  if (is_captured && from.capture->is_ended) return cudaErrorCapturedEvent;
+  if (is_legacy(stream)) return spoil(from.capture.get(), cudaErrorStreamCaptureImplicit);
+  Captured& to = state_of(stream)->captured;
+  Capture* const mine = to.capture.get();
+  if (mine != nullptr && mine->is_spoilt) return cudaErrorStreamCaptureInvalidated;
+  if (!is_captured) {
+    if (flags != cudaEventWaitExternal) return spoil(mine, cudaErrorStreamCaptureIsolation);
+    return submit_while_capturing(stream, work_of_wait(event), nullptr);
+  }
+  if (from.capture->is_spoilt) return cudaErrorStreamCaptureInvalidated;
+  if (mine != nullptr && mine != from.capture.get()) {
+    spoil(mine, cudaErrorStreamCaptureMerge);
+    return spoil(from.capture.get(), cudaErrorStreamCaptureMerge);
+  }
+  to.capture = from.capture;
+  to.capture->streams.insert(stream);
+  for (cudaGraphNode_t node : from.last)
+    if (std::find(to.last.begin(), to.last.end(), node) == to.last.end()) to.last.push_back(node);
+  return cudaSuccess;
+}
+
+cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  if (is_any_capture() || event->captured.capture != nullptr) {
+    std::lock_guard<std::recursive_mutex> lock(graphs_mutex());
+    if (is_in_capture(stream)) {
+      const Captured& captured = state_of(stream)->captured;
+      if (captured.capture->is_spoilt) return cudaErrorStreamCaptureInvalidated;
+      if (flags == cudaEventRecordExternal)
+        return submit_while_capturing(stream, work_of_record(event), nullptr);
+      event->captured = captured;
+      event->recorded = false;
+      return cudaSuccess;
+    }
+    if (is_any_capture() && is_legacy(stream)) {
+      const cudaError_t error = refuse_in_capture(stream);
+      if (error != cudaSuccess) return error;
+    }
+    event->captured = {};
+  }
+  if (flags == cudaEventRecordExternal) return cudaErrorInvalidValue;
+  return record_now(event, stream);
+}
+
 }  // namespace
 
+bool is_legacy(cudaStream_t stream) { return stream == nullptr || stream == cudaStreamLegacy; }
+
 bool is_stream(cudaStream_t stream) {
-  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return true;
-  return is_created(stream);
+  return is_legacy(stream) || stream == cudaStreamPerThread || is_created(stream);
+}
+
+bool is_event(cudaEvent_t event) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return events.count(event) > 0;
+}
+
+CUstream_st* state_of(cudaStream_t stream) {
+  static thread_local auto* mine = new CUstream_st{cudaStreamDefault, 0, {}};
+  return stream == cudaStreamPerThread ? mine : stream;
+}
+
+cudaStream_t take_hidden_stream() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!hidden.empty()) {
+      const cudaStream_t stream = hidden.back();
+      hidden.pop_back();
+      return stream;
+    }
+  }
+  return make_stream(cudaStreamNonBlocking, 0);
+}
+
+void leave_hidden_stream(cudaStream_t stream) {
+  std::lock_guard<std::mutex> lock(mutex);
+  hidden.push_back(stream);
+}
+
+cudaError_t record_now(cudaEvent_t event, [[maybe_unused]] cudaStream_t stream) {
+  event->when = std::chrono::steady_clock::now();
+  event->recorded = true;
+  EMULATOR_CHECK(event_recorded(event, stream));
+  return cudaSuccess;
+}
+
+cudaError_t wait_now([[maybe_unused]] cudaEvent_t event, [[maybe_unused]] cudaStream_t stream) {
+  EMULATOR_CHECK(stream_waits_for_event(stream, event));
+  return cudaSuccess;
+}
+
+cudaError_t call_now([[maybe_unused]] cudaStream_t stream, cudaHostFn_t function, void* data) {
+  EMULATOR_CHECK(HostFunction in_stream(stream));
+  function(data);
+  return cudaSuccess;
+}
+
+NodeWork work_of_record(cudaEvent_t event) {
+  NodeWork work;
+  work.type = cudaGraphNodeTypeEventRecord;
+  work.label = "record an event";
+  work.run = [event](cudaStream_t stream) {
+    return is_event(event) ? record_now(event, stream) : cudaErrorInvalidResourceHandle;
+  };
+  return work;
+}
+
+NodeWork work_of_wait(cudaEvent_t event) {
+  NodeWork work;
+  work.type = cudaGraphNodeTypeWaitEvent;
+  work.label = "wait for an event";
+  work.run = [event](cudaStream_t stream) {
+    return is_event(event) ? wait_now(event, stream) : cudaErrorInvalidResourceHandle;
+  };
+  return work;
 }
 
 }  // namespace emulator
@@ -79,12 +191,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   EMULATOR_RETURN_IF_STICKY();
   if (stream == nullptr || flags > cudaStreamNonBlocking) return report(cudaErrorInvalidValue);
-  std::lock_guard<std::mutex> lock(emulator::mutex);
   // A priority out of the range is the nearest one in it, as on a GPU.
-  *stream = new CUstream_st{
-      flags, std::max(emulator::kGreatestPriority, std::min(priority, emulator::kLeastPriority))};
-  emulator::streams.insert(*stream);
-  EMULATOR_CHECK(stream_created(*stream, flags != cudaStreamNonBlocking));
+  *stream = emulator::make_stream(
+      flags, std::max(emulator::kGreatestPriority, std::min(priority, emulator::kLeastPriority)));
   return cudaSuccess;
 }
 
@@ -119,9 +228,9 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   cudaError_t error = emulator::valid(emulator::is_stream(stream));
   if (error != cudaSuccess) return error;
   if (function == nullptr) return report(cudaErrorInvalidValue);
-  EMULATOR_CHECK(HostFunction in_stream(stream));
-  function(data);
-  return cudaSuccess;
+  if (!emulator::is_any_capture()) return emulator::call_now(stream, function, data);
+  const emulator::NodeWork work = emulator::work_of_host(function, data);
+  return report(emulator::submit_while_capturing(stream, work, work.run));
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
@@ -130,6 +239,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
   cudaError_t error = emulator::valid(emulator::is_stream(stream));
   if (error != cudaSuccess) return error;
   if (callback == nullptr || flags != 0) return report(cudaErrorInvalidValue);
+  EMULATOR_RETURN_IF_REFUSED(emulator::refuse_in_capture(stream));
   EMULATOR_CHECK(HostFunction in_stream(stream));
   callback(stream, cudaSuccess, data);
   return cudaSuccess;
@@ -137,13 +247,16 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   EMULATOR_HOST_CALL();
+  if (emulator::is_created(stream)) EMULATOR_RETURN_IF_REFUSED(emulator::refuse_in_capture(stream));
   return emulator::valid(emulator::forget(&emulator::streams, stream));
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   EMULATOR_HOST_CALL();
   cudaError_t error = emulator::valid(emulator::is_stream(stream));
+  if (error == cudaSuccess) EMULATOR_RETURN_IF_REFUSED(emulator::refuse_in_capture(stream));
   if (error == cudaSuccess) EMULATOR_CHECK(host_waits_for_stream(stream));
+  emulator::pools_release();
   emulator::host_goes_on();
   return error;
 }
@@ -153,11 +266,17 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return cudaStreamSynchronize(stream);
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   EMULATOR_HOST_CALL();
   cudaError_t error = emulator::valid(emulator::is_stream(stream) && emulator::is_event(event));
-  if (error == cudaSuccess) EMULATOR_CHECK(stream_waits_for_event(stream, event));
-  return error;
+  if (error != cudaSuccess) return error;
+  if (flags > cudaEventWaitExternal) return report(cudaErrorInvalidValue);
+  if (emulator::is_in_capture(stream) || event->captured.capture != nullptr ||
+      emulator::is_any_capture())
+    error = emulator::wait_in_capture(stream, event, flags);
+  if (error != cudaSuccess || emulator::is_in_capture(stream)) return report(error);
+  if (flags == cudaEventWaitExternal) return report(cudaErrorInvalidValue);
+  return report(emulator::wait_now(event, stream));
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
@@ -169,31 +288,32 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   EMULATOR_RETURN_IF_STICKY();
   if (event == nullptr) return report(cudaErrorInvalidValue);
   std::lock_guard<std::mutex> lock(emulator::mutex);
-  *event = new CUevent_st{(flags & cudaEventDisableTiming) == 0, false, {}};
+  *event = new CUevent_st{(flags & cudaEventDisableTiming) == 0, false, {}, {}};
   emulator::events.insert(*event);
   return cudaSuccess;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   EMULATOR_HOST_CALL();
-  cudaError_t error = emulator::valid(emulator::is_event(event) && emulator::is_stream(stream));
-  if (error != cudaSuccess) return error;
-  event->when = std::chrono::steady_clock::now();
-  event->recorded = true;
-  EMULATOR_CHECK(event_recorded(event, stream));
-  return cudaSuccess;
+  return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   EMULATOR_HOST_CALL();
   if (flags > cudaEventRecordExternal) return report(cudaErrorInvalidValue);
-  return cudaEventRecord(event, stream);
+  cudaError_t error = emulator::valid(emulator::is_event(event) && emulator::is_stream(stream));
+  return error != cudaSuccess ? error : report(emulator::record(event, stream, flags));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   EMULATOR_HOST_CALL();
   cudaError_t error = emulator::valid(emulator::is_event(event));
+  if (error == cudaSuccess && (emulator::is_any_capture() || event->captured.capture != nullptr)) {
+    error = emulator::refuse_captured(event->captured);
+    if (error != cudaSuccess) return report(error);
+  }
   if (error == cudaSuccess) EMULATOR_CHECK(host_waits_for_event(event));
+  emulator::pools_release();
   emulator::host_goes_on();
   return error;
 }
@@ -206,6 +326,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   EMULATOR_RETURN_IF_STICKY();
   if (milliseconds == nullptr) return report(cudaErrorInvalidValue);
+  if (emulator::is_event(start) && emulator::is_event(end) &&
+      (start->captured.capture != nullptr || end->captured.capture != nullptr))
+    return report(cudaErrorCapturedEvent);
   if (!emulator::is_event(start) || !emulator::is_event(end) || !start->timed || !end->timed ||
       !start->recorded || !end->recorded)
     return report(cudaErrorInvalidResourceHandle);

@@ -160,7 +160,7 @@ CASE(pools_give_memory) {
   CHECK(cudaMallocFromPoolAsync(&a, 4096, other, 0) == cudaSuccess);
   CHECK(cudaMallocAsync(&b, 64, pool, 0) == cudaSuccess);
   CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used) == cudaSuccess);
-  CHECK(used == 4096 + 64);
+  CHECK(used == 64);  // of the pool alone
   CHECK(cudaMemsetAsync(a, 0, 4096) == cudaSuccess);
   CHECK(cudaFreeAsync(a, 0) == cudaSuccess && cudaFreeAsync(b, 0) == cudaSuccess);
   CHECK(cudaMemPoolTrimTo(other, 0) == cudaSuccess && cudaMemPoolDestroy(other) == cudaSuccess);

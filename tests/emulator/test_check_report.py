@@ -74,7 +74,8 @@ def finding(kind="out-of-bounds write global", **values):
         entry.update(launch=None, grid=None, block=None, block_index=None, thread_index=None)
     if kind == "call error unread":
         entry.update(at=site(11), detail="cudaFree: invalid argument")
-    if "race" in kind or "barrier" in kind or kind in ("unsynchronised access", "unwritten result"):
+    between_two = ("unsynchronised access", "unwritten result", "unordered nodes of a graph")
+    if "race" in kind or "barrier" in kind or kind in between_two:
         entry["other"] = other(6)
     return {**entry, **values}
 

@@ -35,6 +35,10 @@ def cases(program):
 # Cases that say everything themselves. The others are below, each with its own test.
 ALONE = {
     "language": {"kernels_print"},
+    "graphs": {"a_graph_is_drawn"},  # this and the next two: test_graphs.py
+    "capture_errors": set(cases("capture_errors")),
+    "random_graphs": set(),
+    "cublas_graphs": set(),
     "cublas": set(),
     "cublas_levels": set(),
     "cublas_typed": set(),

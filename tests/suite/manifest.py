@@ -8,6 +8,7 @@
 Two more are for programs that do not print the same everywhere, or are not clean to every tool:
 
     // prints: varies                what it prints is not compared
+    // prints: unrecorded            nor is this: no real GPU has run it yet
     // tolerates: racecheck          tools that report the correct twin, or the feature, as well
 """
 
@@ -47,6 +48,7 @@ class Program:
     sanitizer: tuple = ()  # tools of compute-sanitizer that should report it
     tolerates: tuple = ()  # tools that report it although it is correct
     compared: bool = True  # whether it prints the same on every device
+    recorded: bool = True  # whether a real GPU has run it
 
     @property
     def name(self):
@@ -105,8 +107,11 @@ def bug_and_twin(path, fields):
     finds = words(path, fields["finds"], KINDS + ADVICE)
     tools = words(path, fields["sanitizer"], TOOLS)
     tolerates = words(path, fields.get("tolerates", "none"), TOOLS)
-    bug = Program(path, "bug", False, fields["bug"], finds, lines, tools, compared=False)
-    return [bug, Program(path, "bug", True, fields["bug"], tolerates=tolerates)]
+    recorded = fields.get("prints") != "unrecorded"
+    said = fields["bug"]
+    bug = Program(path, "bug", False, said, finds, lines, tools, (), False, recorded)
+    twin = Program(path, "bug", True, said, (), (), (), tolerates, recorded, recorded)
+    return [bug, twin]
 
 
 def feature(path, fields):
@@ -114,10 +119,10 @@ def feature(path, fields):
     if "feature" not in fields:
         raise ManifestError(f"{path.name}: lacks feature")
     tolerates = words(path, fields.get("tolerates", "none"), TOOLS)
-    compared = fields.get("prints") != "varies"
-    return Program(
-        path, "feature", False, fields["feature"], tolerates=tolerates, compared=compared
-    )
+    recorded = fields.get("prints") != "unrecorded"
+    compared = recorded and fields.get("prints") != "varies"
+    says = fields["feature"]
+    return Program(path, "feature", False, says, (), (), (), tolerates, compared, recorded)
 
 
 def programs(folder=SUITE):

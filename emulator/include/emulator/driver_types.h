@@ -30,7 +30,6 @@ typedef struct CUstream_st* cudaStream_t;
 typedef void (*cudaHostFn_t)(void* data);
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void* data);
 typedef struct CUevent_st* cudaEvent_t;
-typedef struct CUmemPoolHandle_st* cudaMemPool_t;
 
 #define cudaStreamDefault 0x00
 #define cudaStreamNonBlocking 0x01
@@ -160,20 +159,6 @@ enum cudaMemRangeAttribute {
   cudaMemRangeAttributeLastPrefetchLocation = 4
 };
 
-enum cudaMemLocationType {
-  cudaMemLocationTypeInvalid = 0,
-  cudaMemLocationTypeDevice = 1,
-  cudaMemLocationTypeHost = 2,
-  cudaMemLocationTypeHostNuma = 3,
-  cudaMemLocationTypeHostNumaCurrent = 4
-};
-
-/*! \brief A device by its number, or the host. */
-struct cudaMemLocation {
-  enum cudaMemLocationType type;
-  int id;
-};
-
 // Boxes of memory.
 
 struct cudaExtent {
@@ -200,40 +185,6 @@ struct cudaMemcpy3DParms {
   enum cudaMemcpyKind kind;
 };
 
-// Pools of memory.
-
-enum cudaMemPoolAttr {
-  cudaMemPoolReuseFollowEventDependencies = 1,
-  cudaMemPoolReuseAllowOpportunistic = 2,
-  cudaMemPoolReuseAllowInternalDependencies = 3,
-  cudaMemPoolAttrReleaseThreshold = 4,
-  cudaMemPoolAttrReservedMemCurrent = 5,
-  cudaMemPoolAttrReservedMemHigh = 6,
-  cudaMemPoolAttrUsedMemCurrent = 7,
-  cudaMemPoolAttrUsedMemHigh = 8
-};
-
-enum cudaMemAllocationType { cudaMemAllocationTypeInvalid = 0, cudaMemAllocationTypePinned = 1 };
-enum cudaMemAllocationHandleType { cudaMemHandleTypeNone = 0 };
-enum cudaMemAccessFlags {
-  cudaMemAccessFlagsProtNone = 0,
-  cudaMemAccessFlagsProtRead = 1,
-  cudaMemAccessFlagsProtReadWrite = 3
-};
-
-struct cudaMemPoolProps {
-  enum cudaMemAllocationType allocType;
-  enum cudaMemAllocationHandleType handleTypes;
-  struct cudaMemLocation location;
-  void* win32SecurityAttributes;
-  size_t maxSize;
-  unsigned short usage;
-  unsigned char reserved[54];
-};
-
-struct cudaMemAccessDesc {
-  struct cudaMemLocation location;
-  enum cudaMemAccessFlags flags;
-};
+#include "emulator/graph_types.h"
 
 #endif  // EMULATOR_DRIVER_TYPES_H_

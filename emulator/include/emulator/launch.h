@@ -64,6 +64,11 @@ struct CallData {
   size_t call_size;
   const void* const* pointers;  // the arguments that are pointers; null for the others
   size_t pointers_count;
+  // If the block function refers to arguments outside of `call`: where they are, their sizes, and
+  // where in `call` the block function's own part is.
+  const void* const* arguments = nullptr;
+  const size_t* sizes = nullptr;
+  size_t block_offset = 0, block_size = 0;
 };
 
 /*! \brief Runs all threads of a grid. An error is left for cudaGetLastError. */
@@ -176,6 +181,13 @@ constexpr bool has_plain_arguments = true;
 template <typename... Parameters>
 constexpr bool has_plain_arguments<ThreadOf<Parameters...>> = ThreadOf<Parameters...>::as_bytes;
 
+/*! \brief Whether a kernel's block function refers to its arguments, and has no copies of them:
+ * see OF_ANY in cuda_source/kernel_starts.py. */
+template <typename Thread>
+constexpr bool refers_to_arguments = false;
+template <typename... Parameters>
+constexpr bool refers_to_arguments<ThreadOf<Parameters...>> = true;
+
 /*! \brief In the place of a function that runs a block, where there is none. */
 struct NoBlocks {};
 
@@ -242,8 +254,17 @@ void start(const char* kernel, Thread&& thread, Block&& block, const Args&... ar
   if constexpr (has_plain_arguments<Thread> && RunsBlocks<void, Block>::value) {
     typedef Call<Thread, Block> Both;
     const Both call{std::move(thread), std::move(block)};
-    launch(taken->site, taken->config,
-           {&Both::run, &Both::run_blocks, &call, sizeof call, pointers, sizeof...(Args)});
+    CallData data{&Both::run, &Both::run_blocks, &call, sizeof call, pointers, sizeof...(Args)};
+    const void* const arguments[] = {__builtin_addressof(args)..., nullptr};
+    const size_t sizes[] = {sizeof(Args)..., 0};
+    if constexpr (refers_to_arguments<Thread>) {
+      data.arguments = arguments;
+      data.sizes = sizes;
+      data.block_offset = static_cast<size_t>(reinterpret_cast<const char*>(&call.block) -
+                                              reinterpret_cast<const char*>(&call));
+      data.block_size = sizeof call.block;
+    }
+    launch(taken->site, taken->config, data);
   } else {
     typedef Call<Thread, NoBlocks> Each;
     const Each call{std::move(thread), {}};

@@ -20,18 +20,17 @@ namespace emulator {
 /*! \brief Launches, and says what was wrong with it; an error of before stays where it is. */
 cudaError_t launch_of_pointer(const LaunchSite& site, const Config& config, const CallData& data);
 
+// The arguments are copied now: the launch may be captured, and done later.
 template <typename... Args, size_t... I>
 cudaError_t launch_pointer(void (*kernel)(Args...), index_sequence<I...>, const Config& config,
                            void** args, const LaunchSite& site) {
-  const auto thread = [kernel, args]() EMULATOR_UNCHECKED {
-    kernel(*static_cast<remove_reference_t<Args>*>(args[I])...);
-  };
-  const void* const pointers[] = {pointer_of(*static_cast<remove_reference_t<Args>*>(args[I]))...,
-                                  nullptr};
-  const Call<decltype(thread), NoBlocks> call{thread, {}};
+  typedef Call<ThreadOf<Args...>, NoBlocks> Each;
+  const Each call{
+      ThreadOf<Args...>(kernel, *static_cast<const remove_reference_t<Args>*>(args[I])...), {}};
+  const void* const pointers[] = {
+      pointer_of(*static_cast<const remove_reference_t<Args>*>(args[I]))..., nullptr};
   return launch_of_pointer(site, config,
-                           {&Call<decltype(thread), NoBlocks>::run, nullptr, &call, sizeof call,
-                            pointers, sizeof...(I)});
+                           {&Each::run, nullptr, &call, sizeof call, pointers, sizeof...(I)});
 }
 
 }  // namespace emulator

@@ -4,7 +4,7 @@
  *
  * exp, log, sqrt and their like, with overloads for float and double, are those of <math.h>,
  * which are the ones of namespace std too; so `using namespace std` makes nothing ambiguous.
- * The fast functions of the GPU (__expf) are the exact ones here.
+ * expf, fmax and fmin are in inline_math.h. The fast functions of the GPU (__expf) are exact ones.
  */
 #ifndef EMULATOR_MATH_H_
 #define EMULATOR_MATH_H_

@@ -40,16 +40,16 @@ void call_failed(const char* text) {
   leave(finding);
 }
 
-void launch_refused(const Grid& grid, const char* why) {
+void launch_refused(const LaunchSite& site, const Config& config, const char* why) {
   if (note_of_host() != nullptr) return;  // by a call that returns it, see call_failed
-  bool too_much = grid.config.shared > 48 * 1024;
+  bool too_much = config.shared > 48 * 1024;
   Finding finding;
   finding.kind = too_much ? Kind::kSharedMemoryOver48KB : Kind::kLaunchErrorUnread;
-  finding.kernel = grid.site.name;
-  finding.launch.file = finding.at.file = grid.site.file;
-  finding.launch.line = finding.at.line = grid.site.line;
-  finding.grid = grid.config.grid;
-  finding.block = grid.config.block;
+  finding.kernel = site.name;
+  finding.launch.file = finding.at.file = site.file;
+  finding.launch.line = finding.at.line = site.line;
+  finding.grid = config.grid;
+  finding.block = config.block;
   finding.detail = why;
   if (!too_much) return leave(finding);
   leave(Finding());

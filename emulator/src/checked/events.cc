@@ -83,6 +83,15 @@ HostCall::~HostCall() {
 
 Site site_of_host() { return here; }
 
+CallPlace call_place() { return {here.address, here.file, here.line}; }
+
+AtPlace::AtPlace(const CallPlace& place) : before_(call_place()) {
+  if (place.address != nullptr || place.file != nullptr)
+    here = {place.address, place.file, place.line};
+}
+
+AtPlace::~AtPlace() { here = {before_.address, before_.file, before_.line}; }
+
 HostNote* note_of_host() { return depth > 0 ? &note : nullptr; }
 
 Finding finding_of_host(Kind kind) {

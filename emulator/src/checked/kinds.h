@@ -270,6 +270,16 @@ KIND(kUnsynchronisedAccess, "unsynchronised access",
      "stream wait for the other with `cudaStreamWaitEvent`.",
      "")
 
+KIND(kUnorderedNodes, "unordered nodes of a graph",
+     "Nodes of a graph use the same memory in no order",
+     "No edges lead from one of these nodes to the other, and one of them writes: they may run in "
+     "either order, or at once. While streams are captured, an edge comes from the order within a "
+     "stream, and from events.",
+     "record an event behind the first (`cudaEventRecord`) and wait for it in the stream of the "
+     "second (`cudaStreamWaitEvent`) while they are captured; between nodes made by hand, "
+     "`cudaGraphAddDependencies`.",
+     "")
+
 KIND(kSharedMemoryOver48KB, "shared memory over 48 KB",
      "More than 48 KB of shared memory",
      "A block gets 48 KB unless the kernel was allowed more beforehand, so a real GPU refuses "

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../checked.h"
+#include "host_regions.h"
 
 namespace emulator {
 namespace checked {
@@ -38,6 +39,7 @@ struct Operation {
   uint32_t first, end;  // segments; 0 once they are used again
   const char* kernel;   // or null
   Site site;
+  uint64_t graph;  // the launch of a graph that it is part of, or 0
 };
 
 // Older ones are taken for done.
@@ -55,35 +57,15 @@ thread_local const Clock* host_function = nullptr;  // what is done while one ru
 
 thread_local uint32_t copy_segment = 0;  // of the copy under way; 0 if the host waits
 
+// Launches of graphs: how many there were, and that of this thread, or 0.
+std::atomic<uint64_t> graph_launches(0);
+thread_local uint64_t graph_launch = 0;
+thread_local int graphs_around = 0;  // it, and those that it is in
+
 // The launch that runs.
 uint64_t current = 0;
+uint64_t current_graph = 0;
 auto& unordered = *new std::vector<Operation>;
-
-// Memory of the host that the device may use. A Word's halves are a number, shifted by 5, whether
-// the access was atomic, and its bytes.
-struct HostRegion {
-  Region operations;
-  Region accesses;  // of the running launch, as of device memory
-};
-auto& host_regions = *new std::map<uintptr_t, HostRegion>;
-std::mutex regions_mutex;
-std::atomic<uintptr_t> lowest(UINTPTR_MAX), highest(0);
-
-bool find_region(uintptr_t address, HostRegion* region) {
-  if (address < lowest || address >= highest) return false;
-  std::lock_guard<std::mutex> lock(regions_mutex);
-  auto after = host_regions.upper_bound(address);
-  if (after == host_regions.begin()) return false;
-  *region = std::prev(after)->second;
-  return region->operations.has(address);
-}
-
-bool find_region(uintptr_t address, Region* region) {
-  HostRegion found;
-  if (!find_region(address, &found)) return false;
-  *region = found.operations;
-  return true;
-}
 
 void join(Clock* clock, const Clock& other) {
   if (clock->size() < other.size()) clock->resize(other.size());
@@ -130,7 +112,7 @@ const Operation& begin(size_t stream, Clock* clock, uint32_t first, const char* 
     for (Operation& operation : operations) operation.first = operation.end = 0;
   if (!operations.empty() && operations.back().end != 0) operations.back().end = first;
   if (operations.size() >= kMaxOperations) operations.pop_front();
-  operations.push_back({++last_number, stream, first, kLastSegment, kernel, site});
+  operations.push_back({++last_number, stream, first, kLastSegment, kernel, site, graph_launch});
   if (clock->size() <= stream) clock->resize(stream + 1);
   (*clock)[stream] = last_number;
   return operations.back();
@@ -150,6 +132,8 @@ const Operation* find_number(const std::vector<Operation>& all, uint64_t number)
 }
 
 void report(Finding finding, const Operation& other, bool other_write, uintptr_t address) {
+  const bool in_graph = other.graph != 0 && other.graph == current_graph;
+  if (in_graph) finding.kind = Kind::kUnorderedNodes;
   finding.has_other = true;
   finding.other_at = other.site;
   finding.other_write = other_write;
@@ -159,10 +143,13 @@ void report(Finding finding, const Operation& other, bool other_write, uintptr_t
     finding.memory.size = region.size;
     finding.memory.offset = static_cast<int64_t>(address - region.begin);
   }
-  finding.detail = "nothing waits for ";
+  finding.detail = in_graph ? "no edges lead here from " : "nothing waits for ";
   finding.detail += other.kernel != nullptr ? std::string("kernel ") + other.kernel
                                             : std::string("the asynchronous copy");
-  finding.detail += other.stream == 0 ? " in the default stream before" : " in its stream before";
+  if (in_graph)
+    finding.detail += ", another node of the same graph";
+  else
+    finding.detail += other.stream == 0 ? " in the default stream before" : " in its stream before";
   add_finding(finding);
 }
 
@@ -271,33 +258,6 @@ bool is_pageable(const void* ptr) {
 
 }  // namespace
 
-void host_memory_made(void* ptr, size_t size) {
-  std::lock_guard<std::mutex> lock(regions_mutex);
-  uintptr_t begin = reinterpret_cast<uintptr_t>(ptr);
-  Region region = make_region(begin, size + (begin & 3));
-  host_regions[region.begin] = {region, make_region(begin, size + (begin & 3))};
-  lowest = std::min<uintptr_t>(lowest, region.begin);
-  highest = std::max<uintptr_t>(highest, region.begin + region.size);
-}
-
-void host_memory_dropped(void* ptr) {
-  std::lock_guard<std::mutex> lock(regions_mutex);
-  auto found = host_regions.find(reinterpret_cast<uintptr_t>(ptr) & ~uintptr_t(3));
-  if (found == host_regions.end()) return;
-  drop_region(&found->second.operations);
-  drop_region(&found->second.accesses);
-  host_regions.erase(found);
-}
-
-void forget_host_accesses() {
-  std::lock_guard<std::mutex> lock(regions_mutex);
-  for (auto& entry : host_regions) {
-    const Region before = entry.second.accesses;
-    drop_region(&entry.second.accesses);
-    entry.second.accesses = make_region(before.begin, before.size);
-  }
-}
-
 void stream_created(cudaStream_t stream, bool blocking) {
   std::lock_guard<std::mutex> lock(mutex);
   numbers[stream] = streams.size();
@@ -345,6 +305,14 @@ HostFunction::~HostFunction() {
   host_function = nullptr;
 }
 
+GraphLaunch::GraphLaunch() {
+  if (graphs_around++ == 0) graph_launch = ++graph_launches;
+}
+
+GraphLaunch::~GraphLaunch() {
+  if (--graphs_around == 0) graph_launch = 0;
+}
+
 void kernel_submitted(const Grid& grid) {
   std::lock_guard<std::mutex> lock(mutex);
   size_t stream = number_of(grid.config.stream);
@@ -353,6 +321,7 @@ void kernel_submitted(const Grid& grid) {
   site.file = grid.site.file;
   site.line = grid.site.line;
   current = begin(stream, clock, launch_first, grid.site.name, site).number;
+  current_graph = graph_launch;
   unordered = not_done(*clock);
   unordered_first = launch_first;
   for (const Operation& operation : unordered)
@@ -369,6 +338,7 @@ void copy_submitted(const Rows& to, const Rows& from, size_t width, size_t heigh
   const Operation* mine =
       waits ? nullptr : &begin(number, clock, next_segment(), nullptr, site_of_host());
   copy_segment = waits ? 0 : mine->first;
+  current_graph = graph_launch;
   const std::vector<Operation> others = not_done(*clock);
   Side target{others, mine, true}, source{others, mine, false};
   for (size_t row = 0; row < height; ++row) {
@@ -395,6 +365,7 @@ void check_early_access(uintptr_t address, size_t size, bool write, const void* 
   if (!find_region(address, &region) || !region.has(address + size - 1)) return;
   std::lock_guard<std::mutex> lock(mutex);
   const Clock& clock = host_function != nullptr ? *host_function : host;
+  current_graph = graph_launch;
   auto find = [&](uint64_t bits, unsigned bytes, bool) -> const Operation* {
     uint64_t index = (bits >> 5) - (operations.empty() ? 0 : operations.front().number);
     if ((bits & bytes) == 0 || index >= operations.size()) return nullptr;

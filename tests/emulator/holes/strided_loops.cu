@@ -80,6 +80,13 @@ __global__ void shorts(float* out, int begin, int limit) {
   out[threadIdx.x] = sum;
 }
 
+// Beside an unsigned limit, what is below 0 is the greatest: threads between others have no turn.
+__global__ void below_zero(float* out, unsigned limit) {
+  unsigned sum = 0;
+  for (short j = threadIdx.x - 10; j < limit; j += 4) sum = sum * 3 + j;
+  out[threadIdx.x] = sum % 1024;
+}
+
 __global__ void remainders(float* out, int limit) {
   float sum = 0;
   for (int j = threadIdx.x % 24; j <= limit; j += 24) sum = sum * 3 + j;
@@ -121,6 +128,12 @@ CASE(counters_that_come_around) {
   show(many);
 }
 
+CASE(counters_below_zero) {
+  Device<float> out(48);
+  below_zero<<<1, 48>>>(out.data, 4294967290u);
+  show(out);
+}
+
 CASE(counters_that_come_twice) {
   Device<float> out(48);
   remainders<<<1, 48>>>(out.data, 100);
@@ -159,5 +172,20 @@ CASE(threads_with_nothing_to_do) {
   Device<float> a(counted<float>(100)), out(72);
   CHECK(cudaMemset(out.data, 0, 72 * sizeof(float)) == cudaSuccess);
   rows_of_threads<<<1, dim3(24, 3)>>>(a.data, out.data, 100);
+  show(out);
+}
+
+// Whose counter begins with what a function of the program knows of the thread.
+__device__ inline size_t first_of_thread() {
+  return blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+}
+
+__global__ void from_a_function(const float* a, float* out, size_t n) {
+  for (size_t i = first_of_thread(); i < n; i += gridDim.x * blockDim.x) out[i] = a[i] * 2 + 1;
+}
+
+CASE(begins_with_a_function) {
+  Device<float> a(counted<float>(100)), out(100);
+  from_a_function<<<2, 24>>>(a.data, out.data, 100);
   show(out);
 }

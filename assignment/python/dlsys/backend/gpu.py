@@ -9,7 +9,7 @@ from .expressions import WAYS, converted, pointers, signature
 #: Which files of src/backend a source includes, and how its name ends.
 HEADERS = ("gpu.cuh", "steps.h")
 SUFFIX = ".cu"
-#: Partial results of one reduction, see kBlocksOfACut in gpu_reduce.cuh: 128 columns a block.
+#: Partial results of one reduction of 128 columns a block; see kBlocksOfACut in gpu_reduce.cuh.
 MOST_PARTIAL = 2048 * 128
 
 #: What the library that records is made of.
