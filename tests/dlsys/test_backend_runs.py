@@ -196,6 +196,35 @@ def test_an_index_out_of_range_is_told_with_the_line(ctx):
     assert executor.run(feeds, True)[0].shape == (2, 2)
 
 
+@DEVICES
+@pytest.mark.parametrize("shape, index", [((5,), 3), ((5,), -1), ((3, 4), (2, 1)), ((1,), 0)])
+def test_one_element_of_an_array_is_read_and_its_gradient_written(ctx, shape, index):
+    x = ops.variable("x", shape)
+    part = x[index] * 2.0
+    values = np.arange(1.0, 1 + np.prod(shape)).reshape(shape)
+    got, grad = Executor([part, *autodiff.gradients(part, [x])], ctx=ctx).run({x: values}, True)
+    wanted = np.zeros(shape)
+    wanted[index] = 2.0
+    assert got == values[index] * 2
+    np.testing.assert_array_equal(grad, wanted)
+
+
+@DEVICES
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "float16"])
+@pytest.mark.parametrize("shape", [(3, 5), (1500, 3), (2, 3000)], ids=str)
+def test_whole_numbers_and_halves_are_reduced_along_every_axis(ctx, shape, dtype):
+    x = ops.variable("x")
+    values = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
+    nodes = [
+        reduction(x, axis)
+        for axis in (None, 0, 1)
+        for reduction in (ops.sum, ops.max, ops.min, ops.prod, ops.argmax)
+    ]
+    got = Executor(nodes, ctx=ctx).run({x: ndarray.array(values, ctx, values.dtype)}, True)
+    for found, expected in zip(got, Executor(nodes).run({x: values}), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_bad_input_is_told_with_a_way_out():
     x = ops.variable("x")
     y = ops.exp(x)

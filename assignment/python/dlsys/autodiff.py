@@ -64,10 +64,10 @@ def find_topo_sort(node_list):
     The order is that of a depth-first search in post-order: node_list from left to right,
     inputs from left to right, each node once.
     """
-    visited = set()
-    topo_order = []
     if isinstance(node_list, Node):
         raise TypeError("%s is one node, not a list of nodes; hint: [node]" % node_list.name)
+    visited = set()
+    topo_order = []
     for node in node_list:
         _check_node("find_topo_sort", node)
         topo_sort_dfs(node, visited, topo_order)

@@ -167,6 +167,8 @@ class GraphExecutor:
                 continue
             inputs = [values[i] for i in node.inputs]
             dtype = dtype_of(node, [value.dtype for value in inputs])
+            if dtype.kind == "f":
+                inputs = _with_fractions(node.op, inputs, dtype)
             output = np.empty(self.node_to_shape_map[node], dtype)
             node.op.compute(node, inputs, output, use_numpy=True)
             values[node] = output
@@ -175,6 +177,18 @@ class GraphExecutor:
                 if readers[input_node] == 0 and input_node not in evaluated:
                     del values[input_node]
         return [values[node] for node in self.eval_node_list]
+
+
+def _with_fractions(op, values, dtype):
+    """What an op computes fractions from, as such: numpy's 3 - 5 of uint8 is 254, of bool an error.
+
+    Indices and labels stay whole.
+    """
+    whole = {*getattr(op, "indices", ()), *op.labels}
+    return [
+        value if value.dtype.kind == "f" or number in whole else value.astype(dtype)
+        for number, value in enumerate(values)
+    ]
 
 
 def check_feeds(feed_dict):

@@ -17,8 +17,8 @@ inline int omp_get_thread_num() { return 0; }
 #endif
 
 #include <algorithm>
+#include <memory>
 #include <type_traits>
-#include <vector>
 
 #include "numbers.h"
 
@@ -195,9 +195,13 @@ struct Lanes {
   }
 };
 
+/*! \brief Partial results; a vector would keep truth values as bits. */
+template <class T>
+using Partial = std::unique_ptr<T[]>;
+
 /*! \brief Combines partial results, `chunks` of each of `count` elements, in their order. */
 template <class Way, class T, class Store>
-void combine(const std::vector<T>& partial, int64_t count, int64_t chunks, Store store) {
+void combine(const T* partial, int64_t count, int64_t chunks, Store store) {
   for (int64_t i = 0; i < count; ++i) {
     T total = partial[i * chunks];
     for (int64_t c = 1; c < chunks; ++c) total = Way::both(total, partial[i * chunks + c]);
@@ -217,7 +221,7 @@ void reduce_rows(const int64_t* n, Load load, Store store) {
   const int64_t chunks = std::max<int64_t>(1, (length + kReducedAtOnce - 1) / kReducedAtOnce);
   int64_t steps[inputs];
   for (int i = 0; i < inputs; ++i) steps[i] = reduced.step(i);
-  std::vector<T> partial(chunks > 1 ? outer * chunks : 0);
+  const Partial<T> partial(new T[chunks > 1 ? outer * chunks : 0]);
   for_items(outer * chunks, outer * length, [&](int64_t item) {
     const int64_t output = chunks == 1 ? item : item / chunks;  // a division takes its time
     int64_t at[inputs + 1] = {}, next = (item - output * chunks) * kReducedAtOnce;
@@ -240,7 +244,7 @@ void reduce_rows(const int64_t* n, Load load, Store store) {
       store(at[0], total);
   });
   if (chunks == 1) return;
-  combine<Way>(partial, outer, chunks, [&](int64_t i, T value) {
+  combine<Way>(partial.get(), outer, chunks, [&](int64_t i, T value) {
     int64_t at[inputs + 1] = {};
     kept.add_offsets(i, kept.rank, inputs + 1, at);
     store(at[0], value);
@@ -260,7 +264,7 @@ void reduce_columns(const int64_t* n, Load load, Store store) {
   int64_t steps[inputs];
   for (int i = 0; i < inputs; ++i) steps[i] = kept.step(i + 1);
   // Of each tile and chunk `span` elements, side by side.
-  std::vector<T> partial(chunks > 1 ? outer * tiles * chunks * span : 0);
+  const Partial<T> partial(new T[chunks > 1 ? outer * tiles * chunks * span : 0]);
   for_items(outer * tiles * chunks, outer * width * length, [&](int64_t item) {
     const int64_t tile = item / chunks % tiles, chunk = item % chunks;
     const int64_t columns = std::min(kColumns, width - tile * kColumns);

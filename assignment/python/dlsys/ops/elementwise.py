@@ -53,6 +53,7 @@ class SubtractOp(PairOp):
     keeps_dtype = True
     label = "({}-{})"
     code = "a - b"
+    needs_numbers = True
 
     def forward(self, node, a, b):
         return a - b
@@ -127,6 +128,7 @@ class NegateOp(FunctionOp):
     keeps_dtype = True
     label = "-{}"
     code = "-a"
+    needs_numbers = True
 
     def forward(self, node, x):
         return np.negative(x)
@@ -251,6 +253,7 @@ class SignOp(FunctionOp):
     keeps_dtype = True
     label = "Sign({})"
     code = "sign(a)"
+    needs_numbers = True
 
     def forward(self, node, x):
         return np.sign(x)

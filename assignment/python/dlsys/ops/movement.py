@@ -265,6 +265,11 @@ class PartOfWholeOp(TensorOp):
         return dtypes[0]
 
 
+def _of_view(index):
+    """The index, with which numpy makes a view even of one element, and no number."""
+    return index if any(each is Ellipsis for each in index) else (*index, Ellipsis)
+
+
 class IndexOp(TensorOp):
     """x[index], of integers, slices with steps, None and Ellipsis."""
 
@@ -295,7 +300,7 @@ class IndexOp(TensorOp):
         return index
 
     def forward(self, node, x):
-        return x[self.index(x.shape, **node.attributes)]
+        return x[_of_view(self.index(x.shape, **node.attributes))]
 
     def shape(self, node, shape):
         try:
@@ -346,7 +351,8 @@ class PlaceOp(TensorOp):
     def lower(self, node, build, g, x):
         op, attributes = self.taken(node)
         found = build.elementwise("p0", shape=x.shape, numbers=(0,))
-        build.elementwise("a", g, into=build.part(found, op.index(x.shape, **attributes)))
+        part = build.part(found, _of_view(op.index(x.shape, **attributes)))
+        build.elementwise("a", g, into=part)
         return found
 
     def shape(self, node, g, x):

@@ -41,12 +41,17 @@ class View:
         """The view that `function` makes of it, which does as numpy's functions of arrays do.
 
         It is numpy that computes shape, strides and offset, on an array that nobody reads.
+
+        Raises:
+            TypeError: the function returns no view, but a number or a copy.
         """
         probe = np.ndarray.__new__(
             np.ndarray, (1,) * len(self.shape), np.int8, buffer=np.empty(1, np.int8)
         )
         probe = np.lib.stride_tricks.as_strided(probe, self.shape, self.strides)
         found = function(probe)
+        if not isinstance(found, np.ndarray) or (found is not probe and found.base is None):
+            raise TypeError("%r is no view of an array" % (found,))
         start = found.__array_interface__["data"][0] - probe.__array_interface__["data"][0]
         return dataclasses.replace(
             self, shape=found.shape, strides=found.strides, offset=self.offset + start

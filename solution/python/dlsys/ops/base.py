@@ -34,6 +34,8 @@ class TensorOp(Op):
     dtype = np.float64
     #: Whether it is that of the inputs, by numpy's rules, so that integers stay integers.
     keeps_dtype = False
+    #: Whether it has no meaning for truth values alone; numpy refuses them, so all back ends do.
+    needs_numbers = False
     #: Whether it draws random numbers, others at each run.
     draws = False
     #: The value in C, where it is one of the elements a, b, c of the inputs and of `numbers`. T is
@@ -112,7 +114,16 @@ class TensorOp(Op):
         return shapes[0]
 
     def infer_dtype(self, node, dtypes):
-        """The dtype of the value on numpy, where what is not whole is a float64."""
+        """The dtype of the value on numpy, where what is not whole is a float64.
+
+        Raises:
+            TypeError: all inputs are truth values, and the op needs numbers.
+        """
+        if self.needs_numbers and all(dtype == np.bool_ for dtype in dtypes):
+            raise TypeError(
+                "%s takes numbers, not truth values; hint: logical_not, logical_xor, or x * 1; "
+                "%s was made at %s" % (self.name, node.name, node.made_at)
+            )
         if not self.keeps_dtype:
             return np.dtype(self.dtype)
         common = np.result_type(*dtypes)
