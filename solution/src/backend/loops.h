@@ -171,10 +171,14 @@ struct Lanes {
   template <class Value>
   void add(int64_t count, Value value) {
     int64_t i = 0;
+    T own[kLanes];  // no other pointer reaches these, so that they stay in registers
+    memcpy(own, lanes, sizeof(own));
     for (; i + kLanes <= count; i += kLanes) {
 #pragma omp simd
-      for (int l = 0; l < kLanes; ++l) lanes[l] = Way::both(lanes[l], value(i + l));
+      for (int l = 0; l < kLanes; ++l) own[l] = Way::both(own[l], value(i + l));
+      asm volatile("");  // or GCC takes two steps at once, and keeps the sums in memory between
     }
+    memcpy(lanes, own, sizeof(own));
     if (count - i >= kLanes / 2) i = add_part<kLanes / 2>(i, value);
     if (count - i >= kLanes / 4) i = add_part<kLanes / 4>(i, value);
     if (count - i >= kLanes / 8) i = add_part<kLanes / 8>(i, value);
@@ -234,7 +238,7 @@ void reduce_rows(const int64_t* n, Load load, Store store) {
       int64_t from[inputs];
       for (int i = 0; i < inputs; ++i) from[i] = at[i + 1] + column * steps[i];
       reduced.add_offsets(row, reduced.rank - 1, inputs, from);
-      lanes.add(count, [&](int64_t i) { return load(from, steps, i); });
+      lanes.add(count, [=](int64_t i) { return load(from, steps, i); });
       next += count;
     }
     const T total = lanes.total();
