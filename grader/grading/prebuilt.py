@@ -19,6 +19,7 @@ import numpy as np
 
 from grader.building import tree as build
 from grader.course.course import kit_course, load_course
+from grader.grading.emulator_objects import leave_objects, take_objects
 from grader.sandbox import gpu_memory, process
 from grader.sandbox.scratch import scratch_folder
 from grader.student.remote import ChildError, Remote, StartError
@@ -52,11 +53,13 @@ def prebuilt(device: str, checked: bool = False, source: Path = build.PRISTINE) 
         ) from error
     try:
         build.copy_pristine(scratch, source)
+        take_objects(scratch, checked, target.parent)
         limits = process.Limits(wall=600, cpu=None)  # its own code
         command = build.make_command(device, checked)
         done = process.run(command, scratch, build.build_environment(), limits)
         if done.rc != 0:
             raise GraderError(f"the kit does not build here:\n{done.output[-2000:].strip()}")
+        leave_objects(scratch, checked)
         with contextlib.suppress(OSError):  # somebody else was faster
             scratch.rename(target)
         _forget_old_builds(target.parent)
