@@ -7,9 +7,11 @@
     (value,) = step({x: images, labels: classes})
 
 Start at step.py. state.py keeps what a step updates, files.py saves it, runs.py executes, graph.py
-copies the nodes, so that those of the user stay as they are.
+copies the nodes, so that those of the user stay as they are. measuring.py runs a step under the
+clock, profile.py says what it found, drawing.py draws graphs and memory.
 """
 
+from .drawing import draw as draw
 from .state import parameter as parameter
 from .step import Step as Step
 from .step import compile as compile
