@@ -3,7 +3,7 @@
 import dataclasses
 
 from .layers import layered, layers_of
-from .svg import LETTER, LINE, Canvas, shortened
+from .svg import BOLD_LETTER, LETTER, LINE, Canvas, shortened
 
 _HEIGHT, _APART, _GAP, _MARGIN = 38, 26, 14, 10
 _NARROWEST, _LETTERS = 64, 24
@@ -46,7 +46,7 @@ def graph(title, boxes, legend=()):
     inputs = {box.key: list(dict.fromkeys(box.inputs)) for box in boxes}
     found = layered(inputs, widths, _GAP)
     legend_width = max((26 + LETTER * len(words) for _, words in legend), default=0)
-    width = max(found.width, legend_width, LETTER * len(title)) + 2 * _MARGIN
+    width = max(found.width, legend_width, BOLD_LETTER * len(title)) + 2 * _MARGIN
     top = 2 * LINE + _MARGIN if title else _MARGIN
     bottom = top + found.layers * (_HEIGHT + _APART) - _APART + _MARGIN
     canvas = Canvas(width, bottom + LINE * len(legend) + (_MARGIN if legend else 0), title)
@@ -89,8 +89,8 @@ def _with_copies(boxes):
 
 
 def _width(box):
-    letters = max(len(shortened(line, _LETTERS)) for line in (box.words, box.below))
-    return max(_NARROWEST, 16 + LETTER * letters)
+    words, below = (len(shortened(line, _LETTERS)) for line in (box.words, box.below))
+    return max(_NARROWEST, 14 + max(BOLD_LETTER * words, LETTER * below))
 
 
 def _edge(canvas, points):

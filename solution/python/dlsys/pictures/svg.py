@@ -3,8 +3,8 @@
 import math
 import xml.etree.ElementTree as ElementTree
 
-#: Pixels of a letter and of a line.
-LETTER, LINE = 6.6, 16
+#: Pixels of a letter, of a bold one, and of a line.
+LETTER, BOLD_LETTER, LINE = 6.4, 7.6, 16
 
 #: Fills of boxes, in this order where they are told apart by colour alone.
 COLOURS = ("blue", "amber", "green", "violet", "rose", "teal", "grey")

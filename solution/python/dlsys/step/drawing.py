@@ -63,7 +63,8 @@ def draw_nodes(nodes, forward, facts, title="", updates=None, kernels=None):
             graph.Box(("new", parameter), [new], parameter.name, "new value", colour="amber",
                       is_round=True)
         )  # fmt: skip
-    return graph.graph(title, boxes, list(kinds.items()))
+    # Where all that is told apart are fed arrays, that needs no words.
+    return graph.graph(title, boxes, list(kinds.items()) if len(kinds) > 1 else ())
 
 
 #: Colour of a box -> what the legend says of it.
@@ -81,11 +82,14 @@ def _box(node, facts, is_parameter):
         return graph.Box(
             node, [], node.name, below, hint, "amber" if is_state else "grey", is_round=True
         )
-    if constant_of(node) is not None:
-        return graph.Box(node, [], node.name, below, hint, is_round=True)
+    value = constant_of(node)
+    if value is not None:
+        words = op_name(node) if value.ndim else node.name
+        return graph.Box(node, [], words, below, hint, is_round=True)
     words, number = op_name(node), node.const_attr
     words += " %.4g" % number if isinstance(number, (int, float)) else ""
-    return graph.Box(node, node.inputs, words, below, hint, "blue")
+    flags = [name for name, is_on in getattr(node, "attributes", {}).items() if is_on is True]
+    return graph.Box(node, node.inputs, " ".join([words, *flags]), below, hint, "blue")
 
 
 def _shape_said(shape):
