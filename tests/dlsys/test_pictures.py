@@ -9,6 +9,7 @@ import step_graphs
 from test_step import CONTEXTS, EVERYWHERE, training
 
 import dlsys
+from browser import act, needs_chromium
 from dlsys import autodiff, ops
 from dlsys.autodiff import gradients
 from dlsys.pictures import svg
@@ -236,3 +237,42 @@ def test_sizes_and_times_have_three_figures():
     sizes = [svg.size_said(n) for n in (0, 999, 1000, 12_345_678, 5e12)]
     assert sizes == ["0 B", "999 B", "1 kB", "12.3 MB", "5e+03 GB"]
     assert [svg.time_said(t) for t in (0.1234, 999.7, 4567)] == ["0.123 us", "1 ms", "4.57 ms"]
+
+
+# --- in a browser ---------------------------------------------------------------------------------
+
+#: How far each text reaches beyond the box that it stands in, or beyond the page.
+_BEYOND = """
+const beyond = (outer, inner) => inner.right - outer.right;
+const found = [...page.querySelectorAll("g")].flatMap(group => {
+  const box = group.querySelector("rect").getBoundingClientRect();
+  return [...group.querySelectorAll("text")].map(
+    text => [text.textContent, beyond(box, text.getBoundingClientRect())]);
+});
+const free = [...page.querySelectorAll("svg.dlsys > text")].map(
+  text => [text.textContent, text.getBoundingClientRect().right - view.innerWidth]);
+return {boxes: found, free: free, wide: page.documentElement.scrollWidth - view.innerWidth};
+"""
+
+
+@needs_chromium
+def test_words_fit_in_their_boxes(tmp_path):
+    outputs, updates, _ = step_graphs.training(3)
+    wide = ops.variable("WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW", (1000000, 1000000))
+    text = dlsys.draw([*outputs, *updates.values(), wide * 0.12345, ops.softmax(wide)])
+    found, _ = act(tmp_path, text, _BEYOND)
+    assert len(found["boxes"]) > 20
+    too_long = [words for words, beyond in found["boxes"] if beyond > 0 and "WW" not in words]
+    assert too_long == []
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_timeline_and_a_plan_of_memory_fit_on_a_page_of_any_width(width, tmp_path):
+    step, feeds = training(CONTEXTS["cpu"])
+    profile = step.profile(feeds, runs=1)
+    style = "<style>body { margin: 0 }</style>"
+    for text in (profile.svg(), step.memory_svg()):
+        found, _ = act(tmp_path, style + text, _BEYOND, width)
+        assert found["wide"] <= 0 and found["free"]
+        assert [words for words, beyond in found["free"] if beyond > 0] == []

@@ -9,17 +9,16 @@ import numpy as np
 from dlsys.pictures.svg import shortened, size_said, time_said
 from dlsys.pictures.timeline import Bar, timeline
 
-#: First word of a kernel's name -> (colour, what such kernels are called); all others are "other".
-_FAMILIES = {
-    "fused": ("blue", "fused kernels"),
-    "gemm": ("amber", "products"),
-    "product": ("amber", "products"),
-    "matmul": ("amber", "products"),
-    "reduce": ("green", "reductions"),
-    "rows": ("violet", "functions of rows"),
-    "elementwise": ("teal", "element-wise kernels"),
-}
-_OTHER = ("grey", "other")
+#: (colour, what such kernels are called, the first words of their names; on numpy, of ops).
+_FAMILIES = (
+    ("blue", "fused kernels", ("fused",)),
+    ("amber", "products", ("gemm", "product", "matmul", "mat_mul", "product_gradient")),
+    ("green", "reductions", ("reduce", "sum", "mean", "unbroadcast", "reduce_sum_axis_zero")),
+    ("violet", "functions of rows", (
+        "rows", "softmax", "log_softmax", "cross_entropy", "softmax_cross_entropy",
+    )),
+    ("teal", "element-wise kernels", ("elementwise",)),
+)  # fmt: skip
 _TABLE_WIDTH, _LONGEST_NAME = 120, 300
 
 
@@ -103,10 +102,20 @@ class Profile:
             )  # fmt: skip
             line += kernel.name.ljust(width) + "  "
             lines.append(line + shortened(kernel.says, max(16, _TABLE_WIDTH - len(line))))
-        rest = self.kernels and sum(k.median for _, k in self.longest()[len(shown) :])
-        if len(shown) < len(self.kernels):
-            lines.append("and %d more: %.1f us" % (len(self.kernels) - len(shown), rest))
-        return "\n".join(lines)
+        rest = [kernel.median for _, kernel in self.longest()[len(shown) :]]
+        lines += ["and %d more: %.1f us" % (len(rest), sum(rest))] if rest else []
+        return "\n".join([*lines, *self._streams()])
+
+    def _streams(self):
+        """A line for each stream, if there are several."""
+        found = {}
+        for kernel in self.kernels:
+            found.setdefault(kernel.stream, []).append(kernel.median)
+        lines = [
+            "stream %d: %s, %.1f us" % (stream, _counted(len(times), "kernel"), sum(times))
+            for stream, times in sorted(found.items())
+        ]
+        return lines if len(lines) > 1 else []
 
     __str__ = table
 
@@ -146,17 +155,21 @@ class Profile:
 
     def trace(self):
         """The same run in the Trace Event format: a dict to be written as JSON."""
-        named = [("process_name", 0, "dlsys step, %s" % self.where)]
-        named += [("thread_name", s, "stream %d" % s) for s in {k.stream for k in self.kernels}]
+        # Viewers take process and thread 0 for what runs when nothing runs.
+        streams = sorted({kernel.stream for kernel in self.kernels})
+        named = [("process_name", 1, "dlsys step, %s" % self.where)]
+        named += [("thread_name", 1 + each, "stream %d" % each) for each in streams]
         events = [
-            {"name": what, "ph": "M", "pid": 0, "tid": stream, "args": {"name": name}}
-            for what, stream, name in named
+            {"name": what, "ph": "M", "pid": 1, "tid": thread, "args": {"name": name}}
+            for what, thread, name in named
         ]
         for place, kernel in enumerate(self.kernels):
+            # Whole nanoseconds: by rounding, no two of a lane come to overlap.
+            begin, end = (int(1000 * each) for each in (kernel.begin, kernel.end))
             events.append(
                 {
-                    "name": kernel.says, "cat": kernel.name, "ph": "X", "pid": 0,
-                    "tid": kernel.stream, "ts": kernel.begin, "dur": kernel.end - kernel.begin,
+                    "name": kernel.says, "cat": kernel.name, "ph": "X", "pid": 1,
+                    "tid": 1 + kernel.stream, "ts": begin / 1000, "dur": (end - begin) / 1000,
                     "args": {
                         "number": place, "kernel": kernel.name, "nodes": list(kernel.nodes),
                         "median us": kernel.median, "quartiles us": list(kernel.quartiles),
@@ -190,7 +203,9 @@ class Profile:
 
 
 def _family(kernel):
-    return _FAMILIES.get(kernel.name.partition(" ")[0], _OTHER)
+    """(colour, what such kernels are called)."""
+    first = kernel.name.partition(" ")[0]
+    return next(((c, said) for c, said, words in _FAMILIES if first in words), ("grey", "other"))
 
 
 def _counted(count, noun):
