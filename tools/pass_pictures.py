@@ -213,7 +213,7 @@ def section(name, apply, made, pictures):
     text = f"\n### {name}\n\n{words} It stands in `{path}`.\n\n```python\n{code}```\n\n"
     text += f"| before | after |\n|---|---|\n| {shown(name, 'before')} | {shown(name, 'after')} |\n"
     files = {f"{name}-before.svg": before, f"{name}-after.svg": after}
-    return text + f"\n```\n{said}\n```\n", files
+    return text + f"\n```text\n{said}\n```\n", files
 
 
 def shown(name, when):
