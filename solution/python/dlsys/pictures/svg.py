@@ -1,6 +1,7 @@
 """SVG that needs nothing else: no script, no font, no page; in light and in dark."""
 
 import math
+import string
 import xml.etree.ElementTree as ElementTree
 
 #: Pixels of a letter, of a bold one, and of a line.
@@ -16,21 +17,21 @@ _NIGHT = {"ink": "#e6edf3", "soft": "#9aa4af", "line": "#4b535d", "paper": "#151
           "mark": "#ff8a80"}  # fmt: skip
 
 _RULES = """
-.dlsys text { fill: var(--ink); font: 12px system-ui, "DejaVu Sans", sans-serif; }
-.dlsys .soft { fill: var(--soft); font-size: 11px; }
+.dlsys text { fill: $ink; font: 12px system-ui, "DejaVu Sans", sans-serif; }
+.dlsys .soft { fill: $soft; font-size: 11px; }
 .dlsys .bold { font-weight: 600; }
-.dlsys .paper { fill: var(--paper); }
-.dlsys .box { stroke: var(--soft); stroke-width: 1; }
-.dlsys .bar { stroke: var(--paper); stroke-width: 0.5; }
-.dlsys .plain { fill: var(--paper); }
+.dlsys .paper { fill: $paper; }
+.dlsys .box { stroke: $soft; stroke-width: 1; }
+.dlsys .bar { stroke: $paper; stroke-width: 0.5; }
+.dlsys .plain { fill: $paper; }
 .dlsys .dashed { stroke-dasharray: 5 3; }
-.dlsys .thin { fill: none; stroke: var(--line); stroke-width: 1; }
-.dlsys .edge { fill: none; stroke: var(--soft); stroke-width: 1.2; }
-.dlsys .tip { fill: var(--soft); }
-.dlsys .mark { fill: none; stroke: var(--mark); stroke-width: 1.5; }
-.dlsys .level { fill: none; stroke: var(--ink); stroke-width: 1.5; }
-.dlsys .halo { paint-order: stroke; stroke: var(--paper); stroke-width: 3; }
-.dlsys .hover:hover { stroke: var(--ink); stroke-width: 1.5; }
+.dlsys .thin { fill: none; stroke: $line; stroke-width: 1; }
+.dlsys .edge { fill: none; stroke: $soft; stroke-width: 1.2; }
+.dlsys .tip { fill: $soft; }
+.dlsys .mark { fill: none; stroke: $mark; stroke-width: 1.5; }
+.dlsys .level { fill: none; stroke: $ink; stroke-width: 1.5; }
+.dlsys .halo { paint-order: stroke; stroke: $paper; stroke-width: 3; }
+.dlsys .hover:hover { stroke: $ink; stroke-width: 1.5; }
 """
 
 
@@ -97,13 +98,17 @@ class Canvas:
 
 
 def _style():
-    def colours(names, fills):
-        named = {**names, **dict(zip(COLOURS, fills))}
-        return ".dlsys { %s }" % " ".join("--%s: %s;" % each for each in named.items())
+    """The rules with the colours of paper, and those of night for who asks for dark pages.
 
-    fills = "\n".join(".dlsys .%s { fill: var(--%s); }" % (name, name) for name in COLOURS)
-    dark = "@media (prefers-color-scheme: dark) { %s }" % colours(_NIGHT, _DARK)
-    return "\n".join((colours(_PAPER, _LIGHT), dark, _RULES.strip(), fills))
+    Without variables of CSS, which many programs that read SVG don't know.
+    """
+    night = _rules(_NIGHT, _DARK)
+    return "%s\n@media (prefers-color-scheme: dark) {\n%s\n}" % (_rules(_PAPER, _LIGHT), night)
+
+
+def _rules(names, fills):
+    boxes = [".dlsys .%s { fill: %s; }" % each for each in zip(COLOURS, fills)]
+    return "\n".join([string.Template(_RULES.strip()).substitute(names), *boxes])
 
 
 def _said(value):

@@ -83,7 +83,8 @@ class Step:
         """
         arrays = self._arrays(feeds or {})
         self._last = run = self._run_for(arrays)
-        self._count_draws(run)
+        for node in run.random:
+            node.runs = self._draws[origin(node)]
         found = run(arrays, self._state.arrays)
         self._draws.update({origin(node): node.runs for node in run.random})
         if as_numpy and self.ctx is not None:
@@ -170,7 +171,6 @@ class Step:
         ranges = measuring.nvtx_ranges() if nvtx else None
         arrays = self._arrays(feeds or {})
         self._last = run = self._run_for(arrays)
-        self._count_draws(run)
         measured = measuring.on_numpy if self.ctx is None else measuring.on_device
         return measured(run, arrays, self._state.arrays, runs, ranges)
 
@@ -222,11 +222,6 @@ class Step:
         if run is None:
             raise ValueError("nothing has run yet; hint: step.%s(feeds)" % asked)
         return run
-
-    def _count_draws(self, run):
-        """Has the random nodes of a run go on where the step is."""
-        for node in run.random:
-            node.runs = self._draws[origin(node)]
 
     def _arrays(self, feeds):
         """The feeds as arrays of the device."""
