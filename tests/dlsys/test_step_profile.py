@@ -131,6 +131,23 @@ def test_on_streams_of_their_own_nothing_begins_before_what_it_waits_for(monkeyp
     assert names[1:] == ["stream 0", "stream 1", "stream 2"]
 
 
+def test_a_recorded_step_stays_recorded_and_goes_on_to_the_same_bits(monkeypatch):
+    monkeypatch.setattr(runs, "_no_capture", lambda on_gpu: "", raising=False)
+    found = []
+    for is_profiled in (False, True):
+        step, feeds = branches(CONTEXTS["gpu"])
+        ((x, values),) = feeds.items()
+        feeds = {x: ndarray.array(values, CONTEXTS["gpu"])}
+        found.append([])
+        for _ in range(4):
+            found[-1] += [value.tobytes() for value in step(feeds, as_numpy=True)]
+            recorded = list(step.run_of().program._captured.values())
+            if is_profiled:
+                step.profile(feeds, runs=1)
+        assert recorded and list(step.run_of().program._captured.values()) == recorded
+    assert found[0] == found[1] and len(set(found[0])) == 12
+
+
 @EVERYWHERE
 def test_an_index_out_of_range_is_told_and_parameters_are_as_before(ctx):
     table = dlsys.parameter("table", np.ones((5, 2)))
