@@ -1,6 +1,7 @@
 """step.profile: what it measures, what it leaves alone, and the forms that it has."""
 
 import contextlib
+import ctypes
 import itertools
 import json
 import re
@@ -14,6 +15,7 @@ from test_step import CONTEXTS, EVERYWHERE, training
 
 import dlsys
 from dlsys import ndarray, ops
+from dlsys._base import DeviceError
 from dlsys.backend.streams import needed
 from dlsys.step import measuring, runs
 from dlsys.step.profile import Kernel, Profile
@@ -158,6 +160,20 @@ def test_an_index_out_of_range_is_told_and_parameters_are_as_before(ctx):
     np.testing.assert_array_equal(step.get(table), np.ones((5, 2)))
     step.profile({at: np.array([1, 2])}, runs=2)
     np.testing.assert_array_equal(step.get(table), np.ones((5, 2)))
+
+
+@ON_DEVICES
+def test_a_launch_that_fails_is_named_and_parameters_are_as_before(ctx):
+    step, feeds = branches(ctx)
+    step.profile(feeds, runs=1)
+    before, program = step.get("w"), step.run_of().program
+    place, address = len(program.instructions) - 2, ctypes.c_void_p
+    fails = ctypes.CFUNCTYPE(ctypes.c_int, address, address, address, address)(lambda *given: 1)
+    program._steps[place].kernel = ctypes.cast(fails, address)
+    name = re.escape(program.instructions[place].node.name)
+    with pytest.raises(DeviceError, match=f"the launch of {name} failed"):
+        step.profile(feeds, runs=1)
+    np.testing.assert_array_equal(step.get("w"), before)
 
 
 @EVERYWHERE
