@@ -32,8 +32,9 @@ import import_graph  # noqa: E402
 import manifest  # noqa: E402
 from findings.kinds import WORDS  # noqa: E402
 
-# Beside what is written by hand, ops.md, which tools/ops_table.py writes.
-HAND_WRITTEN = ("conf.py", "index.md", "api.md", "ops.md", "findings/index.md")
+# Beside what is written by hand, ops.md, which tools/ops_table.py writes, and passes.md with its
+# pictures, which tools/pass_pictures.py does.
+HAND_WRITTEN = ("conf.py", "index.md", "api.md", "ops.md", "passes.md", "findings/index.md")
 ROOMS = "rooms.md"  # hand-written, but for `ROOMS_PICTURE`, `ROOMS_FIGURES` and `ROOMS_SIZES`
 GENERATED_ELSEWHERE = ("suite", "catalogue", "mistakes", "reports", "results")
 _PICTURE = re.compile(r'!\[(?P<words>[^\]]+)\]\(picture:(?P<name>\w+) "(?P<caption>[^"]*)"\)')
@@ -226,6 +227,7 @@ def write_sources(folder):
     shutil.rmtree(folder, ignore_errors=True)
     for name in HAND_WRITTEN:
         write(folder / name, (KIT / "docs" / name).read_text())
+    shutil.copytree(KIT / "docs/passes", folder / "passes")
     course = kit_course()
     rubric = rubric_of(course)
     write_chapters(folder / "handout", student_document(course, rubric), rubric)

@@ -46,6 +46,7 @@ run ops 500 "$PYTHON" -m pytest -q tests/dlsys/test_backend.py tests/dlsys/test_
 run ops-table 300 "$PYTHON" tools/ops_table.py --name "${GPU_NAME:-$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)}"
 run ops-memcheck 500 compute-sanitizer --tool memcheck --error-exitcode 9 \
   "$PYTHON" -m pytest -q -x tests/dlsys/test_backend.py -k gpu
+run profile 200 "$PYTHON" -m pytest -q tests/dlsys/test_step_profile.py tests/dlsys/test_pictures.py -k gpu
 tail -n 30 "$OUT/bench.log"
 cat "$OUT/speed.log"
 tail -n 12 "$OUT/grade-reference.log"

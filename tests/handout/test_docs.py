@@ -39,7 +39,7 @@ def test_the_key_pages_are_there(site):
         for path in (KIT / "handout" / folder).glob("*.md.j2"):
             kind = "handout" if folder == "chapters" else "guide"
             assert (site / kind / path.name.replace(".md.j2", ".html")).is_file()
-    pages = ("index", "suite", "catalogue", "mistakes", "reports", "results")
+    pages = ("index", "suite", "catalogue", "mistakes", "reports", "results", "passes")
     for name in (*pages, "findings/index", "search"):
         assert (site / f"{name}.html").is_file(), name
     assert "dlsys.autodiff.gradients" in (site / "api.html").read_text()

@@ -20,11 +20,12 @@ namespace backend {
 /*! \brief Streams and events of a recording; they end with it. */
 class Lanes {
  public:
-  Lanes(int64_t streams, int64_t events) : streams_(streams), events_(events) {
+  Lanes(int64_t streams, int64_t events, unsigned kind = cudaEventDisableTiming)
+      : streams_(streams), events_(events) {
     for (cudaStream_t& each : streams_)
       good_ = cudaStreamCreateWithFlags(&each, cudaStreamNonBlocking) == cudaSuccess && good_;
     for (cudaEvent_t& each : events_)
-      good_ = cudaEventCreateWithFlags(&each, cudaEventDisableTiming) == cudaSuccess && good_;
+      good_ = cudaEventCreateWithFlags(&each, kind) == cudaSuccess && good_;
   }
   ~Lanes() {
     for (cudaStream_t each : streams_)
@@ -49,10 +50,12 @@ class Lanes {
  * \brief Launches steps on streams. Stream 0 begins, and waits for all others at the end.
  * \param stream_of the stream of each step.
  * \param waits pairs (step, another step that it waits for), by the first; `pairs` of them.
+ * \param before the number of the event before the first step, if there is one before each; or 0.
  * \return the number of the first step that failed, count if the streams did, or -1.
  */
 inline int64_t launch_on(const Lanes& lanes, const Step* steps, int64_t count, int64_t streams,
-                         const int64_t* stream_of, const int64_t* waits, int64_t pairs) {
+                         const int64_t* stream_of, const int64_t* waits, int64_t pairs,
+                         int64_t before = 0) {
   const cudaEvent_t begun = lanes.event(count);
   bool good = cudaEventRecord(begun, lanes.stream(0)) == cudaSuccess;
   for (int64_t i = 1; i < streams; ++i)
@@ -61,6 +64,7 @@ inline int64_t launch_on(const Lanes& lanes, const Step* steps, int64_t count, i
     const cudaStream_t own = lanes.stream(stream_of[i]);
     for (; pair < pairs && waits[2 * pair] == i; ++pair)
       good = cudaStreamWaitEvent(own, lanes.event(waits[2 * pair + 1]), 0) == cudaSuccess && good;
+    if (before > 0) good = cudaEventRecord(lanes.event(before + i), own) == cudaSuccess && good;
     if (steps[i].kernel(steps[i].data, steps[i].n, steps[i].number, own) != 0) return i;
     good = cudaEventRecord(lanes.event(i), own) == cudaSuccess && good;
   }

@@ -10,6 +10,7 @@ _LAZY = {
     "compile": "step",
     "parameter": "step",
     "Step": "step",
+    "draw": "step",
 }
 _MODULES = ("optim",)
 

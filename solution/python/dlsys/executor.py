@@ -165,18 +165,21 @@ class GraphExecutor:
         for node in self.topo_order:
             if node in values:
                 continue
-            inputs = [values[i] for i in node.inputs]
-            dtype = dtype_of(node, [value.dtype for value in inputs])
-            if dtype.kind == "f":
-                inputs = _with_fractions(node.op, inputs, dtype)
-            output = np.empty(self.node_to_shape_map[node], dtype)
-            node.op.compute(node, inputs, output, use_numpy=True)
-            values[node] = output
+            values[node] = self._computed(node, [values[i] for i in node.inputs])
             for input_node in node.inputs:
                 readers[input_node] -= 1
                 if readers[input_node] == 0 and input_node not in evaluated:
                     del values[input_node]
         return [values[node] for node in self.eval_node_list]
+
+    def _computed(self, node, inputs):
+        """A node's value on numpy, from those of its inputs."""
+        dtype = dtype_of(node, [value.dtype for value in inputs])
+        if dtype.kind == "f":
+            inputs = _with_fractions(node.op, inputs, dtype)
+        output = np.empty(self.node_to_shape_map[node], dtype)
+        node.op.compute(node, inputs, output, use_numpy=True)
+        return output
 
 
 def _with_fractions(op, values, dtype):

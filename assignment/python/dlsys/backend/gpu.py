@@ -30,6 +30,14 @@ extern "C" int64_t %s(const Step* steps, int64_t count, int64_t streams, const i
 """,
 }
 
+#: The function that times launches.
+TIMER = """#include "timing.cuh"
+extern "C" int64_t %s(const Step* steps, int64_t count, int64_t streams, const int64_t* stream_of,
+                      const int64_t* waits, int64_t pairs, double* spans) {
+  return launch_timed(steps, count, streams, stream_of, waits, pairs, spans);
+}
+"""
+
 #: Functions of rows: their classes, and whether they make one element of a row.
 _ROWS = {
     "softmax": ("SoftmaxRow<{0}>", False),
@@ -52,6 +60,8 @@ def source(name, key):
         return gemm.source(name, *parts)
     if kind == "capture":
         return CAPTURE[parts[0]] % name
+    if kind == "timer":
+        return TIMER % name
     return RUNNER % name if kind == "runner" else _KINDS[kind](name, *parts)
 
 

@@ -1,6 +1,7 @@
 """A step's own copy of its graph, which the passes change; the user's nodes stay as they are."""
 
 import dataclasses
+import re
 
 import numpy as np
 
@@ -34,6 +35,12 @@ def rewired(node, inputs):
 def origin(node):
     """The node of the user that a copy was made of; the node itself if it is none."""
     return getattr(node, "origin", node)
+
+
+def op_name(node):
+    """What the op of a node is called in pictures and tables: relu, reduce_sum_axis_zero."""
+    words = re.findall("[A-Z][a-z0-9]*", type(node.op).__name__.removesuffix("Op"))
+    return getattr(node.op, "name", "") or "_".join(words).lower()
 
 
 def random_nodes(nodes):

@@ -94,14 +94,7 @@ class DeviceRun:
             feeds: node -> NDArray.
             state: parameter -> NDArray, which is overwritten.
         """
-        if self._written is None:  # These arrays stay where they are.
-            written = (*state.values(), *self.program.owned_results())
-            self._written = np.array([_range_of(array) for array in written])
-        if not self._is_fed(feeds):
-            placed = self._placed(feeds)
-            if not self._is_fed(placed):
-                self.program.feed({**placed, **state})
-                self._fed, self._runs = placed, 0
+        self.feed(feeds, state)
         self._runs += 1
         # The first run makes what a recording must not make, such as the handle of cuBLAS.
         if self._runs == 2 and not self.capture:
@@ -110,6 +103,22 @@ class DeviceRun:
             except CaptureError as error:
                 self.capture = str(error)
         return self.program.run()
+
+    def feed(self, feeds, state):
+        """Says what the program computes from; arguments as those of a call."""
+        if self._written is None:  # These arrays stay where they are.
+            written = (*state.values(), *self.program.owned_results())
+            self._written = np.array([_range_of(array) for array in written])
+        if not self._is_fed(feeds):
+            placed = self._placed(feeds)
+            if not self._is_fed(placed):
+                self.program.feed({**placed, **state})
+                self._fed, self._runs = placed, 0
+
+    @property
+    def bound(self):
+        """The most bytes of intermediate values that are alive at once."""
+        return self._planner.bound
 
     def _is_fed(self, feeds):
         return self._fed is not None and all(self._fed[n] is feeds[n] for n in feeds)

@@ -6,7 +6,7 @@ from dlsys import ndarray
 from dlsys.autodiff import Node, find_topo_sort
 from dlsys.ops.base import ShapeError
 
-from . import files
+from . import drawing, files, measuring
 from .graph import Graph, origin, random_nodes
 from .passes import PASSES
 from .runs import DeviceRun, NumpyRun
@@ -82,10 +82,9 @@ class Step:
             IndexError: an index is out of range; no parameter has changed.
         """
         arrays = self._arrays(feeds or {})
-        run = self._run_for(arrays)
+        self._last = run = self._run_for(arrays)
         for node in run.random:
             node.runs = self._draws[origin(node)]
-        self._last = run
         found = run(arrays, self._state.arrays)
         self._draws.update({origin(node): node.runs for node in run.random})
         if as_numpy and self.ctx is not None:
@@ -131,9 +130,7 @@ class Step:
         Raises:
             ValueError: there was no call yet.
         """
-        run = self._last if feeds is None else self._run_for(self._arrays(feeds))
-        if run is None:
-            raise ValueError("nothing has run yet; hint: step.explain(feeds)")
+        run = self.run_of(feeds, "explain")
         print("\n".join([*map(str, run.graph.reports), *run.explained()]))
 
     def sources(self, feeds=None):
@@ -142,12 +139,51 @@ class Step:
         Raises:
             ValueError: there was no call yet, or the step runs on numpy.
         """
-        run = self._last if feeds is None else self._run_for(self._arrays(feeds))
-        if run is None:
-            raise ValueError("nothing has run yet; hint: step.sources(feeds)")
+        run = self.run_of(feeds, "sources")
         if self.ctx is None:
             raise ValueError("numpy has no kernels; hint: compile(..., ctx=ndarray.cpu(0))")
         return run.sources()
+
+    def profile(self, feeds=None, runs=20, nvtx=False):
+        """How long each kernel takes. No parameter changes, and no random draw is used up.
+
+        On a GPU it is timed by events around each launch, on the streams that a recording would
+        give it. What a recording replays has smaller gaps between kernels, and takes less time as
+        a whole. On a CPU, and on numpy, whose nodes are timed one by one, by the clock.
+
+        Args:
+            feeds: as those of a call.
+            runs: how many are timed, after one that warms up. On a device, parameters are copied
+                before and put back after them.
+            nvtx: whether as many runs more follow, each launch in an NVTX range with the names of
+                its nodes, for NVIDIA's tools (`nsys profile`).
+
+        Returns:
+            A profile.Profile, which prints as a table; `svg()` and `save("step.json")` give a
+            timeline. NDArrays that a call returned are overwritten.
+
+        Raises:
+            ValueError, ShapeError, TypeError, IndexError: as those of a call; runs is below 1.
+            ImportError: the package nvtx is missing.
+        """
+        if runs < 1:
+            raise ValueError("%d runs; hint: 1 or more" % runs)
+        ranges = measuring.nvtx_ranges() if nvtx else None
+        arrays = self._arrays(feeds or {})
+        self._last = run = self._run_for(arrays)
+        measured = measuring.on_numpy if self.ctx is None else measuring.on_device
+        return measured(run, arrays, self._state.arrays, runs, ranges)
+
+    def memory_svg(self, feeds=None):
+        """A picture of which bytes hold what, while a call runs; an Svg. Feeds as those of explain.
+
+        Raises:
+            ValueError: there was no call yet, or the step runs on numpy.
+        """
+        run = self.run_of(feeds, "memory_svg")
+        if self.ctx is None:
+            raise ValueError("numpy has no plan of memory; hint: compile(..., ctx=ndarray.cpu(0))")
+        return drawing.memory(run)
 
     def save(self, path):
         """Writes all parameters and the numbers of random draws, at once or not at all.
@@ -175,6 +211,17 @@ class Step:
             raise files.FileError("%s is of another step: %s" % (path, error)) from None
         self._state.restore(found)
         self._draws = dict(zip(self._draws, draws))
+
+    def run_of(self, feeds=None, asked="explain"):
+        """The run for feeds as those of a call, which is not made; that of the last call if None.
+
+        Raises:
+            ValueError: there was no call yet; `asked` is the method that the hint names.
+        """
+        run = self._last if feeds is None else self._run_for(self._arrays(feeds))
+        if run is None:
+            raise ValueError("nothing has run yet; hint: step.%s(feeds)" % asked)
+        return run
 
     def _arrays(self, feeds):
         """The feeds as arrays of the device."""

@@ -18,12 +18,20 @@ RUNNER = """extern "C" int64_t %s(const Step* steps, int64_t count, int64_t thre
 }
 """
 
+TIMER = """#include "timing.h"
+extern "C" int64_t %s(const Step* steps, int64_t count, int64_t threads, double* spans) {
+  return run_timed(steps, count, threads, spans);
+}
+"""
+
 
 def source(name, key):
     """The definition of a function `name` for the key of an instruction."""
     kind, *parts = key
     if kind == "runner":
         return RUNNER % name
+    if kind == "timer":
+        return TIMER % name
     body = fused_cpu.body(*parts) if kind == "fused" else _KINDS[kind](*parts)
     return "%s {\n%s}\n" % (signature(name), body)
 

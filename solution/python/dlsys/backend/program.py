@@ -15,6 +15,7 @@ from .instructions import Draw
 from .lowering import Lowering
 from .memory import plan
 from .streams import MOST_STREAMS
+from .timing import Timer
 from .updates import write_back
 from .view import Literal, new_view
 
@@ -87,8 +88,11 @@ class Program:
         self._results = [self._value_of(view, arrays) for view in self._outputs]
         self._captured = {}
 
-    def run(self):
+    def run(self, launch=None):
         """The values, as NDArrays that the next run overwrites.
+
+        Args:
+            launch: what to call instead of `launch`, or of a recording.
 
         Raises:
             IndexError: an index is out of range.
@@ -98,11 +102,11 @@ class Program:
             sizes[-1] = instruction.next_run()
         # What an index out of range would change is not written before all are known to be right.
         cut = self._first_write if self._flags else self._count
-        self._run_part(0, cut)
+        self._run_part(0, cut, launch)
         for instruction, flag in self._flags:
             if not flag.asnumpy():
                 self._raise_for(instruction)
-        self._run_part(cut, self._count)
+        self._run_part(cut, self._count, launch)
         return list(self._results)
 
     def capture(self, most_streams=MOST_STREAMS):
@@ -122,6 +126,11 @@ class Program:
             )
             for first, end in parts
         }
+
+    @property
+    def offsets(self):
+        """Buffer -> where it lies in the arena, of all that lie there."""
+        return dict(self._in_arena)
 
     @property
     def streams(self):
@@ -144,20 +153,30 @@ class Program:
             return (None, start, start + buffer.size)
         return (buffer, 0, 1)
 
-    def _run_part(self, first, end):
-        captured = self._captured.get((first, end))
+    def launch(self, first, end):
+        """Launches instructions one after the other.
+
+        Returns:
+            The number of the first that failed, counted from `first`; -1 if none did.
+        """
+        steps = ctypes.byref(self._steps, first * ctypes.sizeof(_Step))
+        return self._run(steps, end - first, _threads, None)
+
+    def timer(self, most_streams=1):
+        """A Timer, whose `launch` may be given to `run`."""
+        return Timer(
+            self.backend, self._steps, self.instructions, self._memory_of, most_streams, _threads
+        )
+
+    def _run_part(self, first, end, launch):
+        captured = None if launch else self._captured.get((first, end))
         if captured is None:
-            self._run_steps(first, end)
+            failed = (launch or self.launch)(first, end) if first < end else -1
+            if failed >= 0:
+                self._raise_for(self.instructions[first + failed])
         elif not captured.replay():
             check_call(_LIB.DLDeviceSynchronize(b"a captured step"))
             raise DeviceError("the launch of a captured step failed")
-
-    def _run_steps(self, first, end):
-        if first < end:
-            steps = ctypes.byref(self._steps, first * ctypes.sizeof(_Step))
-            failed = self._run(steps, end - first, _threads, None)
-            if failed >= 0:
-                self._raise_for(self.instructions[first + failed])
 
     def owned_results(self):
         """The arrays that every run overwrites with values that it returns."""
@@ -273,6 +292,11 @@ def default_threads():
 
 
 _threads = default_threads()
+
+
+def threads():
+    """How many threads the CPU back end uses."""
+    return _threads
 
 
 def set_threads(count):

@@ -24,7 +24,7 @@ _NEVER_MINUS_ZERO = (
 
 
 def simplify(graph):
-    """Removes what keeps every bit: x * 1, x / 1, x - 0, --x, and moves that others take back.
+    """Removes what keeps every bit: x * 1, x / 1, x - 0, -(-x), and moves that others take back.
 
         before                              after
         a = transpose(transpose(x))         c = reshape(x, (6,)) + 1
