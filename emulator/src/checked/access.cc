@@ -354,7 +354,7 @@ Finding finding_here(Kind kind, const void* place, size_t size, bool write) {
   finding.grid = grid.config.grid;
   finding.block = grid.config.block;
   finding.who = who_now();
-  finding.calls = *state->my_calls;
+  finding.calls = state->running;
   return finding;
 }
 
