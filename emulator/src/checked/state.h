@@ -48,6 +48,7 @@ struct PlainRead {
 struct SettledReads {
   size_t first = 0, step = 0, turns = 0, width = 0;
   uint64_t version = 0;
+  uint32_t interval = 0;  // of the block, if they are settled for no other
 };
 
 /*! \brief The last volatile read of what no fence has made visible. */
