@@ -18,6 +18,9 @@
 #include "locals.h"
 #include "protection.h"
 #include "shared.h"
+#ifdef EMULATOR_CHECKED
+#include "checked/threads.h"
+#endif
 
 __thread uint3 threadIdx = {0, 0, 0};
 __thread uint3 blockIdx = {0, 0, 0};
@@ -116,7 +119,7 @@ int64_t Block::block_number() const {
                           (blockIdx.y + static_cast<int64_t>(gridDim.y) * blockIdx.z);
 }
 
-int Block::thread_at(int place) const {
+inline int Block::thread_at(int place) const {
   if (grid_->shuffle == 0) return place;
   return static_cast<int>(shuffled(place, count_, grid_->shuffle));
 }
@@ -246,25 +249,26 @@ void Block::run_block_functions() {
   switch_context(&left->context, &base_);
 }
 
-// Runs threads that have not started, until one is done while others are ready to go on.
-void Block::run_threads() {
-  while (started_ < count_ && ready_.empty()) {
-    Thread* thread = &threads_[thread_at(started_++)];
-    current_ = thread;
-    threadIdx = thread->index;
-    EMULATOR_CHECK(thread_runs(number(thread), fiber_->memory, Fibers::whole_size()));
-    grid_->function(grid_->call);
-    finish(current_);
-  }
-}
-
-void Block::finish(Thread* thread) {
-  int i = number(thread);
-  EMULATOR_CHECK(thread_ends(i));
+inline void Block::finish(Thread* thread) {
+  const unsigned i = static_cast<unsigned>(number(thread));
+  EMULATOR_CHECK(thread_ends(static_cast<int>(i)));
   thread->finished = true;
   warps_[i / kWarp].finished |= 1u << (i % kWarp);
   ++finished_;
   if (waiting_ > 0) wake_others(&warps_[i / kWarp]);
+}
+
+// Runs threads that have not started, until one is done while others are ready to go on.
+void Block::run_threads() {
+  EMULATOR_CHECK(stack_is(fiber_->memory, Fibers::whole_size()));
+  while (started_ < count_ && ready_.empty()) {
+    Thread* thread = &threads_[thread_at(started_++)];
+    current_ = thread;
+    threadIdx = thread->index;
+    EMULATOR_CHECK(thread_begins(number(thread)));
+    grid_->function(grid_->call);
+    finish(current_);
+  }
 }
 
 // A thread that has returned counts as arrived: perhaps it was the last one missing.
@@ -310,7 +314,8 @@ void Block::resume(Thread* thread) {
   current_ = thread;
   fiber_ = thread->fiber;
   threadIdx = thread->index;
-  EMULATOR_CHECK(thread_runs(number(thread), fiber_->memory, Fibers::whole_size()));
+  EMULATOR_CHECK(stack_is(fiber_->memory, Fibers::whole_size()));
+  EMULATOR_CHECK(thread_goes_on(number(thread)));
   if (fiber_ != from) switch_context(&from->context, &fiber_->context);
 }
 

@@ -148,10 +148,10 @@ void error_read();
 // Blocks: from the CPU thread that runs one.
 void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic_shared);
 void block_ends();
-void thread_runs(int thread, const void* stack, size_t stack_size);
-/*! \brief The running thread is about to leave the kernel, by its last brace or before. */
-void thread_leaves(const void* place, bool at_end);
-void thread_ends(int thread);
+/*! \brief Threads run on a stack from here on. */
+void stack_is(const void* stack, size_t size);
+/*! \brief A thread goes on behind a wait; how one begins and ends is in checked/threads.h. */
+void thread_goes_on(int thread);
 /*! \brief A thread arrived at a barrier of its block, called from `place`. */
 void barrier_met(int thread, const void* place);
 void barrier_released(const Block& block);

@@ -14,6 +14,9 @@
 
 #include "block.h"
 #include "checked.h"
+#ifdef EMULATOR_CHECKED
+#include "checked/threads.h"
+#endif
 
 namespace emulator {
 

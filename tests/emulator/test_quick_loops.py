@@ -208,6 +208,14 @@ def test_a_correct_loop_gives_the_same_bits_and_no_finding(kit, case, env):
     assert quick.settled > quick.asked / 2  # the first blocks to read are the exception
 
 
+def test_what_threads_of_a_block_have_read_is_settled_for_those_behind_them(kit):
+    done = run(kit, "alone")
+    assert done.found == []
+    watched = 32  # for advice, in the first block
+    assert done.asked == 2 * 256
+    assert done.settled >= 2 * (256 - watched - 2)  # two read first
+
+
 @pytest.mark.parametrize("env", [{}, {"EMULATOR_SHUFFLE": "5"}])
 @pytest.mark.parametrize(
     ("case", "kind", "lines"),
@@ -217,6 +225,8 @@ def test_a_correct_loop_gives_the_same_bits_and_no_finding(kit, case, env):
         ("freed", "use after free", ["product"]),
         ("written early", "race global", ["written early", "product written"]),
         ("written late", "race global", ["written late", "product written"]),
+        ("written between", "race global", ["written between", "read by all"]),
+        ("written behind", "race global", ["written behind", "read again"]),
     ],
 )
 def test_what_a_loop_does_wrong_is_found_at_its_lines(kit, case, kind, lines, env):

@@ -3,6 +3,7 @@
 from . import expressions as e
 from .conversions import cast
 from .functions import function
+from .places import stepped
 from .tree import Node
 
 
@@ -56,14 +57,16 @@ def member_reference(g, place, t):
 
     name, held = function(g, ("holder", t), make), g.fresh()
     use = g.pick([f"{held}.add(1);", f"{held}.to += 1;", f"++{held}.to;"])
-    return Node(
+    return stepped(
+        place,
+        t,
         g.pick(
             [
                 f"{{ {name} {held} = {{{place}}}; {use} }}",
                 f"{{ {name} {held}{{{place}}}; {use} }}",
                 f"{name}{{{place}}}.add(1);",
             ]
-        )
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from .captures import (
 from .functions import function, qualifiers
 from .macros import by_macro
 from .number_types import KINDS
+from .places import stepped
 from .tree import Node
 
 # Operators
@@ -54,11 +55,8 @@ def in_parentheses(g, place, t):
 
 
 def increment(g, place, t):
-    return Node(
-        g.pick(
-            ["{}++;", "++{};", "{}--;", "--{};", "({})++;", "++({});", "(({}))--;", "--({});"]
-        ).format(place)
-    )
+    forms = ["{}++;", "++{};", "{}--;", "--{};", "({})++;", "++({});", "(({}))--;", "--({});"]
+    return stepped(place, t, g.pick(forms).format(place))
 
 
 def spelled_out(g, place, t):
@@ -187,7 +185,7 @@ def reference_function(g, t):
         body = g.pick(
             [
                 "x += v;",
-                "x -= v; ++x;",
+                f"x -= v; {stepped('x', t, '++x;')}",
                 "if (v > 1) x += v; else { x -= 1; }",
                 f"{t}& y = x; y += v;",
             ]
@@ -207,7 +205,7 @@ def by_pointer(g, place, t):
         name = g.unique("poke")
         g.add_top(
             f"{qualifiers(g)} void {name}({t}* x, {t} v) {{ "
-            f"{g.pick(['*x += v;', 'x[0] += v;', '(*x)++;'])} }}"
+            f"{g.pick(['*x += v;', 'x[0] += v;', str(stepped('*x', t, '(*x)++;'))])} }}"
         )
         return name
 
@@ -297,18 +295,21 @@ def in_a_call(g, place, t):
         return name
 
     form = g.pick(["{0}++", "++{0}", "({0})++", "({0} += 1)", "--{0}"]).format(place)
-    return Node(f"(void){function(g, 'same', make)}((int){form}, 2);")
+    return stepped(place, t, f"(void){function(g, 'same', make)}((int){form}, 2);")
 
 
 def in_a_declaration(g, place, t):
     name = g.fresh()
     form = g.pick(["{0}++", "++({0})", "({0} += 2)", "({0})--", "({0} -= 1)"]).format(place)
-    return Node(f"{{ {t} {name} = {form}; {place} += ({t})({name} / 2 - {name} / 2); }}")
+    use = f"{place} += ({t})({name} / 2 - {name} / 2);"
+    return stepped(place, t, f"{{ {t} {name} = {form}; {use} }}")
 
 
 def in_a_condition(g, place, t):
     body = increment(g, place, t)
-    return Node(
+    return stepped(
+        place,
+        t,
         g.pick(
             [
                 f"if ((({place}) += 1) > 3) ",
@@ -328,7 +329,9 @@ def in_an_index(g, place, t):
     if KINDS[t].real:
         return increment(g, place, t)
     name = g.fresh()
-    return Node(
+    return stepped(
+        place,
+        t,
         f"{{ int {name}[4] = {{1, 2, 3, 4}}; int {name}_ = {name}[",
         g.pick([f"(unsigned)({place})++ & 3", f"++{place} & 3u", f"({place} += 1) & 3"]),
         f"]; {place} += ({t}){name}_; }}",

@@ -3,7 +3,13 @@
 from .number_types import KINDS, STORED, promoted
 from .tree import Node, Value
 
-SUFFIX = {"unsigned": "u", "long long": "ll", "unsigned long long": "ull", "float": "f"}
+SUFFIX = {
+    "unsigned": "u",
+    "long long": "ll",
+    "size_t": "ul",
+    "unsigned long long": "ull",
+    "float": "f",
+}
 
 
 def number(value, type_name):

@@ -176,8 +176,6 @@ def smaller(g, a, b):
     if a.type != b.type or promoted(a.type) != a.type:
         a, b = fit(g, a, "int"), fit(g, b, "int")
         a, b = (made("int", *range_as_int(v), "(int)(", v.node, ")") for v in (a, b))
-    if a.type.endswith("long long"):  # size_t is another type
-        a, b = (made(a.type, v.low, v.high, f"({a.type})(", v.node, ")") for v in (a, b))
     g.note("min or max")
     return made(
         a.type,
@@ -213,7 +211,7 @@ def measured(g):
     """sizeof of something."""
     g.note("sizeof")
     word = g.pick(["int", "float", "char", "double"])
-    return made("unsigned long long", 1, 8, f"(unsigned long long)sizeof({word})")
+    return made("size_t", 1, 8, f"sizeof({word})")
 
 
 def value(g, depth=2):

@@ -146,7 +146,7 @@ def loop(g):
     kind = (
         "unsigned"
         if first.startswith("for (unsigned")
-        else "unsigned long long"
+        else "size_t"
         if first.startswith("for (size_t")
         else "int"
     )

@@ -4,8 +4,7 @@
     python -m kernel_generator.gpu hashes.txt --jobs 16                  # where the GPU is
 
 It needs nvcc and a GPU, no network. A line of hashes.txt is `seed hash hash digest`: of the two
-launches, and of the program's text, so that another random generator is not taken for a bug. One
-difference is nvcc's own, and listed as wrong: in `if (++c > 2) c--;` a `char` of 127 stays 127.
+launches, and of the program's text, so that another random generator is not taken for a bug.
 Exit codes: 0 all agree, 1 some do not, 2 usage.
 """
 

@@ -42,7 +42,6 @@ def flat_index(g):
         "const int": "int",
         "unsigned int": "unsigned",
         "const unsigned": "unsigned",
-        "size_t": "unsigned long long",
         "auto": "int" if form == "function" else "unsigned",
     }.get(t, t)
     if form == "steps":

@@ -2,6 +2,7 @@
 
 from . import expressions as e
 from .functions import function
+from .places import stepped
 from .tree import Node
 
 MACROS = {
@@ -61,7 +62,7 @@ def by_macro(g, place, t):
         elif kind == "c":
             words[kind] = argument(e.condition(g).node)
         parts += [*words[kind], rest]
-    return Node(*parts)
+    return stepped(place, t, *parts) if key == "BUMPS" else Node(*parts)
 
 
 def argument(node):

@@ -25,6 +25,12 @@ class Kind:
         return not self.real and (not self.signed or self.bits < 32)
 
     @property
+    def narrow(self):
+        """Whether it is a signed integer that is narrower than int. It wraps around, but nvcc
+        believes that its `++` and `--` do not: in `if (++c > 2) c--;` a `char` of 127 stays 127."""
+        return self.signed and not self.real and self.bits < 32
+
+    @property
     def range(self):
         """The smallest and the largest value that a reader may see."""
         if self.real:
@@ -50,6 +56,7 @@ KINDS = {
     "int": Kind(32),
     "unsigned": Kind(32, False),
     "long long": Kind(64),
+    "size_t": Kind(64, False),  # unsigned long, another type than the next
     "unsigned long long": Kind(64, False),
     "float": Kind(32, real=True),
     "double": Kind(64, real=True),
@@ -62,6 +69,7 @@ COMMON = {
     "float": 8,
     "long long": 2,
     "unsigned long long": 2,
+    "size_t": 1,
     "short": 2,
     "unsigned short": 1,
     "signed char": 1,
@@ -74,12 +82,17 @@ SPELLINGS = {
     "unsigned": ["unsigned", "unsigned int", "unsigned", "uint32_t", "unsigned int"],
     "long long": ["long long", "long long int", "signed long long"],
     "unsigned long long": ["unsigned long long", "unsigned long long int"],
+    "size_t": ["size_t", "size_t", "unsigned long", "unsigned long int"],
     "short": ["short", "int16_t", "short int"],
     "unsigned short": ["unsigned short", "uint16_t"],
     "unsigned char": ["unsigned char", "uint8_t"],
     "signed char": ["signed char", "int8_t"],
     "int": ["int", "int", "int", "int", "int32_t", "signed", "signed int"],
 }
+
+
+#: Of two operands the one that stands first here decides.
+RANKS = ("double", "float", "unsigned long long", "size_t", "long long", "unsigned", "int")
 
 
 def promoted(name):
@@ -91,7 +104,9 @@ def promoted(name):
 def common_type(a, b):
     """The type of a + b."""
     a, b = promoted(a), promoted(b)
-    for name in ("double", "float", "unsigned long long", "long long", "unsigned", "int"):
+    if {a, b} == {"size_t", "long long"}:
+        return "unsigned long long"
+    for name in RANKS:
         if name in (a, b):
             return name
     raise AssertionError(f"no common type of {a} and {b}")

@@ -234,6 +234,7 @@ ORACLE_ATOMIC(atomicXor, old ^ v)
   inline T max(T a, T b) { return a < b ? b : a; }
 ORACLE_SMALLER(int)
 ORACLE_SMALLER(unsigned)
+ORACLE_SMALLER(unsigned long)
 ORACLE_SMALLER(long long)
 ORACLE_SMALLER(unsigned long long)
 #undef ORACLE_SMALLER

@@ -149,10 +149,11 @@ def constants(g):
         }[form]
         g.add_top(line)
         word = {
-            "const": f"(+{name})",  # a value: a reference would need the host's variable
+            # Values: a reference would need the host's variable.
+            "const": f"(+{name})",
             "constexpr": f"(+{name})",
             "enum class": f"(int)E{name}::a",
-            "template constant": f"{name}_t<int>",
+            "template constant": f"(+{name}_t<int>)",
         }.get(form, name)
         t = "unsigned" if form == "constexpr" else "int"
         g.declare(Name(word, t, writable=False, uniform=True, low=value, high=value))

@@ -1,6 +1,8 @@
 """What a thread may change: variables, elements, members, its own part of the outputs."""
 
 from .leaves import index_below, member_path
+from .number_types import KINDS
+from .tree import Node
 
 
 def place(g):
@@ -28,3 +30,9 @@ def place(g):
             return f"{name.name}->{path[1:]}", kind, False
         return g.pick([f"*{name.name}", f"{name.name}[0]", f"(*{name.name})"]), name.type, False
     return name.name, name.type, name.binding
+
+
+def stepped(place, t, *parts):
+    """A statement with a `++` or a `--` of a place, which is kept from wrapping around there if
+    nvcc believes that it does not."""
+    return Node(f"{{ {place} &= 63; ", *parts, " }") if KINDS[t].narrow else Node(*parts)

@@ -4,6 +4,7 @@ from . import declarations
 from . import expressions as e
 from .conversions import cast
 from .functions import function
+from .places import stepped
 from .structs import initial, literal_of
 from .tree import statement
 
@@ -90,6 +91,9 @@ def struct_changed(g):
             .replace("{t}", kind.main.type)
         )
         before, _, after = text.partition("{v}")
+        if key in ("[]", "at"):  # they give the member itself
+            place = f"{s}.{kind.main.name}"
+            return statement(stepped(place, kind.main.type, before, v * ("{v}" in text), after))
         return statement(before, v if "{v}" in text else "", after)
     if form == "<<":
         free_operator(g, kind)

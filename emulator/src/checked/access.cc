@@ -127,17 +127,10 @@ void note_read(State* s, const Part& part, Word* word, const Record& reader, uns
   unsigned low = reader.low() & (kAllocated | kPartly);
   if (others && bytes == 15 && is_other_block(s, reader)) low |= kSeveral;
   word->read = Record(s->who, place_of(part.place), others, bytes, low).bits();
-}
-
-void unsettle_word(const Word* word) {
-  if (!is_device_word(word)) return;
-  unsigned char* tag = &settled_words[word - device_region.words];
-  if (__atomic_exchange_n(tag, 0, __ATOMIC_RELAXED) == settled_tag)
-    __atomic_fetch_add(&settled_version, 1, __ATOMIC_RELAXED);
+  if (!(low & kSeveral)) unsettle_word(word);  // nobody knows any more which block read it before
 }
 
 void note_write(State* s, const Part& part, Word* word, unsigned bytes) {
-  unsettle_word(word);
   // A plain write stays known below the atomics of its block: those of other blocks race with it.
   Record plain(word->write);
   if (part.access == Access::kAtomic && part.region.begin != s->shared.begin && !plain.flag() &&
@@ -153,6 +146,7 @@ void note_write(State* s, const Part& part, Word* word, unsigned bytes) {
               .bits();
   } while (!__atomic_compare_exchange_n(&word->write, &old, now, true, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED));
+  unsettle_word(word);
 }
 
 // Whether all bytes of the access are allocated; if not, that is all there is to say of it.
@@ -354,7 +348,7 @@ Finding finding_here(Kind kind, const void* place, size_t size, bool write) {
   finding.grid = grid.config.grid;
   finding.block = grid.config.block;
   finding.who = who_now();
-  finding.calls = *state->my_calls;
+  finding.calls = state->running;
   return finding;
 }
 

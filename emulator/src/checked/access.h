@@ -56,46 +56,66 @@ inline bool is_fine(State* s, Word* word, unsigned bytes, const void* place) {
     return true;
   }
   if ((written & bytes) != bytes) return false;
-  if (reader.who() == s->who) return true;
-  if ((read & kSeveral) && reader.segment() >= launch_first) {
-    if ((written & 15) == 15 && last.segment() < unordered_first) settle_word(word);
-    return true;
+  if (reader.segment() >= launch_first) {
+    if (reader.who() == s->who) return true;
+    if (read & kSeveral) {
+      if ((written & 15) == 15 && last.segment() < unordered_first) settle_word(word);
+      return true;
+    }
+    return reader.flag() && reader.segment() >= s->interval_first;
   }
-  if (reader.flag() && reader.segment() >= s->interval_first) return true;
-  if (reader.segment() >= launch_first) return false;
   __atomic_store_n(&word->read, Record(s->who, place_of(place), false, bytes, kAllocated).bits(),
                    __ATOMIC_RELAXED);
   return true;
 }
 
+/*! \brief The words of an access: true if nothing more has to be looked at. */
+template <size_t size, bool write>
+inline bool are_fine(State* s, const Region& region, uintptr_t address, const void* place) {
+  const unsigned offset = address & 3;
+  Word* word = region.word(address);
+  if (size <= 4 && offset + size <= 4)
+    return is_fine<write>(s, word, ((1u << (size & 7)) - 1) << offset, place);
+  if (offset != 0) return false;
+  for (size_t i = 0; i < size / 4; ++i)
+    if (!is_fine<write>(s, word + i, 15, place)) return false;
+  return true;
+}
+
+/*! \brief An access that nobody follows. Whatever is called is called last, so that what most
+ * accesses need saves no registers. */
+template <size_t size, bool write>
+__attribute__((always_inline)) inline void access_memory(State* s, uintptr_t address,
+                                                         const void* place) {
+  const Access kind = write ? Access::kWrite : Access::kRead;
+  if (device_region.has(address)) {
+    if (!write && size == 4 && (address & 3) == 0 && is_settled(address - device_region.begin))
+      return;
+    if (are_fine<size, write>(s, device_region, address, place)) return;
+    return access_words(s, device_region, address, size, kind, place);
+  }
+  if (s->owns(address)) return;
+  if (!s->shared.has(address)) return access_elsewhere(s, address, size, kind, place);
+  if (are_fine<size, write>(s, s->shared, address, place)) return;
+  access_words(s, s->shared, address, size, kind, place);
+}
+
+template <size_t size, bool write>
+__attribute__((noinline)) void access_followed(State* s, uintptr_t address, const void* place) {
+  if (s->pending) settle(s, address, write);
+  if (s->watched) watch_access(s, address, size, write, place);
+  access_memory<size, write>(s, address, place);
+}
+
 /*! \brief A plain access. */
 template <size_t size, bool write>
-inline void access(void* ptr, const void* place) {
-  uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
+__attribute__((always_inline)) inline void access(void* ptr, const void* place) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
   State* s = state;
   if (s == nullptr) return access_of_host(address, size, write, place);
   s->last_place = place;
-  if (s->pending) settle(s, address, write);
-  if (s->watched) watch_access(s, address, size, write, place);
-  bool on_device = device_region.has(address);
-  if (!write && size == 4 && on_device && (address & 3) == 0 &&
-      is_settled(address - device_region.begin))
-    return;
-  if (!on_device && s->owns(address)) return;
-  if (!on_device && !s->shared.has(address))
-    return access_elsewhere(s, address, size, write ? Access::kWrite : Access::kRead, place);
-  const Region& region = on_device ? device_region : s->shared;
-  unsigned offset = address & 3;
-  if (size <= 4 && offset + size <= 4) {
-    unsigned bytes = ((1u << (size & 7)) - 1) << offset;
-    if (is_fine<write>(s, region.word(address), bytes, place)) return;
-  } else if (offset == 0) {
-    Word* word = region.word(address);
-    size_t i = 0;
-    while (i < size / 4 && is_fine<write>(s, word + i, 15, place)) ++i;
-    if (i == size / 4) return;
-  }
-  access_words(s, region, address, size, write ? Access::kWrite : Access::kRead, place);
+  if (s->pending | s->watched) return access_followed<size, write>(s, address, place);
+  access_memory<size, write>(s, address, place);
 }
 
 }  // namespace checked

@@ -17,7 +17,7 @@
 #include "emulator/shared.h"
 #include "fences.h"
 #include "program.h"
-#include "state.h"
+#include "threads.h"
 
 namespace emulator {
 namespace checked {
@@ -76,15 +76,20 @@ uint3 index_of(int thread, const dim3& size) {
   return {i % size.x, i / size.x % size.y, i / size.x / size.y};
 }
 
+// None of a thread that has ended.
+const Calls& calls_of(int thread) {
+  return thread == state->thread() ? state->running : state->calls[thread];
+}
+
 // A thread waits, and another of its block is or was last somewhere else.
 Finding waiting_finding(Kind kind, int waiting, const void* place, int other,
                         const void* other_place) {
   Finding finding = finding_here(kind, place, 0, false);
-  finding.calls = state->calls[waiting];
+  finding.calls = calls_of(waiting);
   finding.who.thread = index_of(waiting, blockDim);
   finding.has_other = true;
   finding.other_at.address = other_place;
-  finding.other_calls = state->calls[other];
+  finding.other_calls = calls_of(other);
   finding.other.known = true;
   finding.other.block = blockIdx;
   finding.other.thread = index_of(other, blockDim);
@@ -126,7 +131,36 @@ void check_ended(State* s, int waiting, const Block& block) {
   if (last != nullptr) add_finding(finding);
 }
 
+// Another block begins.
+void forget_threads(State* s) {
+  const dim3& size = s->grid->config.block;
+  const int count = static_cast<int>(size.x * size.y * size.z);
+  std::fill(s->met, s->met + count, 0);
+  std::fill(s->ends, s->ends + count, End());
+  std::fill(s->barriers, s->barriers + count, nullptr);
+  std::fill(s->barriers_met, s->barriers_met + count, 0);
+  s->places_met.clear();
+  if (s->any_wait)
+    for (Calls& calls : s->calls) calls.depth = 0;
+  s->any_wait = s->is_live = false;
+  s->running.depth = 0;
+}
+
 }  // namespace
+
+void leave_waiting(State* s) {
+  if (s->pending) settle(s, 0);
+  const int thread = s->thread();
+  s->last_places[thread] = s->last_place;
+  s->calls[thread] = s->running;
+  s->any_wait = true;
+}
+
+void watch(State* s, int thread) {
+  s->traced = s->follows && is_same(threadIdx, followed().thread);
+  s->sampled = is_sampled(s, thread);
+  s->watched = s->traced || s->sampled;
+}
 
 bool find_shared(size_t offset, std::string* name, size_t* start, size_t* size) {
   std::lock_guard<std::mutex> lock(mutex);
@@ -154,15 +188,10 @@ void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic
   s->indices = reinterpret_cast<uintptr_t>(&threadIdx) - kNear / 2;
   s->follows = is_followed(blockIdx);
   s->block = static_cast<uint32_t>(number);
+  s->samples = is_sampled(s, 0);
   begin_interval(s);
-  std::fill(s->met, s->met + kMaxThreads, 0);
   begin_fences(s);
-  std::fill(s->ends, s->ends + kMaxThreads, End());
-  s->places_met.clear();
-  std::fill(s->barriers_met, s->barriers_met + kMaxThreads, 0);
-  for (Calls& calls : s->calls) calls.depth = 0;
-  std::fill(s->barriers, s->barriers + kMaxThreads, nullptr);
-  std::fill(s->last_places, s->last_places + kMaxThreads, nullptr);
+  forget_threads(s);
   s->last_place = nullptr;
   s->stray = s->misaligned = 0;
   s->static_shared = 0;
@@ -184,28 +213,19 @@ void block_ends() {
   state = nullptr;
 }
 
-void thread_runs(int thread, const void* stack, size_t stack_size) {
+void stack_is(const void* stack, size_t size) {
+  state->stack = reinterpret_cast<uintptr_t>(stack);
+  state->stack_size = size;
+}
+
+void thread_goes_on(int thread) {
   State* s = state;
-  if (s->pending) settle(s, 0);
-  s->last_places[s->thread()] = s->last_place;
+  if (s->is_live) leave_waiting(s);
+  s->is_live = true;
   s->last_place = s->last_places[thread];
-  s->my_calls = &s->calls[thread];
-  s->stack = reinterpret_cast<uintptr_t>(stack);
-  s->stack_size = stack_size;
-  s->traced = s->follows && is_same(threadIdx, followed().thread);
-  s->sampled = is_sampled(s, thread);
-  s->watched = s->traced || s->sampled;
+  s->running = s->calls[thread];
+  watch(s, thread);
   set_thread(s, thread);
-}
-
-void thread_ends(int thread) {
-  State* s = state;
-  settle_interval(s, thread);
-  s->last_places[thread] = s->last_place;
-}
-
-void thread_leaves(const void* place, bool at_end) {
-  if (State* s = state) s->ends[s->thread()] = {place, at_end};
 }
 
 void barrier_met(int thread, const void* place) {
@@ -227,7 +247,7 @@ void barrier_released(const Block& block) {
     break;
   }
   if (first >= 0) check_ended(s, first, block);
-  std::fill(s->barriers, s->barriers + kMaxThreads, nullptr);
+  std::fill(s->barriers, s->barriers + block.count(), nullptr);
   share_acquired(s);
   begin_interval(s);
   set_thread(s, s->thread());
@@ -244,7 +264,7 @@ void deadlocked(const Block& block) {
   const int who = lane >= 0 ? lane : waiting;
   Finding finding = barrier_finding(lane >= 0 ? Kind::kLanesMissing : Kind::kBarrierNotReached,
                                     lane >= 0 ? block.warp_place(lane) : s->barriers[waiting]);
-  finding.calls = s->calls[who];
+  finding.calls = calls_of(who);
   finding.who.thread = index_of(who, blockDim);
   finding.detail = "no thread can go on";
   add_finding(finding);
@@ -264,10 +284,10 @@ namespace {
 // there differ, findings/reading.py tells whether the program made them.
 void check_together(const Thread* first, int number, unsigned lanes) {
   const int one = __builtin_ctz(lanes);
-  const Calls& calls = state->calls[number + one];
+  const Calls& calls = calls_of(number + one);
   for (int lane = one + 1; lane < kWarp; ++lane) {
     const bool together =
-        first[lane].place == first[one].place && state->calls[number + lane].are(calls);
+        first[lane].place == first[one].place && calls_of(number + lane).are(calls);
     if (!(lanes >> lane & 1) || together) continue;
     return add_finding(waiting_finding(Kind::kLanesMissing, number + one, first[one].place,
                                        number + lane, first[lane].place));
@@ -283,7 +303,7 @@ std::string why_absent(int thread, int lane, bool named, int threads) {
 
 void shuffled_from_absent(int thread, const std::string& why, const void* place) {
   Finding finding = barrier_finding(Kind::kShuffleFromAnAbsentLane, place);
-  finding.calls = state->calls[thread];
+  finding.calls = calls_of(thread);
   finding.who.thread = index_of(thread, blockDim);
   finding.detail = why;
   add_finding(finding);

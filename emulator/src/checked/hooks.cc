@@ -39,10 +39,10 @@ extern "C" {
 
 void __tsan_init() {}
 void __tsan_func_entry(void* place) {
-  if (State* s = emulator::checked::state) s->my_calls->enter(place);
+  if (State* s = emulator::checked::state) s->running.enter(place);
 }
 void __tsan_func_exit() {
-  if (State* s = emulator::checked::state) s->my_calls->leave();
+  if (State* s = emulator::checked::state) s->running.leave();
 }
 // An object with virtual functions gets its table before its members get their values.
 void __tsan_vptr_update(void** p, void*) { access<sizeof(void*), true>(p, PLACE); }

@@ -4,6 +4,7 @@
  */
 #include "emulator/settled.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -33,14 +34,42 @@ bool are_settled(const SettledReads& reads) {
   return true;
 }
 
-bool includes(const SettledReads& known, const SettledReads& reads) {
+// Whether one more read tells nothing new, if a thread of the block makes it before the next
+// barrier: that is so from the third thread on.
+bool is_settled_for_block(const State* s, const Word& word) {
+  const Record last(__atomic_load_n(&word.write, __ATOMIC_RELAXED));
+  const Record reader(__atomic_load_n(&word.read, __ATOMIC_RELAXED));
+  if (last.low() != 15 || (reader.low() & (kAllocated | kPartly)) != kAllocated) return false;
+  if (last.segment() >= unordered_first || reader.segment() < launch_first) return false;
+  return (reader.low() & kSeveral) || (reader.flag() && reader.segment() >= s->interval_first);
+}
+
+// The same of a stretch of words. They are marked, and then looked at once more: whoever changes
+// one after that sees the mark, and changes the version.
+bool are_settled_for_block(const State* s, size_t first, size_t count) {
+  const Word* words = device_region.words + first;
+  const auto is_settled = [s](const Word& word) { return is_settled_for_block(s, word); };
+  if (!std::all_of(words, words + count, is_settled)) return false;
+  for (size_t i = 0; i < count; ++i) {
+    const bool for_all = words[i].read & kSeveral;
+    __atomic_store_n(&settled_words[first + i], for_all ? settled_tag : kSettledForBlock,
+                     __ATOMIC_RELAXED);
+  }
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (std::all_of(words, words + count, is_settled)) return true;
+  std::for_each(words, words + count, [](const Word& word) { unsettle_word(&word); });
+  return false;
+}
+
+bool includes(const State* s, const SettledReads& known, const SettledReads& reads) {
   return known.version == __atomic_load_n(&settled_version, __ATOMIC_RELAXED) &&
-         known.step == reads.step && known.turns == reads.turns && known.first <= reads.first &&
+         (known.interval == 0 || known.interval == s->interval_first) && known.step == reads.step &&
+         known.turns == reads.turns && known.first <= reads.first &&
          reads.first + reads.width <= known.first + known.width;
 }
 
-bool find_settled(SettledReads* known, SettledReads reads) {
-  if (includes(*known, reads)) return true;
+bool find_settled(const State* s, SettledReads* known, SettledReads reads) {
+  if (includes(s, *known, reads)) return true;
   reads.version = __atomic_load_n(&settled_version, __ATOMIC_RELAXED);
   SettledReads wide = reads;  // for the threads beside, too
   if (reads.turns > 1) {
@@ -48,8 +77,13 @@ bool find_settled(SettledReads* known, SettledReads reads) {
     wide.width = kSide;
   }
   if (!are_settled(wide)) {
-    if (reads.turns == 1 || !are_settled(reads)) return false;
     wide = reads;
+    if (reads.turns == 1) {
+      if (!are_settled_for_block(s, reads.first, reads.width)) return false;
+      wide.interval = s->interval_first;
+    } else if (!are_settled(reads)) {
+      return false;
+    }
   }
   *known = wide;
   return true;
@@ -85,7 +119,7 @@ bool emulator_is_settled(const void* const* reads, long long turns) {
   }
   const size_t at = reinterpret_cast<uintptr_t>(place) * 0x9e3779b97f4a7c15u >> 60;
   static_assert(sizeof s->settled_reads / sizeof s->settled_reads[0] == 16, "4 bits");
-  if (!find_settled(&s->settled_reads[at], wanted)) return false;
+  if (!find_settled(s, &s->settled_reads[at], wanted)) return false;
   s->last_place = place;
   return true;
 }

@@ -66,10 +66,19 @@ void make_device_region(uintptr_t begin, size_t size) {
   settled_words = static_cast<unsigned char*>(reserve(size / 4));
 }
 
+void unsettle_word(const Word* word) {
+  if (!is_device_word(word)) return;
+  unsigned char* tag = &settled_words[word - device_region.words];
+  const unsigned char before = __atomic_exchange_n(tag, 0, __ATOMIC_SEQ_CST);
+  if (before == settled_tag || before == kSettledForBlock)
+    __atomic_fetch_add(&settled_version, 1, __ATOMIC_RELAXED);
+}
+
 void unsettle_words() {
   __atomic_fetch_add(&settled_version, 1, __ATOMIC_RELAXED);
-  if (++settled_tag != 0 || settled_words == nullptr) return;
+  if (++settled_tag != kSettledForBlock) return;
   settled_tag = 1;
+  if (settled_words == nullptr) return;
   munmap(settled_words, device_region.size / 4);
   settled_words = static_cast<unsigned char*>(reserve(device_region.size / 4));
 }

@@ -86,6 +86,11 @@ extern Region device_region EMULATOR_HIDDEN;
  */
 extern unsigned char* settled_words EMULATOR_HIDDEN;
 extern unsigned char settled_tag EMULATOR_HIDDEN;
+/*!
+ * \brief The byte of a word that is settled for a block and until its next barrier: several
+ * threads of it read the word.
+ */
+const unsigned char kSettledForBlock = 255;
 /*! \brief Another number as soon as a word that was settled is not. Never 0. */
 extern uint64_t settled_version EMULATOR_HIDDEN;
 /*! \brief Whether this is the shadow of device memory. */
@@ -94,6 +99,8 @@ inline bool is_device_word(const Word* word) {
 }
 /*! \brief Memory of the device begins here; its shadow is made. */
 void make_device_region(uintptr_t begin, size_t size);
+/*! \brief Who wrote a word, or who read it, has just changed. */
+void unsettle_word(const Word* word);
 /*! \brief Another launch begins: no word is settled. */
 void unsettle_words();
 /*! \brief The variables of the program that launches. */

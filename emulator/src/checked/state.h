@@ -48,6 +48,7 @@ struct PlainRead {
 struct SettledReads {
   size_t first = 0, step = 0, turns = 0, width = 0;
   uint64_t version = 0;
+  uint32_t interval = 0;  // of the block, if they are settled for no other
 };
 
 /*! \brief The last volatile read of what no fence has made visible. */
@@ -66,13 +67,16 @@ struct End {
   bool at_end = false;          // at the last brace
 };
 
-/*! \brief One CPU thread's. */
+/*! \brief One CPU thread's. What a block has of each thread is set for as many as it has. */
 struct State {
   uint64_t who = 0;  // segment and thread, as in Record
   uint32_t interval_first = 0;
   uint32_t block = 0;  // its number in the grid
-  bool pending = false;
-  bool follows = false, watched = false, traced = false, sampled = false;
+  bool pending = false, watched = false;
+  bool follows = false, samples = false;  // the block
+  bool traced = false, sampled = false;   // the thread
+  bool is_live = false;                   // the thread has not ended
+  bool any_wait = false;                  // a thread of the block waited, and another went on
   uintptr_t stack = 0;
   size_t stack_size = 0;
   uintptr_t call = 0;  // the arguments of the launch
@@ -83,8 +87,9 @@ struct State {
   const void* last_place = nullptr;
   uintptr_t stray = 0, misaligned = 0;  // addresses that were told, before they stop the kernel
   const Grid* grid = nullptr;
+  Calls running;                   // of the running thread
   uint32_t met[kMaxThreads] = {};  // the segment of each thread's last operation of a warp
-  const void* last_places[kMaxThreads] = {};  // where each thread was last
+  const void* last_places[kMaxThreads] = {};  // where each thread that waits was last
   const void* barriers[kMaxThreads] = {};     // the barrier that each waits at, or null
   std::vector<const void*> places_met;        // of the barriers that threads of the block were at
   uint64_t barriers_met[kMaxThreads] = {};    // by each thread, as bits of those
@@ -98,8 +103,7 @@ struct State {
   bool is_volatile = false;  // the access under way
   uint32_t told_read = 0;    // the last place of a read that an atomic followed
   Glimpse glimpse;
-  Calls calls[kMaxThreads];
-  Calls* my_calls = calls;  // of the running thread
+  Calls calls[kMaxThreads];  // of threads that wait
   SameValue same_value;
   Overrun overrun;
   std::vector<PlainRead> plain_reads;
@@ -107,7 +111,7 @@ struct State {
 
   /*! \brief Whether an address is in what the kernel has of its own, or is handed. */
   bool owns(uintptr_t address) const {
-    return address - stack < stack_size || address - call < call_size || address - indices < kNear;
+    return address - indices < kNear || address - stack < stack_size || address - call < call_size;
   }
   int thread() const { return static_cast<int>(who & (kMaxThreads - 1)); }
 };

@@ -1,12 +1,12 @@
 // Loops that only read, in the checked build: test_quick_loops.py says what each case must show.
 //
 // quick_loops CASE    prints a checksum of the result's bits, and how many loops were copies
+#include <cuda_runtime.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <vector>
-
-#include <cuda_runtime.h>
 
 // Linked with --wrap, so that each question is counted, and each yes.
 static long asked = 0, settled = 0;
@@ -72,6 +72,18 @@ __global__ void ways(const float* A, const float* B, float* C, unsigned step) {
   C[i] = sum + most + count;
 }
 
+// All threads of the one block read a row, before a barrier and behind it.
+__global__ void alone(float* A, float* C, int early, int late) {
+  const int i = threadIdx.x;
+  float sum = 0;
+  if (i == early) A[3] = 1;                 // written between
+  for (int k = 0; k < K; ++k) sum += A[k];  // read by all
+  __syncthreads();
+  if (i == late) A[3] = 1;                      // written behind
+  for (int k = 0; k < K; ++k) sum *= A[k] + 1;  // read again
+  for (int at = i; at < M * N; at += blockDim.x) C[at] = sum;
+}
+
 static std::vector<float> numbers(size_t count) {
   std::vector<float> made(count);
   unsigned state = 1;
@@ -117,6 +129,11 @@ int main(int count, char** words) {
     run([&](float* A, float* B, float* C) { product_written<<<grid, block>>>(A, B, C, true); });
   if (is("written late"))
     run([&](float* A, float* B, float* C) { product_written<<<grid, block>>>(A, B, C, false); });
+  if (is("alone")) run([&](float* A, float*, float* C) { alone<<<1, 256>>>(A, C, -1, -1); });
+  if (is("written between"))
+    run([&](float* A, float*, float* C) { alone<<<1, 256>>>(A, C, 100, -1); });
+  if (is("written behind"))
+    run([&](float* A, float*, float* C) { alone<<<1, 256>>>(A, C, -1, 100); });
   if (is("ways"))
     run([&](float* A, float* B, float* C) { ways<<<M * N / 256, 256>>>(A, B, C, 2); });
   if (is("freed"))
