@@ -124,6 +124,11 @@ class Program:
         }
 
     @property
+    def is_captured(self):
+        """Whether runs start what was recorded."""
+        return bool(self._captured)
+
+    @property
     def streams(self):
         """How many streams the captured launches use."""
         used = (max(each.streams) + 1 for each in self._captured.values() if each.streams)

@@ -61,14 +61,16 @@ class DeviceRun:
         if own_products is None:
             # The emulated GPU runs them thread by thread, a hundred times slower than its cuBLAS.
             own_products = on_gpu and not ndarray.is_emulated()
-        self.capture = "not asked for" if not captures else _no_capture(on_gpu)
+        self.capture = "" if captures else "not asked for"
+        if not on_gpu:
+            self.capture = "of a GPU alone"
         self._make(limit, fuses, fuses and own_products)
         if limit is not None and self.program.peak > limit:
             # A kernel of many values keeps all that it reads until it ends.
             self._make(limit, False, False)
         graph.reports.append(self._report)
         self._fed = self._written = None
-        self._own, self._runs = {}, 0
+        self._own, self._has_run = {}, False
 
     def _make(self, limit, fuses, own_products):
         graph = self.graph
@@ -101,14 +103,14 @@ class DeviceRun:
             placed = self._placed(feeds)
             if not self._is_fed(placed):
                 self.program.feed({**placed, **state})
-                self._fed, self._runs = placed, 0
-        self._runs += 1
+                self._fed = placed
         # The first run makes what a recording must not make, such as the handle of cuBLAS.
-        if self._runs == 2 and not self.capture:
+        if self._has_run and not self.capture and not self.program.is_captured:
             try:
                 self.program.capture()
             except CaptureError as error:
                 self.capture = str(error)
+        self._has_run = True
         return self.program.run()
 
     def _is_fed(self, feeds):
@@ -154,13 +156,6 @@ class DeviceRun:
     def sources(self):
         """The text of the kernels."""
         return self.program.sources()
-
-
-def _no_capture(on_gpu):
-    """Why launches are not recorded on a device, in words; "" if they are."""
-    if not on_gpu:
-        return "of a GPU alone"
-    return "not on the emulated GPU" if ndarray.is_emulated() else ""
 
 
 def _range_of(array):
