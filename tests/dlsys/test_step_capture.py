@@ -5,12 +5,14 @@ CAPTURE_GRAPHS=500 pytest tests/dlsys/test_step_capture.py
 
 import os
 
+import numpy as np
 import pytest
 import step_graphs
 from test_gemm import random_step
 
 import dlsys
-from dlsys import ndarray
+from dlsys import autodiff, ndarray, ops
+from dlsys.backend import gpu, kernels
 
 COUNT = int(os.environ.get("CAPTURE_GRAPHS", "3"))
 GPU = ndarray.gpu(0)
@@ -74,3 +76,62 @@ def test_explain_says_on_how_many_streams(capsys):
     assert f"capture: one call starts all, on {run.program.streams} streams" in run.explained()
     _, run = captured_bits((outputs, updates, feeds), capture=False)
     assert "capture: no, not asked for" in run.explained()
+
+
+def test_explain_names_what_the_host_waits_for_in_the_middle(capsys):
+    table, rows = dlsys.parameter("table", np.ones((3, 2))), ops.variable("rows")
+    loss = ops.sum(ops.embedding(table, rows) * 2)
+    updates = {table: table - autodiff.gradients(loss, [table])[0]}
+    feeds = [{rows: np.array(each)} for each in ([0, 1], [2, 2], [1, 0])]
+    step, plain = (dlsys.compile(loss, updates, GPU, capture=each) for each in (True, False))
+    for each in feeds:
+        assert step(each, as_numpy=True) == plain(each, as_numpy=True)
+    np.testing.assert_array_equal(step.get(table), plain.get(table))
+    step.explain()
+    said = capsys.readouterr().out
+    assert "capture: two calls start all, on " in said
+    assert "the host waits between them for checks of indices: Embedding(table,rows)" in said
+
+
+def test_explain_says_that_nothing_is_recorded_yet(capsys):
+    x = ops.variable("x")
+    step = dlsys.compile(ops.tanh(x), {}, GPU)
+    for said in ("from the second call on", "from the second call on", "one call starts all, on 1"):
+        step.explain({x: np.ones(3)})
+        assert f"capture: {said}" in capsys.readouterr().out
+        step({x: np.ones(3)})
+
+
+def spoiling(monkeypatch, line):
+    """Has each kernel of tanh begin with a line."""
+    plain = gpu._KINDS["elementwise"]
+
+    def written(name, code, *rest):
+        text = plain(name, code, *rest)
+        head, body = text.rsplit(") {\n", 1)
+        return f"{head}) {{\n  {line}\n{body}" if "tanh" in code else text
+
+    monkeypatch.setitem(gpu._KINDS, "elementwise", written)
+    monkeypatch.setattr(kernels, "_name_of", kernels._name_of.__wrapped__)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "void* room; if (cudaMalloc(&room, 4) != cudaSuccess) return -1;\n  cudaFree(room);",
+        "void* room; cudaMalloc(&room, 4); cudaFree(room);",
+        "cudaDeviceSynchronize();",
+        "if (cudaStreamSynchronize(on) != cudaSuccess) return -1;",
+    ],
+    ids=["allocates", "allocates unchecked", "waits unchecked", "waits for its stream"],
+)
+def test_a_kernel_that_no_graph_can_hold_is_named_and_the_step_runs_without(monkeypatch, line):
+    x, w = ops.variable("x"), dlsys.parameter("w", np.ones(3))
+    y = ops.tanh(ops.exp(x * 2) * w) - 1
+    feeds = {x: np.linspace(-1, 1, 3)}
+    wanted = step_graphs.bits(dlsys.compile(y, {w: y}, GPU, fuse=False), feeds, 4)
+    spoiling(monkeypatch, line)
+    step = dlsys.compile(y, {w: y}, GPU, fuse=False)
+    assert step_graphs.bits(step, feeds, 4) == wanted
+    said = "allocates memory or waits for the device while it is recorded"
+    assert f"capture: no, Tanh((Exp((x*2))*w)) {said}" in the_run(step).explained()

@@ -49,7 +49,8 @@ class Lanes {
  * \brief Launches steps on streams. Stream 0 begins, and waits for all others at the end.
  * \param stream_of the stream of each step.
  * \param waits pairs (step, another step that it waits for), by the first; `pairs` of them.
- * \return the number of the first step that failed, count if the streams did, or -1.
+ * \return the number of the first step that failed, or that no capture can hold; count if the
+ * streams failed, or -1.
  */
 inline int64_t launch_on(const Lanes& lanes, const Step* steps, int64_t count, int64_t streams,
                          const int64_t* stream_of, const int64_t* waits, int64_t pairs) {
@@ -61,8 +62,9 @@ inline int64_t launch_on(const Lanes& lanes, const Step* steps, int64_t count, i
     const cudaStream_t own = lanes.stream(stream_of[i]);
     for (; pair < pairs && waits[2 * pair] == i; ++pair)
       good = cudaStreamWaitEvent(own, lanes.event(waits[2 * pair + 1]), 0) == cudaSuccess && good;
-    if (steps[i].kernel(steps[i].data, steps[i].n, steps[i].number, own) != 0) return i;
-    good = cudaEventRecord(lanes.event(i), own) == cudaSuccess && good;
+    if (!good || steps[i].kernel(steps[i].data, steps[i].n, steps[i].number, own) != 0 ||
+        cudaEventRecord(lanes.event(i), own) != cudaSuccess)
+      return good ? i : count;
   }
   for (int64_t i = 1; good && i < streams; ++i)
     good = cudaEventRecord(begun, lanes.stream(i)) == cudaSuccess &&
@@ -72,15 +74,19 @@ inline int64_t launch_on(const Lanes& lanes, const Step* steps, int64_t count, i
 
 /*!
  * \brief Records steps as a graph, which `made` gets.
+ * \param spoilt gets whether a step did what no capture can hold: it allocated, or waited.
  * \return as launch_on.
  */
 inline int64_t record(const Step* steps, int64_t count, int64_t streams, const int64_t* stream_of,
-                      const int64_t* waits, int64_t pairs, cudaGraphExec_t* made) {
+                      const int64_t* waits, int64_t pairs, int* spoilt, cudaGraphExec_t* made) {
   const Lanes lanes(streams, count + 1);
   if (!lanes.good() ||
       cudaStreamBeginCapture(lanes.stream(0), cudaStreamCaptureModeThreadLocal) != cudaSuccess)
     return count;
   int64_t failed = launch_on(lanes, steps, count, streams, stream_of, waits, pairs);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  *spoilt = cudaStreamIsCapturing(lanes.stream(0), &status) == cudaSuccess &&
+            status == cudaStreamCaptureStatusInvalidated;
   cudaGraph_t graph = nullptr;
   // Ended in any case, so that the thread is not left capturing.
   if (cudaStreamEndCapture(lanes.stream(0), &graph) != cudaSuccess && failed < 0) failed = count;

@@ -45,15 +45,16 @@ class Captured:
         stream_of = np.array(self.streams, np.int64)
         flat = np.array(pairs, np.int64).reshape(-1)
         self._library = _functions()
-        graph = ctypes.c_void_p()
+        graph, spoilt = ctypes.c_void_p(), ctypes.c_int()
         failed = self._library["record"](
             ctypes.byref(steps, first * ctypes.sizeof(steps._type_)), len(instructions),
             max(self.streams, default=0) + 1, stream_of.ctypes.data, flat.ctypes.data, len(pairs),
-            ctypes.byref(graph),
+            ctypes.byref(spoilt), ctypes.byref(graph),
         )  # fmt: skip
         if failed >= 0:
             name = instructions[failed].node.name if failed < len(instructions) else "a stream"
-            raise CaptureError("%s can't be recorded" % name)
+            why = "allocates memory or waits for the device" if spoilt else "can't be launched"
+            raise CaptureError("%s %s while it is recorded" % (name, why))
         self._graph = graph
 
     def replay(self):
@@ -69,7 +70,7 @@ def _functions():
     """The functions of the library that records."""
     whole, address = ctypes.c_int64, ctypes.c_void_p
     kinds = {
-        "record": (whole, address, whole, whole, address, address, whole, address),
+        "record": (whole, address, whole, whole, address, address, whole, address, address),
         "replay": (ctypes.c_int, address),
         "release": (ctypes.c_int, address),
     }

@@ -16,8 +16,8 @@ MOST_PARTIAL = 2048 * 128
 CAPTURE = {
     "record": """#include "capture.cuh"
 extern "C" int64_t %s(const Step* steps, int64_t count, int64_t streams, const int64_t* stream_of,
-                      const int64_t* waits, int64_t pairs, cudaGraphExec_t* made) {
-  return record(steps, count, streams, stream_of, waits, pairs, made);
+                      const int64_t* waits, int64_t pairs, int* spoilt, cudaGraphExec_t* made) {
+  return record(steps, count, streams, stream_of, waits, pairs, spoilt, made);
 }
 """,
     "replay": """extern "C" int %s(cudaGraphExec_t graph) {

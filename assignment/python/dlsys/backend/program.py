@@ -70,7 +70,7 @@ class Program:
         self.instructions = lowering.instructions
         for each in passes:
             self.instructions = each(self.instructions, self._kept() | written)
-        self._feeds = {node: lowering.values[node] for node in feeds}
+        self._feeds, self._captured = {node: lowering.values[node] for node in feeds}, {}
         self._lay_out(plan)
         self._load()
 
@@ -127,6 +127,11 @@ class Program:
     def is_captured(self):
         """Whether runs start what was recorded."""
         return bool(self._captured)
+
+    @property
+    def waits(self):
+        """The names of what the host waits for in the middle of a run: checks of indices."""
+        return [instruction.node.name for instruction, _ in self._flags]
 
     @property
     def streams(self):

@@ -144,14 +144,23 @@ class DeviceRun:
     def explained(self):
         """Lines on what the program does with kernels and memory."""
         first, last = self._kernels
-        said = "no, " + self.capture
-        if not self.capture:
-            said = "one call starts all, on %d streams" % self.program.streams
         *lines, memory = self._planner.lines()
         return [
-            "fusion: %d instructions became %d kernels" % (first, last), "capture: " + said,
+            "fusion: %d instructions became %d kernels" % (first, last),
+            "capture: " + self._captured_in_words(),
             *lines, memory + listed(self._planner.again),
         ]  # fmt: skip
+
+    def _captured_in_words(self):
+        if self.capture:
+            return "no, " + self.capture
+        if not self.program.is_captured:
+            return "from the second call on"
+        streams, waits = "on %d streams" % self.program.streams, self.program.waits
+        if not waits:
+            return "one call starts all, " + streams
+        said = "two calls start all, %s; the host waits between them for checks of indices"
+        return said % streams + listed(waits)
 
     def sources(self):
         """The text of the kernels."""
