@@ -4,6 +4,7 @@ import numpy as np
 
 from dlsys import ndarray
 from dlsys.autodiff import Node, find_topo_sort
+from dlsys.backend.uploads import Uploads
 from dlsys.ops.base import ShapeError
 
 from . import files
@@ -63,6 +64,7 @@ class Step:
         self._limit, self._fuses, self._captures = memory_limit, fuse, capture
         self._state = State(list(updates), ctx, dtype)
         self._runs, self._last = {}, None
+        self._uploads = Uploads(ctx) if ndarray.is_gpu_ctx(ctx) else None
 
     def __call__(self, feeds=None, as_numpy=False):
         """Runs the step.
@@ -81,13 +83,46 @@ class Step:
             ShapeError, TypeError: values don't fit.
             IndexError: an index is out of range; no parameter has changed.
         """
-        arrays = self._arrays(feeds or {})
+        return self._given(self._run(self._arrays(feeds or {})), as_numpy)
+
+    def over(self, batches, as_numpy=False):
+        """Runs the step for each of some feeds, and yields what a call would return.
+
+        On a GPU the next feeds are taken, and numpy arrays among them copied there, while the step
+        computes; so a loop that looks at each value does not wait for copies. Copies from
+        `dlsys.pinned` arrays take least time. An array may be used again for the next feeds.
+
+        Args:
+            batches: an iterable of feeds, each as those of a call.
+            as_numpy: as that of a call; raises as a call does.
+        """
+        found = None
+        for feeds in batches:
+            arrays = self._arrays(feeds)
+            if found is not None:
+                yield self._given(found, as_numpy)
+            found = self._run(arrays)
+            if self._uploads is None:  # arrays of the CPU are read where they are
+                yield self._given(found, as_numpy)
+                found = None
+        if found is not None:
+            yield self._given(found, as_numpy)
+
+    def _run(self, arrays):
+        """The values of the outputs, a list."""
         run = self._run_for(arrays)
         for node in run.random:
             node.runs = self._draws[origin(node)]
         self._last = run
-        found = run(arrays, self._state.arrays)
+        try:
+            found = run(arrays, self._state.arrays)
+        finally:
+            if self._uploads is not None:
+                self._uploads.leave()
         self._draws.update({origin(node): node.runs for node in run.random})
+        return found
+
+    def _given(self, found, as_numpy):
         if as_numpy and self.ctx is not None:
             found = [value.asnumpy() for value in found]
         return found[0] if self._is_single else found
@@ -188,9 +223,11 @@ class Step:
                 "the step does not read %s; hint: parameters are set by step.set, not fed"
                 % ", ".join(surplus)
             )
-        return {node: self._on_device(node, feeds[node]) for node in self._fed}
+        found = {node: self._on_device(node, feeds[node]) for node in self._fed}
+        return found if self._uploads is None else self._uploads.fill(found)
 
     def _on_device(self, node, value):
+        """A feed as the device reads it; on a GPU a numpy array that is still to be copied."""
         is_typed = isinstance(value, ndarray.NDArray)
         if is_typed and self.ctx is None:
             raise TypeError("the feed of %s is an NDArray; this step runs on numpy" % node.name)
@@ -203,16 +240,11 @@ class Step:
         _check_known(node, values)
         if is_typed:
             return value
-        dtype = self._state.dtype_of(values.dtype)
-        if self.ctx is None or ndarray.is_gpu_ctx(self.ctx):
-            # In row-major order: BLAS adds in another order where an array lies otherwise.
-            on_numpy = self.ctx is None
-            return (
-                np.asarray(values, dtype, order="C")
-                if on_numpy
-                else ndarray.array(values, self.ctx, dtype)
-            )
-        return ndarray.lent(np.ascontiguousarray(values, dtype).reshape(values.shape))
+        # In row-major order: BLAS adds in another order where an array lies otherwise.
+        values = np.asarray(values, self._state.dtype_of(values.dtype), order="C")
+        if self.ctx is None or self._uploads is not None:
+            return values
+        return ndarray.lent(values)
 
     def _run_for(self, arrays):
         self._state.complete()

@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 
-from . import gpu, kernels
+from .host import functions
 from .instructions import Draw
 from .streams import MOST_STREAMS, assigned, needed
 
@@ -44,7 +44,7 @@ class Captured:
         self.streams, pairs = assigned(waits, most_streams)
         stream_of = np.array(self.streams, np.int64)
         flat = np.array(pairs, np.int64).reshape(-1)
-        self._library = _functions()
+        self._library = functions()
         graph, spoilt = ctypes.c_void_p(), ctypes.c_int()
         failed = self._library["record"](
             ctypes.byref(steps, first * ctypes.sizeof(steps._type_)), len(instructions),
@@ -64,19 +64,3 @@ class Captured:
     def __del__(self):
         if self._graph is not None:
             self._library["release"](self._graph)
-
-
-def _functions():
-    """The functions of the library that records."""
-    whole, address = ctypes.c_int64, ctypes.c_void_p
-    kinds = {
-        "record": (whole, address, whole, whole, address, address, whole, address, address),
-        "replay": (ctypes.c_int, address),
-        "release": (ctypes.c_int, address),
-    }
-    names = [("capture", name) for name in kinds]
-    found = kernels.kernels(gpu, names)
-    return {
-        name: ctypes.CFUNCTYPE(*kind)(place)
-        for (name, kind), place in zip(kinds.items(), found, strict=True)
-    }

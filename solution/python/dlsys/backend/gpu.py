@@ -12,11 +12,11 @@ SUFFIX = ".cu"
 #: Partial results of one reduction of 128 columns a block; see kBlocksOfACut in gpu_reduce.cuh.
 MOST_PARTIAL = 2048 * 128
 
-#: What the library that records is made of.
-CAPTURE = {
-    "record": """#include "capture.cuh"
-extern "C" int64_t %s(const Step* steps, int64_t count, int64_t streams, const int64_t* stream_of,
-                      const int64_t* waits, int64_t pairs, int* spoilt, cudaGraphExec_t* made) {
+#: What the host calls beside kernels, and what their library includes.
+HOST = {
+    "record": """extern "C" int64_t %s(
+    const Step* steps, int64_t count, int64_t streams, const int64_t* stream_of,
+    const int64_t* waits, int64_t pairs, int* spoilt, cudaGraphExec_t* made) {
   return record(steps, count, streams, stream_of, waits, pairs, spoilt, made);
 }
 """,
@@ -28,7 +28,27 @@ extern "C" int64_t %s(const Step* steps, int64_t count, int64_t streams, const i
   return cudaGraphExecDestroy(graph) == cudaSuccess ? 0 : -1;
 }
 """,
+    "make_uploads": """extern "C" void* %s() { return make_uploads(); }
+""",
+    "fill": """extern "C" int %s(Uploads* uploads, int half, int64_t count, void* const* to,
+                   const void* const* from, const int64_t* bytes) {
+  return uploads->fill(half, count, to, from, bytes) ? 0 : -1;
 }
+""",
+    "leave": """extern "C" int %s(Uploads* uploads, int half) {
+  return uploads->leave(half) ? 0 : -1;
+}
+""",
+    "end_uploads": """extern "C" void %s(Uploads* uploads) { delete uploads; }
+""",
+    "pin": """extern "C" void* %s(int64_t bytes) { return pinned(bytes); }
+""",
+    "unpin": """extern "C" int %s(void* memory) {
+  return cudaFreeHost(memory) == cudaSuccess ? 0 : -1;
+}
+""",
+}
+_HOST_HEADERS = '#include "capture.cuh"\n#include "upload.cuh"\n'
 
 #: Functions of rows: their classes, and whether they make one element of a row.
 _ROWS = {
@@ -50,8 +70,8 @@ def source(name, key):
         return fused_gpu.source(name, *parts)
     if kind == "gemm":
         return gemm.source(name, *parts)
-    if kind == "capture":
-        return CAPTURE[parts[0]] % name
+    if kind == "host":
+        return _HOST_HEADERS + HOST[parts[0]] % name
     return RUNNER % name if kind == "runner" else _KINDS[kind](name, *parts)
 
 
