@@ -9,9 +9,10 @@ _WHOLE, _ADDRESS, _INT = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
 
 #: The result of each function of gpu.HOST, then its parameters.
 _KINDS = {
-    "record": (
-        _WHOLE, _ADDRESS, _WHOLE, _WHOLE, _ADDRESS, _ADDRESS, _WHOLE, _ADDRESS, _ADDRESS,
-    ),
+    "begin_recording": (_ADDRESS, _WHOLE, _WHOLE),
+    "record": (_WHOLE, _ADDRESS, _ADDRESS, _WHOLE, _ADDRESS, _ADDRESS, _WHOLE),
+    "record_rows": (_INT, _ADDRESS, _ADDRESS, _WHOLE, _ADDRESS, _WHOLE, _WHOLE, _WHOLE),
+    "end_recording": (_ADDRESS, _ADDRESS, _ADDRESS),
     "replay": (_INT, _ADDRESS),
     "release": (_INT, _ADDRESS),
     "make_uploads": (_ADDRESS,),
@@ -20,7 +21,7 @@ _KINDS = {
     "end_uploads": (None, _ADDRESS),
     "pin": (_ADDRESS, _WHOLE),
     "unpin": (_INT, _ADDRESS),
-}  # fmt: skip
+}
 
 
 @functools.cache

@@ -11,11 +11,13 @@ from dlsys.backend.fusion import fuse
 from dlsys.backend.gemm import with_products
 from dlsys.backend.planning import Planner
 from dlsys.backend.program import Program
+from dlsys.backend.rows import address_of
 from dlsys.backend.updates import check_shape
 from dlsys.ndarray import size_of
 
 from .graph import Report, listed
 from .passes.in_place import update_in_place
+from .rounds import Rounds
 
 
 class NumpyRun:
@@ -43,6 +45,18 @@ class NumpyRun:
             state[parameter][...] = new
         return outputs
 
+    def apart(self, stacks, state):
+        """Stacks that no run writes to: copies of those that share memory with the state."""
+        kept = state.values()
+        return {
+            node: each.copy() if any(np.may_share_memory(each, a) for a in kept) else each
+            for node, each in stacks.items()
+        }
+
+    def rounds(self, stacks, count):
+        """None: many runs are made one by one."""
+        return None
+
     def explained(self):
         """Lines on what it does with memory."""
         return ["numpy: a value is dropped after its last reader"]
@@ -69,6 +83,7 @@ class DeviceRun:
             # A kernel of many values keeps all that it reads until it ends.
             self._make(limit, False, False)
         graph.reports.append(self._report)
+        self._rounds = Rounds(self.program)
         self._fed = self._written = None
         self._own, self._has_run = {}, False
 
@@ -96,9 +111,7 @@ class DeviceRun:
             feeds: node -> NDArray.
             state: parameter -> NDArray, which is overwritten.
         """
-        if self._written is None:  # These arrays stay where they are.
-            written = (*state.values(), *self.program.owned_results())
-            self._written = np.array([_range_of(array) for array in written])
+        self._know_written(state)
         if not self._is_fed(feeds):
             placed = self._placed(feeds)
             if not self._is_fed(placed):
@@ -112,6 +125,26 @@ class DeviceRun:
                 self.capture = str(error)
         self._has_run = True
         return self.program.run()
+
+    def apart(self, stacks, state):
+        """Stacks that no run writes to: copies of those that share memory with what it writes."""
+        self._know_written(state)
+        return {n: s.copyto(s.ctx) if self._overwrites(s) else s for n, s in stacks.items()}
+
+    def rounds(self, stacks, count):
+        """The stacked values of many runs, by one launch; None where that can't be, or not yet.
+
+        Args:
+            stacks: node -> NDArray (count, *shape).
+        """
+        if self.capture or not self._has_run:
+            return None
+        return self._rounds.run(stacks, count)
+
+    def _know_written(self, state):
+        if self._written is None:  # These arrays stay where they are.
+            written = (*state.values(), *self.program.owned_results())
+            self._written = np.array([_range_of(array) for array in written])
 
     def _is_fed(self, feeds):
         return self._fed is not None and all(self._fed[n] is feeds[n] for n in feeds)
@@ -157,6 +190,10 @@ class DeviceRun:
         if not self.program.is_captured:
             return "from the second call on"
         streams, waits = "on %d streams" % self.program.streams, self.program.waits
+        if self._rounds.count:
+            streams += "; scan starts %d steps by one call" % self._rounds.count
+        if self._rounds.reason:
+            streams += "; scan starts one step after the other, " + self._rounds.reason
         if not waits:
             return "one call starts all, " + streams
         said = "two calls start all, %s; the host waits between them for checks of indices"
@@ -169,5 +206,5 @@ class DeviceRun:
 
 def _range_of(array):
     """The addresses of an array's first byte, and of that behind its last."""
-    start = array.handle.contents.data or 0
+    start = address_of(array)
     return start, start + size_of(array.shape) * array.dtype.itemsize

@@ -14,10 +14,23 @@ MOST_PARTIAL = 2048 * 128
 
 #: What the host calls beside kernels, and what their library includes.
 HOST = {
+    "begin_recording": """extern "C" void* %s(int64_t streams, int64_t most_steps) {
+  return begin_recording(streams, most_steps);
+}
+""",
     "record": """extern "C" int64_t %s(
-    const Step* steps, int64_t count, int64_t streams, const int64_t* stream_of,
-    const int64_t* waits, int64_t pairs, int* spoilt, cudaGraphExec_t* made) {
-  return record(steps, count, streams, stream_of, waits, pairs, spoilt, made);
+    const Recording* recording, const Step* steps, int64_t count, const int64_t* stream_of,
+    const int64_t* waits, int64_t pairs) {
+  return recording->launch(steps, count, stream_of, waits, pairs);
+}
+""",
+    "record_rows": """extern "C" int %s(const Recording* recording, void* to, int64_t to_apart,
+                   const void* from, int64_t from_apart, int64_t width, int64_t rows) {
+  return recording->copy_rows(to, to_apart, from, from_apart, width, rows) ? 0 : -1;
+}
+""",
+    "end_recording": """extern "C" void* %s(Recording* recording, int* spoilt) {
+  return end_recording(recording, spoilt);
 }
 """,
     "replay": """extern "C" int %s(cudaGraphExec_t graph) {

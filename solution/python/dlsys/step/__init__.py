@@ -5,9 +5,11 @@
     (grad,) = gradients(loss, [w])
     step = dlsys.compile([loss], updates={w: w - 0.1 * grad}, ctx=ndarray.cpu(0))
     (value,) = step({x: images, labels: classes})
+    for (value,) in step.over({x: a, labels: b} for a, b in batches): ...
+    (values,) = step.scan({x: images.reshape(-1, 100, 784), labels: classes.reshape(-1, 100)})
 
-Start at step.py. state.py keeps what a step updates, files.py saves it, runs.py executes, graph.py
-copies the nodes, so that those of the user stay as they are.
+Start at step.py. state.py keeps what a step updates, files.py saves it, runs.py executes, rounds.py
+executes many at once, graph.py copies the nodes, so that those of the user stay as they are.
 """
 
 from .state import parameter as parameter

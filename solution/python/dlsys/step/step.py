@@ -7,7 +7,7 @@ from dlsys.autodiff import Node, find_topo_sort
 from dlsys.backend.uploads import Uploads
 from dlsys.ops.base import ShapeError
 
-from . import files
+from . import files, rounds
 from .graph import Graph, origin, random_nodes
 from .passes import PASSES
 from .runs import DeviceRun, NumpyRun
@@ -107,6 +107,37 @@ class Step:
                 found = None
         if found is not None:
             yield self._given(found, as_numpy)
+
+    def scan(self, feeds=None, count=None, as_numpy=False):
+        """Runs the step once for each row of some feeds, as so many calls do.
+
+        On a GPU that has run the step before, one call starts all of them, if the step is recorded
+        and draws no random numbers; `explain` says why not. NDArrays are read where they are:
+        `images.reshape(-1, 100, 784)` makes batches of what lies on the device.
+
+        Args:
+            feeds: variable -> array (count, *shape), for every variable that is not updated.
+            count: how many steps, where no variable says it.
+            as_numpy: as that of a call.
+
+        Returns:
+            The values of the outputs, each (count, *shape), as a call returns them.
+
+        Raises:
+            ValueError: the feeds have not all as many rows; there are none.
+            IndexError: an index is out of range; the steps before that one have been made.
+            ShapeError, TypeError: as a call.
+        """
+        stacks = self._arrays(feeds or {}, rows=True)
+        count = rounds.count_of(stacks, count)
+        self._last = self._run_for(stacks, rows=True)
+        stacks = self._last.apart(stacks, self._state.arrays)
+        found = self._last.rounds(stacks, count)
+        if found is None:
+            found = rounds.one_by_one(self._run, stacks, count, self.ctx)
+        elif self._uploads is not None:
+            self._uploads.leave()
+        return self._given(found, as_numpy)
 
     def _run(self, arrays):
         """The values of the outputs, a list."""
@@ -211,8 +242,8 @@ class Step:
         self._state.restore(found)
         self._draws = dict(zip(self._draws, draws))
 
-    def _arrays(self, feeds):
-        """The feeds as arrays of the device."""
+    def _arrays(self, feeds, rows=False):
+        """The feeds, or stacks with a row for each call, as arrays of the device."""
         missing = [node.name for node in self._fed if node not in feeds]
         if missing:
             raise ValueError("feeds have no value for %s" % ", ".join(missing))
@@ -223,10 +254,10 @@ class Step:
                 "the step does not read %s; hint: parameters are set by step.set, not fed"
                 % ", ".join(surplus)
             )
-        found = {node: self._on_device(node, feeds[node]) for node in self._fed}
+        found = {node: self._on_device(node, feeds[node], rows) for node in self._fed}
         return found if self._uploads is None else self._uploads.fill(found)
 
-    def _on_device(self, node, value):
+    def _on_device(self, node, value, rows):
         """A feed as the device reads it; on a GPU a numpy array that is still to be copied."""
         is_typed = isinstance(value, ndarray.NDArray)
         if is_typed and self.ctx is None:
@@ -237,7 +268,7 @@ class Step:
                 % (node.name, value.ctx, self.ctx)
             )
         values = value if is_typed else np.asarray(value)
-        _check_known(node, values)
+        _check_known(node, tuple(values.shape)[rows:], values.dtype)
         if is_typed:
             return value
         # In row-major order: BLAS adds in another order where an array lies otherwise.
@@ -246,9 +277,9 @@ class Step:
             return values
         return ndarray.lent(values)
 
-    def _run_for(self, arrays):
+    def _run_for(self, arrays, rows=False):
         self._state.complete()
-        kinds = {node: (tuple(array.shape), array.dtype) for node, array in arrays.items()}
+        kinds = {node: (tuple(array.shape)[rows:], array.dtype) for node, array in arrays.items()}
         key = tuple(kinds.values())
         if key not in self._runs:
             if len(self._runs) >= _MOST_RUNS:
@@ -277,12 +308,12 @@ def _check(outputs, updates):
             raise TypeError("%s is no variable; hint: updates are {variable: new value}" % (node,))
 
 
-def _check_known(node, values):
+def _check_known(node, shape, dtype):
     """Whether a feed is what its variable was said to be."""
     known = getattr(node, "known", None)
     if known is None:
         return
-    if tuple(values.shape) != known[0]:
-        raise ShapeError("%s has shape %s, the feed has %s" % (node.name, known[0], values.shape))
-    if known[1].kind in "iu" and values.dtype.kind not in "iub":
-        raise TypeError("%s is of %s, the feed of %s" % (node.name, known[1], values.dtype))
+    if shape != known[0]:
+        raise ShapeError("%s has shape %s, the feed has %s" % (node.name, known[0], shape))
+    if known[1].kind in "iu" and dtype.kind not in "iub":
+        raise TypeError("%s is of %s, the feed of %s" % (node.name, known[1], dtype))
