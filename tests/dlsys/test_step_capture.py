@@ -12,7 +12,7 @@ from test_gemm import random_step
 
 import dlsys
 from dlsys import autodiff, ndarray, ops
-from dlsys.backend import gpu, kernels
+from dlsys.backend import capture, gpu, kernels
 
 COUNT = int(os.environ.get("CAPTURE_GRAPHS", "3"))
 GPU = ndarray.gpu(0)
@@ -68,6 +68,20 @@ def test_random_graphs_have_the_same_bits_captured_or_not():
         assert got == wanted
         captured += run.capture == ""
     assert captured
+
+
+def test_launches_that_edges_do_not_order_may_come_in_any_order(monkeypatch):
+    """The emulated GPU draws an order; without the edges it gives other bits."""
+    differ = 0
+    for seed in range(COUNT):
+        case = layers(seed)
+        wanted, _ = captured_bits(case, capture=False)
+        with monkeypatch.context() as changed:
+            changed.setenv("EMULATOR_SHUFFLE", str(seed + 1))
+            assert captured_bits(case)[0] == wanted, seed
+            changed.setattr(capture, "needed", lambda found, place_of: [[] for _ in found])
+            differ += captured_bits(case)[0] != wanted
+    assert differ
 
 
 def test_explain_says_on_how_many_streams(capsys):
