@@ -116,6 +116,19 @@ def test_explain_says_that_nothing_is_recorded_yet(capsys):
         step({x: np.ones(3)})
 
 
+def test_rows_of_one_array_are_read_where_they_are():
+    x, images = ops.variable("x"), ndarray.array(np.arange(6.0).reshape(3, 2), GPU)
+    step = dlsys.compile(x * 2, {}, GPU)
+    for _ in range(3):
+        np.testing.assert_array_equal(step({x: images[1:3]}, as_numpy=True), [[4, 6], [8, 10]])
+    run = the_run(step)
+    assert run.program.is_captured and not run._own
+    images[:] = np.ones((3, 2))
+    np.testing.assert_array_equal(step({x: images[1:3]}, as_numpy=True), np.full((2, 2), 2))
+    images[:] = np.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(step({x: images[0:2]}, as_numpy=True), [[0, 2], [4, 6]])
+
+
 def spoiling(monkeypatch, line):
     """Has each kernel of tanh begin with a line."""
     plain = gpu._KINDS["elementwise"]

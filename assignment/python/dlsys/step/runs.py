@@ -147,7 +147,9 @@ class DeviceRun:
             self._written = np.array([_range_of(array) for array in written])
 
     def _is_fed(self, feeds):
-        return self._fed is not None and all(self._fed[n] is feeds[n] for n in feeds)
+        return self._fed is not None and all(
+            address_of(self._fed[node]) == address_of(feeds[node]) for node in feeds
+        )
 
     def _placed(self, feeds):
         """The feeds where the program may read them.
