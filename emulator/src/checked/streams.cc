@@ -434,11 +434,18 @@ bool use_host_memory(State* s, uintptr_t address, size_t size, Access access, co
   return true;
 }
 
-void check_other_streams(State*, uintptr_t address, size_t size, Access access, const void* place,
+// A word keeps one reader: of what is changed in place the launch's own takes the other's place.
+void check_other_streams(State* s, uintptr_t address, size_t size, Access access, const void* place,
                          const Word& word, unsigned bytes) {
   bool other_write = false;
-  const Operation* other =
-      in_the_way(word, bytes, access, in_device_memory(unordered, access), &other_write);
+  const auto find = in_device_memory(unordered, access);
+  const Operation* other = in_the_way(word, bytes, access, find, &other_write);
+  ReadElsewhere& kept = read_elsewhere(s, &word);
+  if (access == Access::kRead) {
+    if (find(word.read, bytes, false) != nullptr) kept = {&word, word.read, launch_first};
+  } else if (other == nullptr && kept.word == &word && kept.launch == launch_first) {
+    other = find(kept.read, bytes, false);
+  }
   if (other != nullptr)
     report(finding_here(Kind::kUnsynchronisedAccess, place, size, access != Access::kRead), *other,
            other_write, address);
