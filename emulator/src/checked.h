@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "cuda_runtime_api.h"
 
@@ -137,6 +138,13 @@ void copy_submitted(const Rows& to, const Rows& from, size_t width, size_t heigh
 /*! \brief After copied() and written(). */
 void copy_done(const Rows& to, size_t width, size_t height);
 void kernel_submitted(const Grid& grid);
+/*! \brief Lines of a matrix, of which a function of cuBLAS reads or writes each element. */
+struct Lines {
+  Rows lines;
+  size_t width, count;
+};
+void cublas_submitted(const char* function, cudaStream_t stream, const std::vector<Lines>& read,
+                      const Lines& written);
 
 // Launches.
 void launch_begins(const Grid& grid);

@@ -53,6 +53,7 @@ cublasStatus_t run(const Product& p, const Computation& computation, const void*
   const TypedMatrix b = matrix_of(B, p.typeB, p.transb, p.k, p.n, p.ldb);
   const TypedMatrix c = matrix_of(C, p.typeC, CUBLAS_OP_N, p.m, p.n, p.ldc);
   EMULATOR_CUBLAS_OPERANDS(p.name, {"A", A, a.span()}, {"B", B, b.span()}, {"C", C, c.span()});
+  tell_streams(p.name, p.handle->stream, {a, b}, c);
   const double alpha = read_scalar(p.alpha, computation.scale);
   const double beta = read_scalar(p.beta, computation.scale);
   if (computation.in_double)

@@ -118,6 +118,7 @@ struct Matmul {
   const void *A, *B, *C;
   void* D;
   double alpha, beta;
+  cudaStream_t stream;
 
   template <typename T>
   cublasStatus_t run(int index) const {
@@ -134,6 +135,7 @@ struct Matmul {
       EMULATOR_CUBLAS_OPERANDS(kName, {"bias", given.data, given.span()});
       bias = load<T>(given);
     }
+    tell_streams(kName, stream, {a, b, beta != 0 ? c : d}, d);
     std::vector<T> values = multiply<T>(a, b, c, alpha, beta);
     finish(&values, d.rows, bias, desc.epilogue);
     store(d, values);
@@ -149,13 +151,14 @@ struct Multiplication {
   void* D;
   bool in_double;
 
-  cublasStatus_t run(const void* alpha, const void* beta) const {
+  cublasStatus_t run(const void* alpha, const void* beta, cudaStream_t stream) const {
     const size_t size = size_of(desc.scale);
     if (desc.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE)
       EMULATOR_CUBLAS_OPERANDS(kName, {"alpha", alpha, size}, {"beta", beta, size});
     const Layouts layouts{&layoutA, &layoutB, &layoutC, &layoutD};
     const Matmul matmul{
-        desc, layouts, A, B, C, D, read_scalar(alpha, desc.scale), read_scalar(beta, desc.scale)};
+        desc,  layouts, A, B, C, D, read_scalar(alpha, desc.scale), read_scalar(beta, desc.scale),
+        stream};
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
     for (int i = 0; i < layoutD.count && status == CUBLAS_STATUS_SUCCESS; ++i)
       status = in_double ? matmul.run<double>(i) : matmul.run<float>(i);
@@ -165,15 +168,16 @@ struct Multiplication {
 
 cublasStatus_t submit_multiplication(const Multiplication& all, const void* alpha, const void* beta,
                                      cudaStream_t stream) {
-  if (!is_any_capture()) return all.run(alpha, beta);
+  if (!is_any_capture()) return all.run(alpha, beta, stream);
   struct {
     char alpha[16], beta[16];
   } kept;
   const bool on_host = all.desc.pointer_mode != CUBLASLT_POINTER_MODE_DEVICE;
   if (on_host) std::memcpy(kept.alpha, alpha, size_of(all.desc.scale));
   if (on_host) std::memcpy(kept.beta, beta, size_of(all.desc.scale));
-  return submit_cublas(kName, nullptr, stream, [=](cublasHandle_t) {
-    return on_host ? all.run(kept.alpha, kept.beta) : all.run(alpha, beta);
+  return submit_cublas(kName, nullptr, stream, [=](cublasHandle_t own) {
+    const cudaStream_t mine = own == nullptr ? stream : own->stream;
+    return on_host ? all.run(kept.alpha, kept.beta, mine) : all.run(alpha, beta, mine);
   });
 }
 

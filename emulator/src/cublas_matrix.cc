@@ -11,6 +11,7 @@
 #include "cublas_calls.h"
 #include "cublas_capture.h"
 #include "cublas_gemm.h"
+#include "cublas_types.h"
 #include "pool.h"
 
 namespace emulator {
@@ -91,10 +92,21 @@ cublasStatus_t check_matrices(const char* function, const Gemm<T>& g) {
 }
 
 template <typename T>
-cublasStatus_t checked_run(const char* function, const Gemm<T>& g) {
+TypedMatrix stored(const T* data, cublasOperation_t op, int64_t rows, int64_t columns, int64_t ld) {
+  const cudaDataType type = sizeof(T) == 8 ? CUDA_R_64F : CUDA_R_32F;
+  if (op != CUBLAS_OP_N) std::swap(rows, columns);
+  return {data, type, rows, columns, 1, ld};
+}
+
+template <typename T>
+cublasStatus_t checked_run(const char* function, cublasHandle_t handle, const Gemm<T>& g) {
   if (g.m == 0 || g.n == 0) return CUBLAS_STATUS_SUCCESS;
   cublasStatus_t status = check_matrices(function, g);
-  if (status == CUBLAS_STATUS_SUCCESS) multiply_tiles(g);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  tell_streams(function, handle->stream,
+               {stored(g.A, g.transa, g.m, g.k, g.lda), stored(g.B, g.transb, g.k, g.n, g.ldb)},
+               stored(g.C, CUBLAS_OP_N, g.m, g.n, g.ldc));
+  multiply_tiles(g);
   return status;
 }
 
@@ -105,7 +117,7 @@ cublasStatus_t gemm(const char* name, cublasHandle_t handle, cublasOperation_t t
   EMULATOR_CHECK_HANDLE(handle);
   Gemm<T> g{transa, transb, m, n, k, 0, A, lda, B, ldb, 0, C, ldc};
   cublasStatus_t status = prepare(handle, &g, alpha, beta);
-  return status == CUBLAS_STATUS_SUCCESS ? checked_run(name, g) : status;
+  return status == CUBLAS_STATUS_SUCCESS ? checked_run(name, handle, g) : status;
 }
 
 template <typename T>
@@ -122,7 +134,7 @@ cublasStatus_t gemm_strided_batched(const char* name, cublasHandle_t handle,
     g.A = A + i * strideA;
     g.B = B + i * strideB;
     g.C = C + i * strideC;
-    status = checked_run(name, g);
+    status = checked_run(name, handle, g);
   }
   return status;
 }
@@ -143,7 +155,7 @@ cublasStatus_t gemm_batched(const char* name, cublasHandle_t handle, cublasOpera
     g.A = value_of(A + i);
     g.B = value_of(B + i);
     g.C = value_of(C + i);
-    status = checked_run(name, g);
+    status = checked_run(name, handle, g);
   }
   return status;
 }

@@ -10,6 +10,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "checked.h"
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
 #include "protection.h"
@@ -169,6 +170,31 @@ template std::vector<float> multiply(const TypedMatrix&, const TypedMatrix&, con
                                      double, double);
 template std::vector<double> multiply(const TypedMatrix&, const TypedMatrix&, const TypedMatrix&,
                                       double, double);
+
+#ifdef EMULATOR_CHECKED
+namespace {
+
+// Columns, or rows where these are what lies together.
+checked::Lines lines_of(const TypedMatrix& m) {
+  const size_t size = size_of(m.type);
+  const bool by_rows = m.row_step > m.column_step;
+  const int64_t width = by_rows ? m.columns : m.rows, apart = by_rows ? m.row_step : m.column_step;
+  const int64_t count = m.empty() ? 0 : by_rows ? m.rows : m.columns;
+  return {{m.data, apart * size}, width * size, static_cast<size_t>(count)};
+}
+
+}  // namespace
+
+void tell_streams(const char* function, cudaStream_t stream,
+                  std::initializer_list<TypedMatrix> read, const TypedMatrix& written) {
+  std::vector<checked::Lines> lines;
+  for (const TypedMatrix& each : read) lines.push_back(lines_of(each));
+  checked::cublas_submitted(function, stream, lines, lines_of(written));
+}
+#else
+void tell_streams(const char*, cudaStream_t, std::initializer_list<TypedMatrix>,
+                  const TypedMatrix&) {}
+#endif
 
 cublasStatus_t not_supported(const char* function, const char* what) {
   std::fprintf(stderr, "emulated GPU: %s: %s is not supported here\n", function, what);

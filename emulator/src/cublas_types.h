@@ -6,6 +6,7 @@
 #define EMULATOR_CUBLAS_TYPES_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include "cublas_gemm.h"
@@ -33,6 +34,10 @@ std::vector<T> load(const TypedMatrix& matrix);
 /*! \brief The reverse; each number is rounded once. */
 template <typename T>
 void store(const TypedMatrix& matrix, const std::vector<T>& values);
+
+/*! \brief Tells the checked build what a function reads and writes in a stream: whole matrices. */
+void tell_streams(const char* function, cudaStream_t stream,
+                  std::initializer_list<TypedMatrix> read, const TypedMatrix& written);
 
 /*! \brief How a product is computed: in which type sums are, and of which type alpha and beta. */
 struct Computation {

@@ -171,7 +171,8 @@ cudaError_t check_launch(const LaunchSite& site, const Config& config) {
   return error == cudaSuccess ? error : report(error, refusal(site, config));
 }
 
-void launch(const LaunchSite& site, const Config& config, const CallData& data) {
+template <>
+void launch<sizeof(CallData)>(const LaunchSite& site, const Config& config, const CallData& data) {
   if (sticky_error() != cudaSuccess) return;
   cudaError_t error = check_launch(site, config);
   if (error == cudaSuccess && is_any_capture()) {

@@ -9,7 +9,7 @@ from test_ops import OPS
 
 from dlsys import autodiff, dtypes, ndarray, ops
 from dlsys.autodiff import Executor
-from dlsys.backend import memory, program
+from dlsys.backend import cpu, gpu, kernels, memory, program
 from dlsys.backend.view import collapsed, dense_strides, new_view
 from dlsys.ops import base
 from dlsys.ops import elementwise as base_ops
@@ -375,3 +375,17 @@ def test_a_dict_that_does_not_fit_is_told(ctx):
     with pytest.raises(TypeError, match="feed_dict has the key 'v', which is no node; hint: "):
         executor.run({"v": np.ones((2, 3))})
     assert executor.run({v: np.ones((2, 3))}, True)[0].shape == (2, 3)
+
+
+def test_a_kept_kernel_is_of_the_emulated_gpu_that_runs_it(tmp_path, monkeypatch):
+    """With headers of another version it reads and writes structs of another size."""
+    header, pass_ = tmp_path / "emulator/include/emulator/launch.h", tmp_path / "emulator/a_pass.py"
+    header.parent.mkdir(parents=True)
+    monkeypatch.setattr(kernels, "root", lambda: str(tmp_path))
+    found = {gpu: [], cpu: []}
+    for h, p in (("struct A {};", ""), ("struct A { int b; };", ""), ("struct A {};", "x = 1")):
+        header.write_text(h)
+        pass_.write_text(p)
+        for backend, names in found.items():
+            names.append(kernels._surroundings.__wrapped__(backend))
+    assert len(set(found[gpu])) == 3 and len(set(found[cpu])) == 1

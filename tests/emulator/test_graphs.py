@@ -3,6 +3,8 @@
 graphs.cu and cublas_graphs.cu say themselves whether they hold, see test_emulator.py.
 """
 
+import shutil
+
 import pytest
 
 import checked
@@ -137,3 +139,28 @@ def test_nodes_that_no_edge_orders_are_found(random_graphs):
             collided += 1
             assert found, seed
     assert collided > 10
+
+
+OWN_LAUNCH = """
+#include <cuda_runtime.h>
+int main() {
+  emulator::CallData data = {};
+  emulator::launch({"kernel", __FILE__, __LINE__}, {1, 1, 0, nullptr}, data);
+}
+"""
+
+
+def test_a_launch_compiled_with_headers_of_another_version_does_not_link(kit, tmp_path):
+    """A capture copies all that a launch's struct says; what another header lacks is garbage."""
+    source = tmp_path / "launch.cc"
+    source.write_text(OWN_LAUNCH)
+    other = tmp_path / "other"
+    shutil.copytree(emulator_kit.EMULATOR / "include", other)
+    header = other / "emulator" / "launch.h"
+    text, members = header.read_text(), "  size_t block_offset = 0, block_size = 0;\n"
+    header.write_text(text.replace(members, members + "  size_t more = 0;\n"))
+    rest = [source, "-o", tmp_path / "launch", kit.library, *kit.libraries]
+    for include, links in ((emulator_kit.EMULATOR / "include", True), (other, False)):
+        done = kit.call(*kit.cxx, "-std=c++17", "-I", include, *rest)
+        assert (done.returncode == 0) is links, done.stderr
+    assert members in text and "emulator::launch<" in done.stderr

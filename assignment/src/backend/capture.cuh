@@ -48,25 +48,27 @@ class Lanes {
 
 /*!
  * \brief Launches steps on streams. Stream 0 begins, and waits for all others at the end.
+ * \param begun an event that is no step's.
  * \param stream_of the stream of each step.
  * \param waits pairs (step, another step that it waits for), by the first; `pairs` of them.
  * \param before the number of the event before the first step, if there is one before each; or 0.
- * \return the number of the first step that failed, count if the streams did, or -1.
+ * \return the number of the first step that failed, or that no capture can hold; count if the
+ * streams failed, or -1.
  */
-inline int64_t launch_on(const Lanes& lanes, const Step* steps, int64_t count, int64_t streams,
-                         const int64_t* stream_of, const int64_t* waits, int64_t pairs,
-                         int64_t before = 0) {
-  const cudaEvent_t begun = lanes.event(count);
+inline int64_t launch_on(const Lanes& lanes, cudaEvent_t begun, const Step* steps, int64_t count,
+                         int64_t streams, const int64_t* stream_of, const int64_t* waits,
+                         int64_t pairs, int64_t before = 0) {
   bool good = cudaEventRecord(begun, lanes.stream(0)) == cudaSuccess;
   for (int64_t i = 1; i < streams; ++i)
-    good = cudaStreamWaitEvent(lanes.stream(i), begun, 0) == cudaSuccess && good;
+    good = good && cudaStreamWaitEvent(lanes.stream(i), begun, 0) == cudaSuccess;
   for (int64_t i = 0, pair = 0; good && i < count; ++i) {
     const cudaStream_t own = lanes.stream(stream_of[i]);
     for (; pair < pairs && waits[2 * pair] == i; ++pair)
-      good = cudaStreamWaitEvent(own, lanes.event(waits[2 * pair + 1]), 0) == cudaSuccess && good;
-    if (before > 0) good = cudaEventRecord(lanes.event(before + i), own) == cudaSuccess && good;
-    if (steps[i].kernel(steps[i].data, steps[i].n, steps[i].number, own) != 0) return i;
-    good = cudaEventRecord(lanes.event(i), own) == cudaSuccess && good;
+      good = good && cudaStreamWaitEvent(own, lanes.event(waits[2 * pair + 1]), 0) == cudaSuccess;
+    if (before > 0) good = good && cudaEventRecord(lanes.event(before + i), own) == cudaSuccess;
+    if (!good || steps[i].kernel(steps[i].data, steps[i].n, steps[i].number, own) != 0 ||
+        cudaEventRecord(lanes.event(i), own) != cudaSuccess)
+      return good ? i : count;
   }
   for (int64_t i = 1; good && i < streams; ++i)
     good = cudaEventRecord(begun, lanes.stream(i)) == cudaSuccess &&
@@ -75,23 +77,77 @@ inline int64_t launch_on(const Lanes& lanes, const Step* steps, int64_t count, i
 }
 
 /*!
- * \brief Records steps as a graph, which `made` gets.
- * \return as launch_on.
+ * \brief A capture under way. Stream 0 begins it, and waits for all others behind each launch.
+ *
+ * What is launched more than once is done in that order, one time after the other.
  */
-inline int64_t record(const Step* steps, int64_t count, int64_t streams, const int64_t* stream_of,
-                      const int64_t* waits, int64_t pairs, cudaGraphExec_t* made) {
-  const Lanes lanes(streams, count + 1);
-  if (!lanes.good() ||
-      cudaStreamBeginCapture(lanes.stream(0), cudaStreamCaptureModeThreadLocal) != cudaSuccess)
-    return count;
-  int64_t failed = launch_on(lanes, steps, count, streams, stream_of, waits, pairs);
-  cudaGraph_t graph = nullptr;
-  // Ended in any case, so that the thread is not left capturing.
-  if (cudaStreamEndCapture(lanes.stream(0), &graph) != cudaSuccess && failed < 0) failed = count;
-  if (failed < 0 && cudaGraphInstantiate(made, graph, 0) != cudaSuccess) failed = count;
-  if (graph != nullptr) cudaGraphDestroy(graph);
-  if (failed >= 0) cudaGetLastError();
-  return failed;
+class Recording {
+ public:
+  Recording(int64_t streams, int64_t most_steps)
+      : lanes_(streams, most_steps + 1), streams_(streams), begun_(lanes_.event(most_steps)) {
+    good_ = lanes_.good() && cudaStreamBeginCapture(
+                                 lanes_.stream(0), cudaStreamCaptureModeThreadLocal) == cudaSuccess;
+  }
+  bool good() const { return good_; }
+
+  /*! \brief Launches steps on the streams; arguments and result as those of launch_on. */
+  int64_t launch(const Step* steps, int64_t count, const int64_t* stream_of, const int64_t* waits,
+                 int64_t pairs) const {
+    return launch_on(lanes_, begun_, steps, count, streams_, stream_of, waits, pairs);
+  }
+
+  /*! \brief Copies rows of `width` bytes, which start so many bytes apart, behind all that was
+   * launched; whether that worked. */
+  bool copy_rows(void* to, int64_t to_apart, const void* from, int64_t from_apart, int64_t width,
+                 int64_t rows) const {
+    return cudaMemcpy2DAsync(to, static_cast<size_t>(to_apart), from,
+                             static_cast<size_t>(from_apart), static_cast<size_t>(width),
+                             static_cast<size_t>(rows), cudaMemcpyDeviceToDevice,
+                             lanes_.stream(0)) == cudaSuccess;
+  }
+
+  /*!
+   * \brief Ends the capture.
+   * \param spoilt gets whether a step did what no capture can hold: it allocated, or waited.
+   * \return the graph to launch, or null.
+   */
+  cudaGraphExec_t end(int* spoilt) const {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    *spoilt = cudaStreamIsCapturing(lanes_.stream(0), &status) == cudaSuccess &&
+              status == cudaStreamCaptureStatusInvalidated;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t made = nullptr;
+    // Ended in any case, so that the thread is not left capturing.
+    if (cudaStreamEndCapture(lanes_.stream(0), &graph) != cudaSuccess ||
+        cudaGraphInstantiate(&made, graph, 0) != cudaSuccess) {
+      made = nullptr;
+      cudaGetLastError();
+    }
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    return made;
+  }
+
+ private:
+  const Lanes lanes_;
+  const int64_t streams_;
+  const cudaEvent_t begun_;
+  bool good_;
+};
+
+/*! \brief A recording that has begun; null if CUDA refuses. */
+inline Recording* begin_recording(int64_t streams, int64_t most_steps) {
+  Recording* const made = new Recording(streams, most_steps);
+  if (made->good()) return made;
+  delete made;
+  cudaGetLastError();
+  return nullptr;
+}
+
+/*! \brief Ends a recording; its graph, as Recording::end gives it. */
+inline cudaGraphExec_t end_recording(Recording* recording, int* spoilt) {
+  const cudaGraphExec_t made = recording->end(spoilt);
+  delete recording;
+  return made;
 }
 
 }  // namespace backend

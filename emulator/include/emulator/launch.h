@@ -71,7 +71,12 @@ struct CallData {
   size_t block_offset = 0, block_size = 0;
 };
 
-/*! \brief Runs all threads of a grid. An error is left for cudaGetLastError. */
+/*!
+ * \brief Runs all threads of a grid. An error is left for cudaGetLastError.
+ * \tparam size part of its name, so that kernels compiled with headers in which the struct has
+ * another size find no such function, instead of one that reads what they did not write.
+ */
+template <size_t size = sizeof(CallData)>
 void launch(const LaunchSite& site, const Config& config, const CallData& data);
 
 /*! \brief Has a launch end as refused before any of its threads has done anything. */

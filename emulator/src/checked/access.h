@@ -50,6 +50,7 @@ inline bool is_fine(State* s, Word* word, unsigned bytes, const void* place) {
   if (write) {
     if (reader.segment() >= unordered_first && (reader.who() != s->who || reader.flag()))
       return false;
+    if (unordered_first < launch_first && read_elsewhere(s, word).word == word) return false;
     if (bytes != 15) return false;  // the others' bytes may change at the same time
     __atomic_store_n(&word->write, Record(s->who, place_of(place), false, 15, 15).bits(),
                      __ATOMIC_RELAXED);
@@ -64,6 +65,7 @@ inline bool is_fine(State* s, Word* word, unsigned bytes, const void* place) {
     }
     return reader.flag() && reader.segment() >= s->interval_first;
   }
+  if (reader.segment() >= unordered_first) return false;
   __atomic_store_n(&word->read, Record(s->who, place_of(place), false, bytes, kAllocated).bits(),
                    __ATOMIC_RELAXED);
   return true;

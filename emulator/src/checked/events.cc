@@ -232,7 +232,7 @@ void refused_copy(const void* to, size_t to_span, const void* from, size_t from_
 void used_by_cublas(const char* function, const char* operand, const void* ptr, size_t span,
                     bool valid) {
   uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
-  if (valid) return set_value(device_region, address, span);
+  if (valid) return add_value(device_region, address, span);
   bool on_device = device_region.has(address);
   Finding finding =
       finding_of_host(on_device ? Kind::kOutOfBoundsReadGlobal : Kind::kHostPointerInKernel);

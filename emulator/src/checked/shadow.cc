@@ -106,6 +106,10 @@ void set_value(const Region& region, uintptr_t begin, size_t size) {
   });
 }
 
+void add_value(const Region& region, uintptr_t begin, size_t size) {
+  for_each_word(region, begin, size, [](Word* word, unsigned bytes) { word->write |= bytes; });
+}
+
 void copy_value(uintptr_t to, uintptr_t from, size_t size) {
   // Word by word where both lie alike; else byte by byte.
   for (size_t i = 0; i < size; ++i) {

@@ -111,6 +111,8 @@ void set_allocated(const Region& region, uintptr_t begin, size_t size, bool has_
 void set_unallocated(const Region& region, uintptr_t begin, size_t size);
 /*! \brief Whatever was there, by whomever: it has a value now, that nobody races with. */
 void set_value(const Region& region, uintptr_t begin, size_t size);
+/*! \brief The same, of memory whose accesses stay known. */
+void add_value(const Region& region, uintptr_t begin, size_t size);
 /*! \brief Copies which bytes have a value. */
 void copy_value(uintptr_t to, uintptr_t from, size_t size);
 /*! \brief The first byte with a value, or `size`. */

@@ -67,6 +67,13 @@ struct End {
   bool at_end = false;          // at the last brace
 };
 
+/*! \brief A word that a launch has read, and before it a stream that nothing orders with it. */
+struct ReadElsewhere {
+  const Word* word = nullptr;
+  uint64_t read = 0;  // the other's record
+  uint32_t launch = 0;
+};
+
 /*! \brief One CPU thread's. What a block has of each thread is set for as many as it has. */
 struct State {
   uint64_t who = 0;  // segment and thread, as in Record
@@ -107,6 +114,7 @@ struct State {
   SameValue same_value;
   Overrun overrun;
   std::vector<PlainRead> plain_reads;
+  ReadElsewhere read_elsewhere[128];
   SettledReads settled_reads[16];  // by the loops' places
 
   /*! \brief Whether an address is in what the kernel has of its own, or is handed. */
@@ -115,6 +123,11 @@ struct State {
   }
   int thread() const { return static_cast<int>(who & (kMaxThreads - 1)); }
 };
+
+/*! \brief Where that is kept of a word, or of another one in its place. */
+inline ReadElsewhere& read_elsewhere(State* s, const Word* word) {
+  return s->read_elsewhere[reinterpret_cast<uintptr_t>(word) / sizeof *word % 128];
+}
 
 /*! \brief The one of this CPU thread while it runs a kernel, else null. */
 extern __thread State* state EMULATOR_FAST_TLS;

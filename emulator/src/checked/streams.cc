@@ -8,6 +8,7 @@
 #include "streams.h"
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -144,8 +145,10 @@ void report(Finding finding, const Operation& other, bool other_write, uintptr_t
     finding.memory.offset = static_cast<int64_t>(address - region.begin);
   }
   finding.detail = in_graph ? "no edges lead here from " : "nothing waits for ";
-  finding.detail += other.kernel != nullptr ? std::string("kernel ") + other.kernel
-                                            : std::string("the asynchronous copy");
+  const bool is_cublas = other.kernel != nullptr && std::strncmp(other.kernel, "cublas", 6) == 0;
+  finding.detail += other.kernel != nullptr
+                        ? (is_cublas ? "" : "kernel ") + std::string(other.kernel)
+                        : std::string("the asynchronous copy");
   if (in_graph)
     finding.detail += ", another node of the same graph";
   else
@@ -213,6 +216,7 @@ struct Side {
   const std::vector<Operation>& unordered;
   const Operation* mine;  // null if the host waits
   bool write, reported = false;
+  const char* function = nullptr;  // of cuBLAS, if it is none of a copy
 
   void use(const void* ptr, size_t size) {
     uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
@@ -234,6 +238,7 @@ struct Side {
       if (other != nullptr && !reported) {
         Finding finding = finding_here(Kind::kUnsynchronisedAccess, nullptr, size, write);
         finding.at = site_of_host();
+        if (function != nullptr) finding.kernel = function;
         report(finding, *other, other_write, at);
         reported = true;
       }
@@ -248,6 +253,18 @@ struct Side {
     });
   }
 };
+
+// Notes who has written to device memory.
+void leave_segment(uint32_t segment, const Rows& to, size_t width, size_t height) {
+  uintptr_t address = reinterpret_cast<uintptr_t>(to.ptr);
+  if (streams.size() <= 2 || !device_region.has(address)) return;
+  for (size_t row = 0; row < height; ++row)
+    for_each_word(address + row * to.pitch, width, [segment](uintptr_t at, unsigned bytes) {
+      Word* word = device_region.word(at);
+      word->write = record_of(segment, bytes, word->write);
+      return false;
+    });
+}
 
 // A pageable buffer is filled, or done with, when an asynchronous copy returns.
 bool is_pageable(const void* ptr) {
@@ -350,14 +367,27 @@ void copy_submitted(const Rows& to, const Rows& from, size_t width, size_t heigh
 }
 
 void copy_done(const Rows& to, size_t width, size_t height) {
-  uintptr_t address = reinterpret_cast<uintptr_t>(to.ptr);
-  if (copy_segment == 0 || streams.size() <= 2 || !device_region.has(address)) return;
-  for (size_t row = 0; row < height; ++row)
-    for_each_word(address + row * to.pitch, width, [](uintptr_t at, unsigned bytes) {
-      Word* word = device_region.word(at);
-      word->write = record_of(copy_segment, bytes, word->write);
-      return false;
-    });
+  if (copy_segment != 0) leave_segment(copy_segment, to, width, height);
+}
+
+// All of it was done at once, so what it wrote can be noted before.
+void cublas_submitted(const char* function, cudaStream_t stream, const std::vector<Lines>& read,
+                      const Lines& written) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (streams.size() <= 2) return;
+  const size_t number = number_of(stream);
+  Clock* clock = clock_now(number);
+  const Operation* mine = &begin(number, clock, next_segment(), function, site_of_host());
+  current_graph = graph_launch;
+  const std::vector<Operation> others = not_done(*clock);
+  auto use = [&](const Lines& all, bool write) {
+    Side side{others, mine, write, false, function};
+    for (size_t i = 0; i < all.count; ++i)
+      side.use(static_cast<const char*>(all.lines.ptr) + i * all.lines.pitch, all.width);
+  };
+  for (const Lines& each : read) use(each, false);
+  use(written, true);
+  leave_segment(mine->first, written.lines, written.width, written.count);
 }
 
 void check_early_access(uintptr_t address, size_t size, bool write, const void* place) {
@@ -404,11 +434,18 @@ bool use_host_memory(State* s, uintptr_t address, size_t size, Access access, co
   return true;
 }
 
-void check_other_streams(State*, uintptr_t address, size_t size, Access access, const void* place,
+// A word keeps one reader: of what is changed in place the launch's own takes the other's place.
+void check_other_streams(State* s, uintptr_t address, size_t size, Access access, const void* place,
                          const Word& word, unsigned bytes) {
   bool other_write = false;
-  const Operation* other =
-      in_the_way(word, bytes, access, in_device_memory(unordered, access), &other_write);
+  const auto find = in_device_memory(unordered, access);
+  const Operation* other = in_the_way(word, bytes, access, find, &other_write);
+  ReadElsewhere& kept = read_elsewhere(s, &word);
+  if (access == Access::kRead) {
+    if (find(word.read, bytes, false) != nullptr) kept = {&word, word.read, launch_first};
+  } else if (other == nullptr && kept.word == &word && kept.launch == launch_first) {
+    other = find(kept.read, bytes, false);
+  }
   if (other != nullptr)
     report(finding_here(Kind::kUnsynchronisedAccess, place, size, access != Access::kRead), *other,
            other_write, address);

@@ -9,6 +9,7 @@ import importlib
 _LAZY = {
     "compile": "step",
     "parameter": "step",
+    "pinned": "backend.uploads",
     "Step": "step",
     "draw": "step",
 }

@@ -1,19 +1,21 @@
 """Compiles the kernels that a program needs, and keeps them on disk for the next one.
 
 A library holds the kernels that were missing when a program was made. A kernel's name is a hash of
-its source, of the headers and of the processor, so that what is found is right. `make` compiles:
-the Makefile knows the compilers of this machine.
+its source, of the headers, of the emulated GPU where it runs there, and of the processor, so that
+what is found is right. `make` compiles: the Makefile knows the compilers of this machine.
 """
 
 import contextlib
 import ctypes
 import functools
+import glob
 import hashlib
 import os
 import subprocess
 import sys
 
 from dlsys._base import CHECKED, find_lib_path
+from dlsys.ndarray import is_emulated
 
 try:
     import fcntl
@@ -140,14 +142,27 @@ def _name_of(backend, key):
 
 @functools.cache
 def _surroundings(backend):
-    """What decides beside a kernel's source what its library holds."""
-    texts = []
-    for name in sorted(os.listdir(_SOURCES)):
-        with open(os.path.join(_SOURCES, name)) as file:
-            texts.append(file.read())
+    """A hash of what decides beside a kernel's source what its library holds."""
+    found = hashlib.sha256("\0".join((backend.__name__, str(CHECKED))).encode())
+    for path in (*sorted(glob.glob(os.path.join(_SOURCES, "*"))), *_emulator_files(backend)):
+        with open(path, "rb") as file:
+            found.update(b"\0" + file.read())
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
-        texts += sorted({line for line in file if line.startswith(_PROCESSOR)})
-    return "\0".join((backend.__name__, str(CHECKED), *texts))
+        found.update("".join(sorted({n for n in file if n.startswith(_PROCESSOR)})).encode())
+    return found.hexdigest()
+
+
+def _emulator_files(backend):
+    """What the emulated GPU makes of a kernel, and how its library is called: passes and headers.
+
+    A kernel that knows other headers than the library passes it structs of another size.
+    """
+    if backend.SUFFIX != ".cu" or not is_emulated():
+        return []
+    folders = [os.path.join(root(), place, "emulator") for place in ("", "..")]
+    found = next((each for each in folders if os.path.isdir(each)), folders[0])
+    kinds = ("**/*.py", "include/**/*.h")
+    return sorted(p for kind in kinds for p in glob.glob(os.path.join(found, kind), recursive=True))
 
 
 @contextlib.contextmanager

@@ -11,11 +11,13 @@ from dlsys.backend.fusion import fuse
 from dlsys.backend.gemm import with_products
 from dlsys.backend.planning import Planner
 from dlsys.backend.program import Program
+from dlsys.backend.rows import address_of
 from dlsys.backend.updates import check_shape
 from dlsys.ndarray import size_of
 
 from .graph import Report, listed
 from .passes.in_place import update_in_place
+from .rounds import Rounds
 
 
 class NumpyRun:
@@ -43,6 +45,18 @@ class NumpyRun:
             state[parameter][...] = new
         return outputs
 
+    def apart(self, stacks, state):
+        """Stacks that no run writes to: copies of those that share memory with the state."""
+        kept = state.values()
+        return {
+            node: each.copy() if any(np.may_share_memory(each, a) for a in kept) else each
+            for node, each in stacks.items()
+        }
+
+    def rounds(self, stacks, count):
+        """None: many runs are made one by one."""
+        return None
+
     def explained(self):
         """Lines on what it does with memory."""
         return ["numpy: a value is dropped after its last reader"]
@@ -61,14 +75,17 @@ class DeviceRun:
         if own_products is None:
             # The emulated GPU runs them thread by thread, a hundred times slower than its cuBLAS.
             own_products = on_gpu and not ndarray.is_emulated()
-        self.capture = "not asked for" if not captures else _no_capture(on_gpu)
+        self.capture = "" if captures else "not asked for"
+        if not on_gpu:
+            self.capture = "of a GPU alone"
         self._make(limit, fuses, fuses and own_products)
         if limit is not None and self.program.peak > limit:
             # A kernel of many values keeps all that it reads until it ends.
             self._make(limit, False, False)
         graph.reports.append(self._report)
+        self._rounds = Rounds(self.program)
         self._fed = self._written = None
-        self._own, self._runs = {}, 0
+        self._own, self._has_run = {}, False
 
     def _make(self, limit, fuses, own_products):
         graph = self.graph
@@ -95,33 +112,53 @@ class DeviceRun:
             state: parameter -> NDArray, which is overwritten.
         """
         self.feed(feeds, state)
-        self._runs += 1
         # The first run makes what a recording must not make, such as the handle of cuBLAS.
-        if self._runs == 2 and not self.capture:
+        if self._has_run and not self.capture and not self.program.is_captured:
             try:
                 self.program.capture()
             except CaptureError as error:
                 self.capture = str(error)
+        self._has_run = True
         return self.program.run()
 
     def feed(self, feeds, state):
         """Says what the program computes from; arguments as those of a call."""
-        if self._written is None:  # These arrays stay where they are.
-            written = (*state.values(), *self.program.owned_results())
-            self._written = np.array([_range_of(array) for array in written])
+        self._know_written(state)
         if not self._is_fed(feeds):
             placed = self._placed(feeds)
             if not self._is_fed(placed):
                 self.program.feed({**placed, **state})
-                self._fed, self._runs = placed, 0
+                self._fed = placed
 
     @property
     def bound(self):
         """The most bytes of intermediate values that are alive at once."""
         return self._planner.bound
 
+    def apart(self, stacks, state):
+        """Stacks that no run writes to: copies of those that share memory with what it writes."""
+        self._know_written(state)
+        return {n: s.copyto(s.ctx) if self._overwrites(s) else s for n, s in stacks.items()}
+
+    def rounds(self, stacks, count):
+        """The stacked values of many runs, by one launch; None where that can't be, or not yet.
+
+        Args:
+            stacks: node -> NDArray (count, *shape).
+        """
+        if self.capture or not self._has_run:
+            return None
+        return self._rounds.run(stacks, count)
+
+    def _know_written(self, state):
+        if self._written is None:  # These arrays stay where they are.
+            written = (*state.values(), *self.program.owned_results())
+            self._written = np.array([_range_of(array) for array in written])
+
     def _is_fed(self, feeds):
-        return self._fed is not None and all(self._fed[n] is feeds[n] for n in feeds)
+        return self._fed is not None and all(
+            address_of(self._fed[node]) == address_of(feeds[node]) for node in feeds
+        )
 
     def _placed(self, feeds):
         """The feeds where the program may read them.
@@ -151,28 +188,34 @@ class DeviceRun:
     def explained(self):
         """Lines on what the program does with kernels and memory."""
         first, last = self._kernels
-        said = "no, " + self.capture
-        if not self.capture:
-            said = "one call starts all, on %d streams" % self.program.streams
         *lines, memory = self._planner.lines()
         return [
-            "fusion: %d instructions became %d kernels" % (first, last), "capture: " + said,
+            "fusion: %d instructions became %d kernels" % (first, last),
+            "capture: " + self._captured_in_words(),
             *lines, memory + listed(self._planner.again),
         ]  # fmt: skip
+
+    def _captured_in_words(self):
+        if self.capture:
+            return "no, " + self.capture
+        if not self.program.is_captured:
+            return "from the second call on"
+        streams, waits = "on %d streams" % self.program.streams, self.program.waits
+        if self._rounds.count:
+            streams += "; scan starts %d steps by one call" % self._rounds.count
+        if self._rounds.reason:
+            streams += "; scan starts one step after the other, " + self._rounds.reason
+        if not waits:
+            return "one call starts all, " + streams
+        said = "two calls start all, %s; the host waits between them for checks of indices"
+        return said % streams + listed(waits)
 
     def sources(self):
         """The text of the kernels."""
         return self.program.sources()
 
 
-def _no_capture(on_gpu):
-    """Why launches are not recorded on a device, in words; "" if they are."""
-    if not on_gpu:
-        return "of a GPU alone"
-    return "not on the emulated GPU" if ndarray.is_emulated() else ""
-
-
 def _range_of(array):
     """The addresses of an array's first byte, and of that behind its last."""
-    start = array.handle.contents.data or 0
+    start = address_of(array)
     return start, start + size_of(array.shape) * array.dtype.itemsize

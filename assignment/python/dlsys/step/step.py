@@ -4,9 +4,10 @@ import numpy as np
 
 from dlsys import ndarray
 from dlsys.autodiff import Node, find_topo_sort
+from dlsys.backend.uploads import Uploads
 from dlsys.ops.base import ShapeError
 
-from . import drawing, files, measuring
+from . import drawing, files, measuring, rounds
 from .graph import Graph, origin, random_nodes
 from .passes import PASSES
 from .runs import DeviceRun, NumpyRun
@@ -63,6 +64,7 @@ class Step:
         self._limit, self._fuses, self._captures = memory_limit, fuse, capture
         self._state = State(list(updates), ctx, dtype)
         self._runs, self._last = {}, None
+        self._uploads = Uploads(ctx) if ndarray.is_gpu_ctx(ctx) else None
 
     def __call__(self, feeds=None, as_numpy=False):
         """Runs the step.
@@ -81,12 +83,77 @@ class Step:
             ShapeError, TypeError: values don't fit.
             IndexError: an index is out of range; no parameter has changed.
         """
-        arrays = self._arrays(feeds or {})
-        self._last = run = self._run_for(arrays)
+        return self._given(self._run(self._arrays(feeds or {})), as_numpy)
+
+    def over(self, batches, as_numpy=False):
+        """Runs the step for each of some feeds, and yields what a call would return.
+
+        On a GPU the next feeds are taken, and numpy arrays among them copied there, while the step
+        computes; so a loop that looks at each value does not wait for copies. Copies from
+        `dlsys.pinned` arrays take least time. An array may be used again for the next feeds.
+
+        Args:
+            batches: an iterable of feeds, each as those of a call.
+            as_numpy: as that of a call; raises as a call does.
+        """
+        found = None
+        for feeds in batches:
+            arrays = self._arrays(feeds)
+            if found is not None:
+                yield self._given(found, as_numpy)
+            found = self._run(arrays)
+            if self._uploads is None:  # arrays of the CPU are read where they are
+                yield self._given(found, as_numpy)
+                found = None
+        if found is not None:
+            yield self._given(found, as_numpy)
+
+    def scan(self, feeds=None, count=None, as_numpy=False):
+        """Runs the step once for each row of some feeds, as so many calls do.
+
+        On a GPU that has run the step before, one call starts all of them, if the step is recorded
+        and draws no random numbers; `explain` says why not. NDArrays are read where they are:
+        `images.reshape(-1, 100, 784)` makes batches of what lies on the device.
+
+        Args:
+            feeds: variable -> array (count, *shape), for every variable that is not updated.
+            count: how many steps, where no variable says it.
+            as_numpy: as that of a call.
+
+        Returns:
+            The values of the outputs, each (count, *shape), as a call returns them.
+
+        Raises:
+            ValueError: the feeds have not all as many rows; there are none.
+            IndexError: an index is out of range; the steps before that one have been made.
+            ShapeError, TypeError: as a call.
+        """
+        stacks = self._arrays(feeds or {}, rows=True)
+        count = rounds.count_of(stacks, count)
+        self._last = self._run_for(stacks, rows=True)
+        stacks = self._last.apart(stacks, self._state.arrays)
+        found = self._last.rounds(stacks, count)
+        if found is None:
+            found = rounds.one_by_one(self._run, stacks, count, self.ctx)
+        elif self._uploads is not None:
+            self._uploads.leave()
+        return self._given(found, as_numpy)
+
+    def _run(self, arrays):
+        """The values of the outputs, a list."""
+        run = self._run_for(arrays)
         for node in run.random:
             node.runs = self._draws[origin(node)]
-        found = run(arrays, self._state.arrays)
+        self._last = run
+        try:
+            found = run(arrays, self._state.arrays)
+        finally:
+            if self._uploads is not None:
+                self._uploads.leave()
         self._draws.update({origin(node): node.runs for node in run.random})
+        return found
+
+    def _given(self, found, as_numpy):
         if as_numpy and self.ctx is not None:
             found = [value.asnumpy() for value in found]
         return found[0] if self._is_single else found
@@ -223,8 +290,8 @@ class Step:
             raise ValueError("nothing has run yet; hint: step.%s(feeds)" % asked)
         return run
 
-    def _arrays(self, feeds):
-        """The feeds as arrays of the device."""
+    def _arrays(self, feeds, rows=False):
+        """The feeds, or stacks with a row for each call, as arrays of the device."""
         missing = [node.name for node in self._fed if node not in feeds]
         if missing:
             raise ValueError("feeds have no value for %s" % ", ".join(missing))
@@ -235,9 +302,11 @@ class Step:
                 "the step does not read %s; hint: parameters are set by step.set, not fed"
                 % ", ".join(surplus)
             )
-        return {node: self._on_device(node, feeds[node]) for node in self._fed}
+        found = {node: self._on_device(node, feeds[node], rows) for node in self._fed}
+        return found if self._uploads is None else self._uploads.fill(found)
 
-    def _on_device(self, node, value):
+    def _on_device(self, node, value, rows):
+        """A feed as the device reads it; on a GPU a numpy array that is still to be copied."""
         is_typed = isinstance(value, ndarray.NDArray)
         if is_typed and self.ctx is None:
             raise TypeError("the feed of %s is an NDArray; this step runs on numpy" % node.name)
@@ -247,23 +316,18 @@ class Step:
                 % (node.name, value.ctx, self.ctx)
             )
         values = value if is_typed else np.asarray(value)
-        _check_known(node, values)
+        _check_known(node, tuple(values.shape)[rows:], values.dtype)
         if is_typed:
             return value
-        dtype = self._state.dtype_of(values.dtype)
-        if self.ctx is None or ndarray.is_gpu_ctx(self.ctx):
-            # In row-major order: BLAS adds in another order where an array lies otherwise.
-            on_numpy = self.ctx is None
-            return (
-                np.asarray(values, dtype, order="C")
-                if on_numpy
-                else ndarray.array(values, self.ctx, dtype)
-            )
-        return ndarray.lent(np.ascontiguousarray(values, dtype).reshape(values.shape))
+        # In row-major order: BLAS adds in another order where an array lies otherwise.
+        values = np.asarray(values, self._state.dtype_of(values.dtype), order="C")
+        if self.ctx is None or self._uploads is not None:
+            return values
+        return ndarray.lent(values)
 
-    def _run_for(self, arrays):
+    def _run_for(self, arrays, rows=False):
         self._state.complete()
-        kinds = {node: (tuple(array.shape), array.dtype) for node, array in arrays.items()}
+        kinds = {node: (tuple(array.shape)[rows:], array.dtype) for node, array in arrays.items()}
         key = tuple(kinds.values())
         if key not in self._runs:
             if len(self._runs) >= _MOST_RUNS:
@@ -292,12 +356,12 @@ def _check(outputs, updates):
             raise TypeError("%s is no variable; hint: updates are {variable: new value}" % (node,))
 
 
-def _check_known(node, values):
+def _check_known(node, shape, dtype):
     """Whether a feed is what its variable was said to be."""
     known = getattr(node, "known", None)
     if known is None:
         return
-    if tuple(values.shape) != known[0]:
-        raise ShapeError("%s has shape %s, the feed has %s" % (node.name, known[0], values.shape))
-    if known[1].kind in "iu" and values.dtype.kind not in "iub":
-        raise TypeError("%s is of %s, the feed of %s" % (node.name, known[1], values.dtype))
+    if shape != known[0]:
+        raise ShapeError("%s has shape %s, the feed has %s" % (node.name, known[0], shape))
+    if known[1].kind in "iu" and dtype.kind not in "iub":
+        raise TypeError("%s is of %s, the feed of %s" % (node.name, known[1], dtype))

@@ -9,4 +9,7 @@ before has compiled is compiled, once (kernels.py).
 memory.py plans the memory fast. planning.py plans it with care, for dlsys.step: which orders are
 right (dependences.py) and which is best (schedule.py), what lives when (lives.py), where it lies
 (placing.py), and what is computed again where memory is short (rematerialise.py).
+
+On a GPU, capture.py records a program's launches as a CUDA graph, on the streams that streams.py
+gives them, and uploads.py brings numpy arrays there meanwhile; both call host.py.
 """

@@ -12,12 +12,25 @@ SUFFIX = ".cu"
 #: Partial results of one reduction of 128 columns a block; see kBlocksOfACut in gpu_reduce.cuh.
 MOST_PARTIAL = 2048 * 128
 
-#: What the library that records is made of.
-CAPTURE = {
-    "record": """#include "capture.cuh"
-extern "C" int64_t %s(const Step* steps, int64_t count, int64_t streams, const int64_t* stream_of,
-                      const int64_t* waits, int64_t pairs, cudaGraphExec_t* made) {
-  return record(steps, count, streams, stream_of, waits, pairs, made);
+#: What the host calls beside kernels, and what their library includes.
+HOST = {
+    "begin_recording": """extern "C" void* %s(int64_t streams, int64_t most_steps) {
+  return begin_recording(streams, most_steps);
+}
+""",
+    "record": """extern "C" int64_t %s(
+    const Recording* recording, const Step* steps, int64_t count, const int64_t* stream_of,
+    const int64_t* waits, int64_t pairs) {
+  return recording->launch(steps, count, stream_of, waits, pairs);
+}
+""",
+    "record_rows": """extern "C" int %s(const Recording* recording, void* to, int64_t to_apart,
+                   const void* from, int64_t from_apart, int64_t width, int64_t rows) {
+  return recording->copy_rows(to, to_apart, from, from_apart, width, rows) ? 0 : -1;
+}
+""",
+    "end_recording": """extern "C" void* %s(Recording* recording, int* spoilt) {
+  return end_recording(recording, spoilt);
 }
 """,
     "replay": """extern "C" int %s(cudaGraphExec_t graph) {
@@ -28,7 +41,27 @@ extern "C" int64_t %s(const Step* steps, int64_t count, int64_t streams, const i
   return cudaGraphExecDestroy(graph) == cudaSuccess ? 0 : -1;
 }
 """,
+    "make_uploads": """extern "C" void* %s() { return make_uploads(); }
+""",
+    "fill": """extern "C" int %s(Uploads* uploads, int half, int64_t count, void* const* to,
+                   const void* const* from, const int64_t* bytes) {
+  return uploads->fill(half, count, to, from, bytes) ? 0 : -1;
 }
+""",
+    "leave": """extern "C" int %s(Uploads* uploads, int half) {
+  return uploads->leave(half) ? 0 : -1;
+}
+""",
+    "end_uploads": """extern "C" void %s(Uploads* uploads) { delete uploads; }
+""",
+    "pin": """extern "C" void* %s(int64_t bytes) { return pinned(bytes); }
+""",
+    "unpin": """extern "C" int %s(void* memory) {
+  return cudaFreeHost(memory) == cudaSuccess ? 0 : -1;
+}
+""",
+}
+_HOST_HEADERS = '#include "capture.cuh"\n#include "upload.cuh"\n'
 
 #: The function that times launches.
 TIMER = """#include "timing.cuh"
@@ -58,8 +91,8 @@ def source(name, key):
         return fused_gpu.source(name, *parts)
     if kind == "gemm":
         return gemm.source(name, *parts)
-    if kind == "capture":
-        return CAPTURE[parts[0]] % name
+    if kind == "host":
+        return _HOST_HEADERS + HOST[parts[0]] % name
     if kind == "timer":
         return TIMER % name
     return RUNNER % name if kind == "runner" else _KINDS[kind](name, *parts)

@@ -14,6 +14,7 @@ from .capture import Captured, CaptureError, refusal
 from .instructions import Draw
 from .lowering import Lowering
 from .memory import plan
+from .rows import Rows, address_of, copies_of_rows, row_bytes, rows_apart
 from .streams import MOST_STREAMS
 from .timing import Timer
 from .updates import write_back
@@ -71,7 +72,7 @@ class Program:
         self.instructions = lowering.instructions
         for each in passes:
             self.instructions = each(self.instructions, self._kept() | written)
-        self._feeds = {node: lowering.values[node] for node in feeds}
+        self._feeds, self._captured = {node: lowering.values[node] for node in feeds}, {}
         self._lay_out(plan)
         self._load()
 
@@ -83,7 +84,7 @@ class Program:
         """
         self._fed = arrays
         for node, places in self._places_of_feeds.items():
-            address = arrays[node].handle.contents.data or 0
+            address = address_of(arrays[node])
             self._pointers[places] = self._offsets[places] + address
         self._results = [self._value_of(view, arrays) for view in self._outputs]
         self._captured = {}
@@ -126,6 +127,74 @@ class Program:
             )
             for first, end in parts
         }
+
+    def record_rounds(self, stacks, count):
+        """Records many runs as one: each reads another row of the stacks.
+
+        Args:
+            stacks: fed node -> NDArray, (count, *shape), which stays where it is. What is not
+                among them is as in the last run.
+            count: how many.
+
+        Returns:
+            (what has been captured, its results: NDArrays (count, *shape)).
+
+        Raises:
+            CaptureError: they can't be recorded.
+        """
+        waits = ", ".join(self.waits) and "the host waits in each step for checks of indices: "
+        reason = refusal(self.instructions) or waits + ", ".join(self.waits)
+        if reason:
+            raise CaptureError(reason)
+        pointers, moves = self._pointers.copy(), np.zeros_like(self._pointers)
+        ways_in = [self._read_rows(node, each, moves) for node, each in stacks.items()]
+        ways_out = [self._written_rows(view, stacks, count, moves) for view in self._outputs]
+
+        def rounds():
+            for number in range(count):
+                yield number
+                self._pointers += moves
+
+        try:
+            captured = Captured(
+                self._steps, 0, self.instructions, self._memory_of,
+                before=copies_of_rows(ways_in, count), rounds=rounds(),
+                behind=copies_of_rows(ways_out, count),
+            )  # fmt: skip
+        finally:
+            self._pointers[:] = pointers
+        captured.keeps = (stacks, ways_in, ways_out)
+        return captured, [way.to for way in ways_out]
+
+    def _read_rows(self, node, stack, moves):
+        """Has the launches read the first row of a stack, and the next one after each move."""
+        way = rows_apart(stack, self.ctx)
+        places = self._places_of_feeds[node]
+        self._pointers[places] = self._offsets[places] + address_of(way.to)
+        moves[places] = way.to_apart
+        return way
+
+    def _written_rows(self, view, stacks, count, moves):
+        """Has the launches write an output to the first row of a new stack, then to the next."""
+        fed = view.buffer.fed
+        found = ndarray.empty((count, *view.shape), self.ctx, view.dtype)
+        if fed is not None:
+            return Rows(found, row_bytes(found), stacks[fed], row_bytes(found))
+        way = rows_apart(found, self.ctx).turned()
+        places = [i for i, each in enumerate(self._views()) if each.buffer is view.buffer]
+        self._pointers[places] += address_of(way.start) - self._addresses[view.buffer]
+        moves[places] = way.start_apart
+        return way
+
+    @property
+    def is_captured(self):
+        """Whether runs start what was recorded."""
+        return bool(self._captured)
+
+    @property
+    def waits(self):
+        """The names of what the host waits for in the middle of a run: checks of indices."""
+        return [instruction.node.name for instruction, _ in self._flags]
 
     @property
     def offsets(self):
@@ -174,9 +243,8 @@ class Program:
             failed = (launch or self.launch)(first, end) if first < end else -1
             if failed >= 0:
                 self._raise_for(self.instructions[first + failed])
-        elif not captured.replay():
-            check_call(_LIB.DLDeviceSynchronize(b"a captured step"))
-            raise DeviceError("the launch of a captured step failed")
+        else:
+            captured.replay()
 
     def owned_results(self):
         """The arrays that every run overwrites with values that it returns."""
@@ -204,10 +272,10 @@ class Program:
                 flag = ndarray.empty((), self.ctx, dtypes.BOOL)
                 self._flags.append((instruction, flag))
                 self._owned[instruction.output.buffer] = flag
-        arena = self._arena.handle.contents.data or 0
+        arena = address_of(self._arena)
         self._addresses = {buffer: arena + offset for buffer, offset in offsets.items()}
         for buffer, array in self._owned.items():
-            self._addresses[buffer] = array.handle.contents.data or 0
+            self._addresses[buffer] = address_of(array)
 
     def _views(self):
         return [view for instruction in self.instructions for view in instruction.operands]
