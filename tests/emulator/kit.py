@@ -68,10 +68,10 @@ class Kit:
         return output
 
     def call(self, *command, env=None):
-        """Runs a command to its end."""
+        """Runs a command to its end; a limit of time is for what never ends, on any machine."""
         command = [str(word) for word in command]
         environment = {**os.environ, **(env or {})}
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
 
     def build_library(self):
         """The emulator as a library; a run of the tests builds it once for each way to compile."""

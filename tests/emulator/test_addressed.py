@@ -83,7 +83,7 @@ def dump_of(compiler, reader, source, folder):
         words += [f"-fdump-tree-gimple={dump}", "-c", "-o", folder / "source.o"]
     else:
         words += clang_tree.OPTIONS
-    done = subprocess.run([*words, path], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*words, path], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return dump.read_text() if reader is gimple else done.stdout
 

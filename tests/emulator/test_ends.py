@@ -122,7 +122,7 @@ def test_a_signal_is_told_with_what_was_found_before(kit, name):
     number = getattr(signal, name)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     os.kill(int(children.read_text()) if name == "SIGKILL" else process.pid, number)
-    said = process.communicate(timeout=60)[0]
+    said = process.communicate(timeout=600)[0]
     assert process.returncode == 1
     assert "1. Write outside of a buffer in global memory" in said
     assert f"ends was ended by signal {number:d} ({name}), and what would have come" in said

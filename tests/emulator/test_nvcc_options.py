@@ -21,7 +21,7 @@ def test_every_option_of_nvcc_is_known():
     nvcc = configure.find_nvcc()
     if nvcc is None:
         pytest.skip("there is no nvcc here")
-    said = subprocess.run([nvcc, "--help"], capture_output=True, text=True, timeout=60).stdout
+    said = subprocess.run([nvcc, "--help"], capture_output=True, text=True, timeout=600).stdout
     rows = re.findall(r"^--(\S+)( [<{\[e]\S*)?.*?(?:\(-(\S+)\))?\s*$", said, re.M)
     assert len(rows) > 110
     for long, value, short in rows:

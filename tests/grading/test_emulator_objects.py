@@ -1,4 +1,5 @@
-"""Trees of the kit share the emulated GPU's objects: made once, and anew where they would differ."""
+"""Trees of the kit share the emulated GPU's objects: made once, and anew where they would
+differ."""
 
 import os
 import shutil

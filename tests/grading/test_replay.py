@@ -35,7 +35,7 @@ def run_script(made, folder):
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     done = subprocess.run(
         [sys.executable, str(made.script), str(made.tree)],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=60,
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -101,7 +101,7 @@ def test_paths_may_be_relative_and_the_working_folder_another(tmp_path, monkeypa
     assert "\nthe same\n" in said
     assert "python replay/relu.py replay/tree" in said
     assert Path("replay/tree/build/lib/libc_runtime_api.so").is_file()
-    done = subprocess.run([sys.executable, "replay/relu.py", "replay/tree"], timeout=60,
+    done = subprocess.run([sys.executable, "replay/relu.py", "replay/tree"], timeout=600,
                           capture_output=True, text=True)  # fmt: skip
     assert "output differs in" in done.stdout, done.stderr
 

@@ -159,7 +159,7 @@ def test_make_compiles_on_several_cores_unless_it_is_told_how_many(tmp_path):
     def jobs(*options):
         command = ["make", "-C", str(work), "-pn", *options, f"PYTHON={sys.executable}", "checked"]
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=60, env=environment, check=True
+            command, capture_output=True, text=True, timeout=600, env=environment, check=True
         )
         assert "warning" not in done.stderr  # as another make inside of it would, of two wishes
         return re.findall(r"^MAKEFLAGS = .*?-j *(\d+)", done.stdout, re.MULTILINE)

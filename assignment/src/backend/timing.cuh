@@ -36,8 +36,8 @@ inline int64_t launch_timed(const Step* steps, int64_t count, int64_t streams,
   hold<<<1, 1, 0, lanes.stream(0)>>>(count * kCyclesOfALaunch);
 #endif
   if (cudaEventRecord(origin, lanes.stream(0)) != cudaSuccess) return count;
-  const int64_t failed =
-      launch_on(lanes, lanes.event(count), steps, count, streams, stream_of, waits, pairs, count + 1);
+  const int64_t failed = launch_on(lanes, lanes.event(count), steps, count, streams, stream_of,
+                                   waits, pairs, count + 1);
   if (cudaDeviceSynchronize() != cudaSuccess || failed >= 0) return failed < 0 ? count : failed;
   for (int64_t i = 0; i < count; ++i) {
     const cudaEvent_t ends[] = {lanes.event(count + 1 + i), lanes.event(i)};
