@@ -62,6 +62,8 @@ def _key(node):
         return None
 
 
+
+
 def _exactly(value):
     """A key that is equal for values of the same type and bits alone.
 

@@ -19,6 +19,7 @@ def merge_equal(graph):
     numbers. Stop points (stop_gradient, checkpoint) stay, since the user put them there. a + b and
     b + a stay apart too: of two NaN a sum keeps the first one's bits.
     """
+    # BEGIN SOLUTION 3.1
     report, known = Report("equal nodes merged"), {}
 
     def merged(node):
@@ -39,8 +40,10 @@ def merge_equal(graph):
 
     graph.rewrite(merged)
     return report
+    # END SOLUTION
 
 
+# BEGIN SOLUTION 3.1
 def _why_apart(node):
     if getattr(node.op, "draws", False):
         return "random draws"
@@ -60,6 +63,9 @@ def _key(node):
         return type(node.op), _exactly(said), tuple(map(id, node.inputs))
     except TypeError:
         return None
+
+
+# END SOLUTION
 
 
 def _exactly(value):

@@ -1,0 +1,397 @@
+"""Part 3: which instructions become one kernel.
+
+The child tells what each kernel of the fused program reads, computes and writes, and this process
+carries that out on its own numbers: see harness/loop_programs.py. How few kernels there can be is
+known, since each program is made so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from grader.checks.harness.answers import SMALL
+from grader.checks.harness.compare import Array, Failure
+from grader.checks.harness.context import Context, Session
+from grader.checks.harness.loop_programs import Elements, FusedLoop, Loop, Memory, run_all, told
+from grader.checks.harness.traits import check, declared
+
+_MOST_OPERANDS = 20
+_MOST_TOLD = 64
+_TURNS = 3
+_PAIRS = ("x0 + x1", "x0 - x1", "x0 * x1")
+_SINGLES = ("x0 * p0", "x0 + p0", "-x0")
+
+
+class LoopProgram:
+    """Instructions, what they are fed, and what is read after the run.
+
+    Attributes:
+        loops: the instructions, in an order in which they may run.
+        fed: buffer -> what it holds at first.
+        kept: buffers that are read after the run.
+        kernels: how few kernels there can be.
+        about: what it is about, in messages.
+    """
+
+    def __init__(self, random: np.random.Generator, about: str, kernels: int = 1) -> None:
+        self.random, self.about, self.kernels = random, about, kernels
+        self.loops: list[Loop] = []
+        self.fed: Memory = {}
+        self.kept: set[int] = set()
+        self._sizes: list[int] = []
+
+    def _buffer(self, shape: tuple[int, ...]) -> Elements:
+        self._sizes.append(int(np.prod(shape)))
+        strides = np.cumprod((1, *shape[:0:-1]))[::-1]
+        return Elements(len(self._sizes) - 1, 0, shape, tuple(int(step) for step in strides))
+
+    def feed(self, *shape: int) -> Elements:
+        """A new buffer of random numbers."""
+        made = self._buffer(shape)
+        self.fed[made.buffer] = self.random.uniform(1, 2, self._sizes[-1])
+        return made
+
+    def loop(self, code: str, *inputs: Elements, way: str = "") -> Elements:
+        """A new value: an expression of elements, or of each row a reduction of one."""
+        shape = np.broadcast_shapes(*(each.shape for each in inputs))
+        return self._add(code, self._buffer(shape[:-1] if way else shape), inputs, way)
+
+    def product(self, a: Elements, b: Elements) -> Elements:
+        """A new value: a matrix product."""
+        return self._add("", self._buffer((a.shape[0], b.shape[1])), (a, b))
+
+    def overwrite(self, target: Elements, code: str, *inputs: Elements) -> None:
+        """A new value for what was fed."""
+        self._add(code, target, inputs)
+
+    def _add(
+        self, code: str, output: Elements, inputs: tuple[Elements, ...], way: str = ""
+    ) -> Elements:
+        numbers = (round(float(self.random.uniform(0.5, 1.5)), 3),) if "p0" in code else ()
+        name = f"v{len(self.loops)}"
+        self.loops.append(Loop(name, code, output, inputs, numbers, way))
+        return output
+
+    def grow(self, value: Elements, count: int, *others: Elements) -> Elements:
+        """Some element-wise instructions, each on the one before and on what came earlier."""
+        known = [value, *others]
+        for _ in range(count):
+            if self.random.random() < 0.4:
+                value = self.loop(str(self.random.choice(_SINGLES)), value)
+            else:
+                other = known[int(self.random.integers(len(known)))]
+                value = self.loop(str(self.random.choice(_PAIRS)), value, other)
+            known.append(value)
+        return value
+
+    def some(self) -> int:
+        """A few."""
+        return int(self.random.integers(1, 5))
+
+    def keep(self, *values: Elements) -> LoopProgram:
+        """Says what is read after the run; now and then something else, too."""
+        self.kept |= {each.buffer for each in values}
+        if self.random.random() < 0.5:
+            self.kept.add(self.loops[int(self.random.integers(len(self.loops)))].output.buffer)
+        return self
+
+    def memory(self) -> Memory:
+        """The buffers before a run: what nobody has written yet is NaN."""
+        return {
+            number: self.fed[number].copy() if number in self.fed else np.full(size, np.nan)
+            for number, size in enumerate(self._sizes)
+        }
+
+    def words(self) -> str:
+        """The instructions in words."""
+        return "; ".join(map(self._line, self.loops))
+
+    def _line(self, loop: Loop) -> str:
+        code = loop.code or "x0 @ x1"
+        for number, each in enumerate(loop.inputs):
+            code = code.replace(f"x{number}", self._name(each))
+        code = code.replace("p0", f"{loop.numbers[0]:g}" if loop.numbers else "")
+        code = f"{loop.way} of rows of {code}" if loop.way else code
+        return f"{self._name(loop.output)} = {code}"
+
+    def _name(self, view: Elements) -> str:
+        name = f"{'f' if view.buffer in self.fed else 'b'}{view.buffer}"
+        if view.strides and view.strides[0] < 0:
+            return f"flipped({name})"
+        is_turned = len(view.strides) == 2 and 1 < view.strides[1] > view.strides[0] > 0
+        if is_turned:
+            return f"transposed({name})"
+        whole = int(np.prod(view.shape)) == self._sizes[view.buffer]
+        return name if whole else f"{name}[:{view.shape[0]}]"
+
+
+Maker = Callable[[np.random.Generator, int, int], LoopProgram]
+
+
+def _tree(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "element-wise instructions of one shape")
+    others = [made.feed(m, n), made.feed(n), made.feed(m, 1), made.feed(m, n)]
+    return made.keep(made.grow(made.feed(m, n), made.some() + 3, *others))
+
+
+def _read_anyhow(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "what was fed is read in several ways")
+    x = made.feed(n, n)
+    value = made.loop("x0 + x1", x, x.transposed)
+    return made.keep(made.grow(value, made.some(), x.flipped, x))
+
+
+def _turned(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    how = str(random.choice(["transposed", "flipped"]))
+    made = LoopProgram(random, f"a value is read {how}", 2)
+    first = made.grow(made.feed(n, n), made.some())
+    second = made.loop("x0 + x1", getattr(first, how), made.feed(n, n))
+    return made.keep(made.grow(second, made.some()))
+
+
+def _read_both_ways(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "a value is read as it was written, and transposed, too", 2)
+    first = made.grow(made.feed(n, n), made.some())
+    return made.keep(made.loop("x0 * x1", first, first.transposed))
+
+
+def _in_part(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "a part of a value is read", 2)
+    first = made.grow(made.feed(m, n), made.some())
+    return made.keep(made.grow(first.rows_but_one, made.some(), made.feed(m - 1, n)))
+
+
+def _repeated(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "a value is repeated in the rows of another", 2)
+    first = made.grow(made.feed(n), made.some())
+    return made.keep(made.loop("x0 * x1", made.feed(m, n), first))
+
+
+def _overwritten(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "what is read is overwritten, element by element")
+    w = made.feed(n, n)
+    value = made.grow(made.loop("x0 + x1", w, made.feed(n, n)), made.some())
+    made.overwrite(w, "x0 - x1", w, value)
+    return made.keep(w, value)
+
+
+def _overwritten_elsewhere(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "what is read transposed is overwritten", 2)
+    w = made.feed(n, n)
+    value = made.grow(made.loop("x0 + x1", w.transposed, made.feed(n, n)), made.some())
+    made.overwrite(w, "x0 - x1", w, value)
+    return made.keep(w, value)
+
+
+def _many_operands(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, f"a kernel has {_MOST_OPERANDS} operands at most", 2)
+    value = made.feed(m, n)
+    for _ in range(int(random.integers(_MOST_OPERANDS, 30))):
+        value = made.loop("x0 + x1", value, made.feed(m, n))
+    return _only(made, value)
+
+
+def _rows(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "rows are reduced, and what comes of it is used in the row")
+    x = made.grow(made.feed(m, n), made.some(), made.feed(n))
+    most = made.loop("x0", x, way="max")
+    away = made.loop("x0 - x1", x, _of_each_row(most))
+    total = made.loop("x0 * x1", away, away, way="sum")
+    return made.keep(made.loop("x0 * x1", away, _of_each_row(total)))
+
+
+def _of_each_row(value: Elements) -> Elements:
+    return value._replace(shape=(*value.shape, 1), strides=(*value.strides, 0))
+
+
+def _only(made: LoopProgram, value: Elements) -> LoopProgram:
+    made.kept = {value.buffer}
+    return made
+
+
+def _around(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "a product reads a value, and both are read", 3)
+    first = made.grow(made.feed(n, n), made.some())
+    product = made.product(first, made.feed(n, n))
+    return made.keep(made.grow(made.loop("x0 + x1", first, product), made.some()))
+
+
+def _far_around(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "a way leads through two products, and back", 5)
+    first = made.grow(made.feed(n, n), made.some())
+    between = made.grow(made.product(first, made.feed(n, n)), made.some())
+    product = made.product(between, made.feed(n, n))
+    return made.keep(made.grow(made.loop("x0 + x1", first, product), made.some()))
+
+
+def _two_ways(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "two products read a value, and all are read", 4)
+    first = made.grow(made.feed(n, n), made.some())
+    one, two = (made.product(first, made.feed(n, n)) for _ in range(2))
+    value = made.loop("x0 + x1", one, two)
+    return made.keep(made.grow(value, made.some(), first))
+
+
+def _between(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(
+        random, "between two instructions of a kernel stands one that needs the first", 2
+    )
+    first = made.loop("x0 * p0", made.feed(n, n))
+    aside = made.grow(first.transposed, made.some())
+    return made.keep(aside, made.grow(first, made.some()))
+
+
+def _before(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(
+        random, "between two instructions of a kernel stands one that the second needs", 2
+    )
+    first = made.loop("x0 * p0", made.feed(n, n))
+    aside = made.product(made.feed(n, n), made.feed(n, n))
+    return made.keep(made.grow(made.loop("x0 + x1", first, aside), made.some()))
+
+
+_OF_ELEMENTS: tuple[Maker, ...] = (
+    _tree, _read_anyhow, _turned, _read_both_ways, _in_part, _repeated, _overwritten,
+    _overwritten_elsewhere, _many_operands, _rows,
+)  # fmt: skip
+_OF_ORDER: tuple[Maker, ...] = (_around, _far_around, _two_ways, _between, _before)
+
+
+@check(device=False)
+def fused_elements(ctx: Context) -> None:
+    """fuse makes one kernel of instructions on the same elements, and of no others"""
+    _check_all(ctx, _OF_ELEMENTS)
+
+
+@check(device=False)
+def fused_order(ctx: Context) -> None:
+    """fuse leaves apart what a way through another instruction connects, and keeps the order"""
+    _check_all(ctx, _OF_ORDER)
+
+
+def _check_all(ctx: Context, makers: tuple[Maker, ...]) -> None:
+    with ctx.session() as session:
+        for make in makers:
+            for _ in range(_TURNS):
+                m, n = (int(each) for each in ctx.random.choice(np.arange(3, 9), 2, False))
+                _check(session, make(ctx.random, m, n))
+
+
+def _check(session: Session, program: LoopProgram) -> None:
+    what = f"fuse, where {program.about}: {program.words()}"
+    with session.remote.doing(what):
+        kernels = list(_fused(session, program))
+    wanted, got = program.memory(), program.memory()
+    run_all(program.loops, wanted)
+    try:
+        run_all(kernels, got)
+        _compare(program, got, wanted)
+    except Failure as failure:
+        raise Failure(f"{what}: {failure.message}", failure.hint) from failure
+    if len(kernels) != program.kernels:
+        raise Failure(
+            f"{what}: {len(kernels)} kernels, expected {program.kernels}", _advice(program)
+        )
+
+
+def _compare(program: LoopProgram, got: Memory, wanted: Memory) -> None:
+    for buffer in sorted(program.kept):
+        name = f"{'f' if buffer in program.fed else 'b'}{buffer}"
+        if np.isnan(got[buffer]).any():
+            raise Failure(
+                f"{name} is computed from what nobody has written yet",
+                "either a kernel runs too early, or a value is not written that others read",
+            )
+        if not np.array_equal(got[buffer], wanted[buffer]):
+            raise Failure(
+                f"{name} has wrong values: {_first(got[buffer], wanted[buffer])}",
+                "a kernel may read of its own values the very elements alone that it works on",
+            )
+
+
+def _first(got: Array, wanted: Array) -> str:
+    place = int(np.argmax(got != wanted))
+    return f"element {place} is {got[place]:.7g}, expected {wanted[place]:.7g}"
+
+
+def _advice(program: LoopProgram) -> str:
+    if program.kernels == 1:
+        return "all of them work on the same elements, so one kernel can do it"
+    return "join what may be joined; what reads other elements, or runs between, stays apart"
+
+
+def _fused(session: Session, program: LoopProgram) -> Iterator[Loop | FusedLoop]:
+    """The kernels of the fused program, as the child tells them."""
+    identity = session.remote.builtin("id")
+    buffers = _buffers(session, program)
+    made = _instructions(session, program, buffers)
+    kept = tuple(buffers[number] for number in sorted(program.kept))
+    found = session.module("dlsys.backend.fusion").fuse(made, kept)
+    count = session.sequence(found, "what fuse returns", "instruction")
+    if count > _MOST_TOLD:
+        raise Failure(f"fuse returns {count} instructions for {len(made)}")
+    own = dict(zip(session.integers([identity(each) for each in made]), program.loops, strict=True))
+    numbers = {place: n for n, place in enumerate(session.integers([identity(b) for b in buffers]))}
+    for place, each in zip(
+        session.integers([identity(found[i]) for i in range(count)]),
+        [found[i] for i in range(count)],
+        strict=True,
+    ):
+        yield own[place] if place in own else _told(session, each, numbers)
+
+
+def _buffers(session: Session, program: LoopProgram) -> list[Any]:
+    view = session.module("dlsys.backend.view")
+    return [
+        view.Buffer(8 * values.size, session.variable(f"f{n}") if n in program.fed else None)
+        for n, values in program.memory().items()
+    ]
+
+
+def _instructions(session: Session, program: LoopProgram, buffers: list[Any]) -> list[Any]:
+    """The program in the child."""
+    kinds, view = session.module("dlsys.backend.instructions"), session.module("dlsys.backend.view")
+    double = session.module("dlsys.dtypes").FLOAT64
+
+    def seen(each: Elements) -> Any:
+        return view.View(buffers[each.buffer], double, each.shape, each.strides, each.offset)
+
+    made = []
+    for loop in program.loops:
+        inputs = tuple(map(seen, loop.inputs))
+        if not loop.code:
+            one = kinds.MatrixProduct(seen(loop.output), inputs)
+        elif loop.way:
+            shape = loop.inputs[0].shape
+            last = (len(shape) - 1,)
+            one = kinds.Reduce(seen(loop.output), inputs, loop.way, loop.code, double, shape, last)
+        else:
+            one = kinds.Elementwise(seen(loop.output), inputs, double, loop.code, loop.numbers)
+        one.node = session.variable(loop.name)
+        made.append(one)
+    return made
+
+
+def _told(session: Session, kernel: Any, numbers: dict[int, int]) -> FusedLoop:
+    """A kernel that is none of the program's instructions."""
+    remote, identity = session.remote, session.remote.builtin("id")
+    views = [each for part in (kernel.outputs, kernel.inputs) for each in part]
+    outputs = remote.len(kernel.outputs)
+    if len(views) > _MOST_OPERANDS:
+        raise Failure(f"a kernel has {len(views)} operands, of {_MOST_OPERANDS} at most")
+    places = remote.fetch([[identity(view.buffer), view.offset] for view in views], most=SMALL)
+    said = remote.fetch([[s.code, s.way] for s in kernel.statements], most=SMALL)
+    rest = remote.fetch([kernel.space.shape, kernel.lies, kernel.stores, kernel.given], most=SMALL)
+    try:
+        operands = [[numbers[place], offset] for place, offset in places]
+        shape, lies, stores, given = rest
+    except (KeyError, TypeError, ValueError) as error:
+        raise Failure("a kernel has an operand that is no part of the program") from error
+    raw = (shape, operands[:outputs], operands[outputs:], lies, said, stores, given)
+    return told(raw)
+
+
+CHECKS = declared(globals())
