@@ -21,7 +21,7 @@ from grader.checks.harness.traits import check, declared
 _MOST_OPERANDS = 20
 _MOST_TOLD = 64
 _TURNS = 3
-_PAIRS = ("x0 + x1", "x0 - x1", "x0 * x1")
+_PAIRS = ("x0 + x1", "x0 * x1", "x0 - x1")
 _SINGLES = ("x0 * p0", "x0 + p0", "-x0")
 
 
@@ -83,7 +83,8 @@ class LoopProgram:
                 value = self.loop(str(self.random.choice(_SINGLES)), value)
             else:
                 other = known[int(self.random.integers(len(known)))]
-                value = self.loop(str(self.random.choice(_PAIRS)), value, other)
+                codes = _PAIRS[: 2 if other == value else 3]  # x - x would hide all before
+                value = self.loop(str(self.random.choice(codes)), value, other)
             known.append(value)
         return value
 
@@ -124,8 +125,10 @@ class LoopProgram:
         is_turned = len(view.strides) == 2 and 1 < view.strides[1] > view.strides[0] > 0
         if is_turned:
             return f"transposed({name})"
-        whole = int(np.prod(view.shape)) == self._sizes[view.buffer]
-        return name if whole else f"{name}[:{view.shape[0]}]"
+        if int(np.prod(view.shape)) == self._sizes[view.buffer]:
+            return name
+        first = view.offset // max(1, view.strides[0])
+        return f"{name}[{first}:{first + view.shape[0]}]"
 
 
 Maker = Callable[[np.random.Generator, int, int], LoopProgram]
@@ -194,6 +197,22 @@ def _many_operands(random: np.random.Generator, m: int, n: int) -> LoopProgram:
     return _only(made, value)
 
 
+def _as_many_as_may_be(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, f"a kernel may have {_MOST_OPERANDS} operands")
+    value = made.feed(m, n)
+    for _ in range(_MOST_OPERANDS - 2):
+        value = made.loop("x0 + x1", value, made.feed(m, n))
+    return _only(made, value)
+
+
+def _shifted(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "what is written is read one row further", 2)
+    long = made.feed(m + 1, n)
+    made.overwrite(long.rows_but_one, "x0 * p0", long.rows_but_one)
+    last = long.rows_but_one._replace(offset=n)
+    return made.keep(made.grow(made.loop("x0 + x1", last, made.feed(m, n)), made.some()))
+
+
 def _rows(random: np.random.Generator, m: int, n: int) -> LoopProgram:
     made = LoopProgram(random, "rows are reduced, and what comes of it is used in the row")
     x = made.grow(made.feed(m, n), made.some(), made.feed(n))
@@ -255,7 +274,7 @@ def _before(random: np.random.Generator, m: int, n: int) -> LoopProgram:
 
 _OF_ELEMENTS: tuple[Maker, ...] = (
     _tree, _read_anyhow, _turned, _read_both_ways, _in_part, _repeated, _overwritten,
-    _overwritten_elsewhere, _many_operands, _rows,
+    _overwritten_elsewhere, _shifted, _many_operands, _as_many_as_may_be, _rows,
 )  # fmt: skip
 _OF_ORDER: tuple[Maker, ...] = (_around, _far_around, _two_ways, _between, _before)
 
@@ -282,11 +301,11 @@ def _check_all(ctx: Context, makers: tuple[Maker, ...]) -> None:
 
 def _check(session: Session, program: LoopProgram) -> None:
     what = f"fuse, where {program.about}: {program.words()}"
-    with session.remote.doing(what):
-        kernels = list(_fused(session, program))
     wanted, got = program.memory(), program.memory()
     run_all(program.loops, wanted)
     try:
+        with session.remote.doing(what):
+            kernels = list(_fused(session, program))
         run_all(kernels, got)
         _compare(program, got, wanted)
     except Failure as failure:

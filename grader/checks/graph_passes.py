@@ -33,6 +33,7 @@ _HINTS = {
     "+ number": "0.0 and -0.0 are equal for ==, and so are 1, 1.0 and True: see _exactly",
     "* number": "0.0 and -0.0 are equal for ==, and so are 1, 1.0 and True: see _exactly",
     "sum": "the attributes count: sums over other axes are other values",
+    "matmul": "all that a node holds counts, if it changes the value: its transposes, too",
     "constant": "of arrays shape, dtype and all bytes count: see _exactly",
     "+": "the order of the inputs counts: of two NaN a sum keeps the first one's bits",
     "*": "the order of the inputs counts: of two NaN a product keeps the first one's bits",
@@ -40,8 +41,8 @@ _HINTS = {
 #: What a node of an op computes.
 _KINDS = {
     "PlaceholderOp": "variable", "UniformOp": "draw", "StopGradientOp": "stop", "AddOp": "+",
-    "MulOp": "*", "AddByConstOp": "+ number", "MulByConstOp": "* number", "TanhOp": "tanh",
-    "SumOp": "sum", "ConstantOp": "constant",
+    "MulOp": "*", "MatMulOp": "matmul", "AddByConstOp": "+ number", "MulByConstOp": "* number",
+    "TanhOp": "tanh", "SumOp": "sum", "ConstantOp": "constant",
 }  # fmt: skip
 _NUMBERS: tuple[float | bool, ...] = (0.0, -0.0, 1.0, 1, True, 0.5)
 
@@ -94,8 +95,9 @@ class Script:
         elif kind == "constant":
             said = f"constant({detail.tolist()}, {detail.dtype})"
         else:
-            said = f"{kind}({', '.join(names)})"
+            said = f"{kind}({', '.join(names)})" if names or kind == "draw" else kind
             said = f"{said[:-1]}, axis={detail})" if kind == "sum" else said
+            said = f"{said[:-1]}, {detail[0]}, {detail[1]})" if kind == "matmul" else said
         return f"v{number} = {said}"
 
     def words(self) -> str:
@@ -104,21 +106,24 @@ class Script:
 
     def built(self, session: Session) -> list[Any]:
         """The nodes in the child."""
-        ops, made = session.module("dlsys.ops"), list[Any]()
+        made: list[Any] = []
         for number, (kind, inputs, detail) in enumerate(self.steps):
-            node = _made(ops, kind, [made[each] for each in inputs], detail)
-            if kind in _APART:
+            node = _made(session, kind, [made[each] for each in inputs], detail)
+            if kind in ("draw", "stop"):
                 node.name = f"{kind} {number}"
             made.append(node)
         return made
 
 
-def _made(ops: Any, kind: str, inputs: list[Any], detail: Any) -> Any:
-    """A node in the child."""
+def _made(session: Session, kind: str, inputs: list[Any], detail: Any) -> Any:
+    """A node in the child. All variables have one name."""
+    ops = session.module("dlsys.ops")
     if kind in ("+", "+ number"):
         return inputs[0] + (detail if kind != "+" else inputs[1])
     if kind in ("*", "* number"):
         return inputs[0] * (detail if kind != "*" else inputs[1])
+    if kind == "matmul":
+        return session.autodiff().matmul_op(*inputs, *detail)
     if kind == "sum":
         return ops.sum(inputs[0], axis=detail, keepdims=True)
     if kind == "draw":
@@ -131,20 +136,29 @@ def _made(ops: Any, kind: str, inputs: list[Any], detail: Any) -> Any:
 
 
 class Told(NamedTuple):
-    """A node as the child tells it: its identity, its op, its inputs' identities, and the rest."""
+    """A node as the child tells it.
+
+    Attributes:
+        identity, inputs: its own identity, and those of its inputs.
+        op, name, const, attributes: what it computes.
+        turned: the flags of a product.
+    """
 
     identity: int
-    op: Any
     inputs: tuple[int, ...]
+    op: Any
     name: Any
     const: Any
     attributes: Any
+    turned: Any
 
     def detail(self, kind: str) -> Any:
         """What a step of that kind has for it."""
         attributes = self.attributes if isinstance(self.attributes, dict) else {}
         if kind.endswith("number"):
             return self.const
+        if kind == "matmul":
+            return tuple(self.turned)
         if kind == "sum":
             return attributes.get("axis") if attributes.get("keepdims") is True else None
         return attributes.get("value") if kind == "constant" else None
@@ -168,16 +182,15 @@ def told(session: Session, graph: Any, most: int) -> tuple[list[Told], list[int]
     sources = session.integers(
         [identity(n.inputs[i]) for n, c in zip(nodes, lengths, strict=True) for i in range(c)]
     )
+    own = session.integers([identity(node) for node in nodes])
     facts = remote.fetch_all(
-        [[identity(n), get(kind(n.op), "__name__"), n.name, n.const_attr,
-          get(n, "attributes", None)] for n in nodes], most=SMALL,
+        [[get(kind(n.op), "__name__"), n.name, n.const_attr, get(n, "attributes", None),
+          [get(n, "matmul_attr_trans_A", None), get(n, "matmul_attr_trans_B", None)]]
+         for n in nodes], most=SMALL,
     )  # fmt: skip
     found, begin = [], 0
-    for fact, inputs in zip(facts, lengths, strict=True):
-        if not isinstance(fact, list) or len(fact) != 5:
-            raise Failure("the process did not return what a node is")
-        own = tuple(sources[begin : begin + inputs])
-        found.append(Told(fact[0], fact[1], own, *fact[2:]))
+    for number, (fact, inputs) in enumerate(zip(facts, lengths, strict=True)):
+        found.append(Told(own[number], tuple(sources[begin : begin + inputs]), *fact))
         begin += inputs
     results = graph.results
     ends = [identity(results[i]) for i in range(remote.len(results))]
@@ -199,26 +212,25 @@ def merged_nodes(ctx: Context) -> None:
 
 def _small() -> list[Script]:
     """Graphs of a few nodes, each with something that must stay, or must not."""
+    arrays = [np.zeros(4), -np.zeros(4), np.zeros((1, 4)), np.zeros(4, np.float32)]
+    flags = [(False, False), (True, False), (False, True)]
     found = []
     for kind, details in (
         ("+ number", (0.0, -0.0)), ("* number", (1, 1.0, True)), ("sum", (0, 1)),
+        ("matmul", flags), ("constant", arrays),
     ):  # fmt: skip
         script = Script()
         x = script.add("variable")
-        script.outputs = [script.add(kind, x, detail=each) for each in (*details, details[0])]
+        inputs = {"matmul": (x, x), "constant": ()}.get(kind, (x,))
+        script.outputs = [script.add(kind, *inputs, detail=d) for d in (*details, details[0])]
+        script.outputs.append(script.add("tanh", x))
         found.append(script)
     script = Script()
-    arrays = [np.zeros(4), -np.zeros(4), np.zeros((1, 4)), np.zeros(4, np.float32), np.zeros(4)]
-    script.outputs = [script.add("constant", detail=each) for each in arrays]
-    found.append(script)
-    script = Script()
-    x, y, z = (script.add("variable") for _ in range(3))  # all are called x
-    a, b, c = script.add("tanh", x), script.add("tanh", x), script.add("tanh", y)
-    outputs = [script.add("+", a, z), script.add("+", b, z), script.add("+", z, a), c]
-    for kind in ("draw", "draw", "stop", "stop"):
-        inputs = [b if kind == "stop" else None]
-        outputs.append(script.add(kind, *(each for each in inputs if each is not None)))
-    script.outputs = outputs
+    x, y, z = (script.add("variable") for _ in range(3))
+    a, b, c = (script.add("tanh", each) for each in (x, x, y))
+    script.outputs = [script.add("+", *each) for each in ((a, z), (b, z), (z, a))]
+    script.outputs += [script.add("draw"), script.add("draw"), c]
+    script.outputs += [script.add("stop", b), script.add("stop", b)]
     return [*found, script]
 
 
@@ -281,52 +293,64 @@ def _check_merged(session: Session, script: Script, what: str = "") -> None:
         report = session.module("dlsys.step.passes").merge_equal(graph)
         found, ends = told(session, graph, len(nodes))
         session.sequence(report.changed, "`changed` of the report that merge_equal returns", "name")
-    named = _classes_of(what, script, found)
+        own = session.integers([session.remote.builtin("id")(nodes[n]) for n in fed])
+    named = _classes_of(what, script, found, dict(zip(own, fed, strict=True)))
     _compare(what, script, named, ends)
 
 
-def _classes_of(what: str, script: Script, found: list[Told]) -> dict[int, int]:
+def _classes_of(
+    what: str, script: Script, found: list[Told], variables: dict[int, int]
+) -> dict[int, int]:
     """Identity of each node that is left -> which value of the script it has.
 
     Raises:
         Failure: it has none of them, or others have it too.
     """
     classes = script.classes()
-    known = {
-        _key(script.steps[n], n, tuple(classes[i] for i in script.steps[n].inputs)): n
-        for n in sorted(set(classes), reverse=True)
-    }
+    known = {}
+    for number in sorted(set(classes), reverse=True):
+        kind, inputs, detail = script.steps[number]
+        own = f"{kind} {number}" if kind in _APART else _exact(detail)
+        known[(kind, own, tuple(classes[each] for each in inputs))] = number
     named: dict[int, int] = {}
+    gone = [number for own, number in variables.items() if own not in {n.identity for n in found}]
+    if gone:
+        raise Failure(
+            f"{what} the variable v{gone[0]} is not read any more",
+            "what is fed has a value of its own, whatever its name: see `op.is_fed`",
+        )
     for node in found:
-        kind = _KINDS.get(node.op, "") if isinstance(node.op, str) else ""
-        if any(each not in named for each in node.inputs) or type(node.identity) is not int:
+        if any(each not in named for each in node.inputs) or node.identity in named:
             raise Failure(f"{what} a node is left that reads what is not in the graph before it")
         inputs = tuple(named[each] for each in node.inputs)
-        key = _key(ScriptNode(kind, (), node.detail(kind)), node.name, inputs)
-        if key not in known:
+        value = known.get((*_said(node, variables), inputs))
+        if value is None:
             of = ", ".join(script.line(each) for each in inputs)
             raise Failure(
                 f"{what} a node is left that computes what nobody asked for: {shown(node.op)} "
                 f"{shown(node.name)} of [{of}]",
                 "hand graph.rewrite a node of the graph, or None to leave one as it is",
             )
-        named[node.identity] = known[key]
-    twice = [each for each, count in Counter(named.values()).items() if count > 1]
-    if twice:
+        named[node.identity] = value
+    twice = [pair for pair in Counter(named.values()).most_common(1) if pair[1] > 1]
+    for value, count in twice:
         raise Failure(
             f"{what} {len(named)} nodes are left, expected {len(set(classes))}: "
-            f"{script.line(twice[0])} is computed {Counter(named.values())[twice[0]]} times",
+            f"{script.line(value)} is computed {count} times",
             "graph.rewrite hands over each node with its new inputs: equal nodes of inputs that "
             "were merged have the same inputs then",
         )
     return named
 
 
-def _key(step: ScriptNode, own: Any, inputs: tuple[int, ...]) -> Any:
-    """What tells values apart; `own` is the number of a node, or its name, that has it."""
-    if step.kind in _APART:
-        return own if isinstance(own, str) else f"{step.kind} {own}"
-    return (step.kind, _exact(step.detail), inputs)
+def _said(node: Told, variables: dict[int, int]) -> tuple[str, Any]:
+    """The kind of a node that is left, and what tells it from others of its kind."""
+    kind = _KINDS.get(node.op, "") if isinstance(node.op, str) else ""
+    if kind == "variable":
+        return kind, f"{kind} {variables.get(node.identity)}"
+    if kind in _APART:
+        return kind, node.name if isinstance(node.name, str) else ""
+    return kind, _exact(node.detail(kind))
 
 
 def _compare(what: str, script: Script, named: dict[int, int], ends: list[int]) -> None:

@@ -71,21 +71,22 @@ class AccessProgram:
             for a in before:
                 for b in then:
                     if self.places[a].meets(self.places[b]):
-                        where = f"{self._said(a)} and {self._said(b)}"
-                        return f"{number} {words.format(other)}: they share bytes of {where}"
+                        said = f"{self._said(a)} and {self._said(b)} overlap"
+                        return f"{number} {words.format(other)}: {said}"
         return ""
 
     def _said(self, buffer: int) -> str:
         place = self.places[buffer]
-        return f"memory {place.memory}, {place.first} to {place.end - 1}"
+        return f"bytes {place.first} to {place.end - 1} of memory {place.memory}"
 
-    def words(self) -> str:
-        """The instructions in words."""
-        return "; ".join(
-            f"{number} reads {[tuple(self.places[b]) for b in each.reads]}, writes "
-            f"{[tuple(self.places[b]) for b in each.writes()]}"
-            for number, each in enumerate(self.accesses)
-        )
+    def words(self, *numbers: int) -> str:
+        """Some of the instructions in words."""
+        lines = []
+        for number in sorted(set(numbers)):
+            reads, writes = self.accesses[number].reads, self.accesses[number].writes()
+            ways = [" and ".join(map(self._said, each)) for each in (reads, writes)]
+            lines.append(f"{number} reads {ways[0]}, and writes {ways[1]}")
+        return "; ".join(lines)
 
     def asked(self, session: Session) -> Waits:
         """What the submission says of it."""
@@ -193,7 +194,7 @@ def _compare(program: AccessProgram, number: int, got: set[int], wanted: set[int
     if missing:
         raise Failure(
             f"needed: instruction {number} does not wait for {missing[0]}, but "
-            f"{program.why(number, missing[0])}; where {program.words()}",
+            f"{program.why(number, missing[0])}",
             "a read after a write, a write after a read and a write after a write all count; "
             "`sources` and `written` say what an instruction reads and writes",
         )
@@ -201,7 +202,7 @@ def _compare(program: AccessProgram, number: int, got: set[int], wanted: set[int
     if surplus:
         raise Failure(
             f"needed: instruction {number} waits for {surplus[-1]}, directly or not, but they "
-            f"share no byte that one of them writes; where {program.words()}",
+            f"share no byte that one of them writes: {program.words(number, surplus[-1])}",
             "two that only read the same bytes may run side by side, and so may two that touch "
             "different bytes of one memory",
         )
@@ -214,13 +215,23 @@ def hazards_once(ctx: Context) -> None:
         for program in [*_SMALL, *(random_program(ctx.random) for _ in range(_PROGRAMS))]:
             got, wanted = program.asked(session), reduced(program.needed())
             for number, (found, right) in enumerate(zip(got, wanted, strict=True)):
-                if found != right:
-                    raise Failure(
-                        f"needed: instruction {number} waits for {found}, expected {right}; where "
-                        f"{program.words()}",
-                        "go back from the latest one, and skip what those that are found wait for; "
-                        "numbers are in ascending order, each once",
-                    )
+                _compare_lists(program, number, found, right)
+
+
+def _compare_lists(program: AccessProgram, number: int, found: list[int], right: list[int]) -> None:
+    if found == right:
+        return
+    what = f"needed: instruction {number} waits for {found}, expected {right}"
+    surplus = sorted(set(found) - set(right))
+    if not surplus:
+        raise Failure(what, "numbers are in ascending order, each once")
+    behind = closed(program.needed())
+    through = next((each for each in right if surplus[0] in behind[each]), number)
+    raise Failure(
+        f"{what}: {through} has waited for {surplus[0]} already: "
+        f"{program.words(number, through, surplus[0])}",
+        "go back from the latest one, and skip all that those which are found have waited for",
+    )
 
 
 # --- streams ------------------------------------------------------------------------------------

@@ -134,7 +134,8 @@ def rubric_of(course: Course, profile: str = "", own: bool = False) -> Rubric:
     tells the course's own files of checks apart too.
 
     Raises:
-        RubricError: there is none, or it is wrong, or it lacks a part that the course releases.
+        RubricError: there is none, or it is wrong, or it lacks a part that the course releases, or
+            the course releases none of its parts.
     """
     own, profile = own or profile.endswith(OWN), profile.removesuffix(OWN)
     rubric = load_rubric(_rubric_file(course, profile))
@@ -144,6 +145,11 @@ def rubric_of(course: Course, profile: str = "", own: bool = False) -> Rubric:
         raise RubricError(
             f"{course.path} releases part {missing[0]}, which {course.rubric} lacks; "
             f"hint: one of {', '.join(map(str, rubric.parts))}"
+        )
+    if profile and rubric.parts.keys().isdisjoint(course.released(rubric)):
+        raise RubricError(
+            f"profile {profile} grades part {min(rubric.parts)}, which is solved in the skeleton "
+            f"of {course.path}; hint: --course with the course that releases it"
         )
     return replace(rubric, own_checks=_digest(course.checks)) if course.checks else rubric
 
