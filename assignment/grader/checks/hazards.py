@@ -287,11 +287,7 @@ def _check_streams(session: Session, waits: Waits, most: int) -> None:
 
 def _answer(found: Any, count: int, what: str) -> tuple[list[int], list[tuple[int, int]]]:
     """Raises Failure unless an answer is streams and pairs."""
-    if (
-        not isinstance(found, tuple)
-        or len(found) != 2
-        or not all(isinstance(f, list) for f in found)
-    ):
+    if not _is_sequence(found, 2) or not all(isinstance(each, list) for each in found):
         raise Failure(f"{what} is {shown(found)}, expected (streams, pairs), two lists")
     streams, pairs = found
     if len(streams) != count:
@@ -299,11 +295,15 @@ def _answer(found: Any, count: int, what: str) -> tuple[list[int], list[tuple[in
     for each in streams:
         require_int(each, f"{what}: a stream")
     for pair in pairs:
-        if not isinstance(pair, tuple) or len(pair) != 2:
+        if not _is_sequence(pair, 2):
             raise Failure(f"{what} has the pair {shown(pair)}, expected (instruction, other)")
         for each in pair:
             require_int(each, f"{what}: a number in a pair")
-    return streams, pairs
+    return streams, [(number, other) for number, other in pairs]
+
+
+def _is_sequence(value: Any, length: int) -> bool:
+    return isinstance(value, (tuple, list)) and len(value) == length
 
 
 def _check_stream(
