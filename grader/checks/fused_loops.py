@@ -15,120 +15,23 @@ import numpy as np
 from grader.checks.harness.answers import SMALL
 from grader.checks.harness.compare import Array, Failure
 from grader.checks.harness.context import Context, Session
-from grader.checks.harness.loop_programs import Elements, FusedLoop, Loop, Memory, run_all, told
+from grader.checks.harness.loop_programs import (
+    Elements,
+    FusedLoop,
+    Loop,
+    LoopProgram,
+    Memory,
+    run_all,
+    told,
+)
 from grader.checks.harness.traits import check, declared
 
 _MOST_OPERANDS = 20
-_MOST_TOLD = 64
+_MOST_TOLD = 128
+#: Products of products between two that belong together: 2 to the power of so many ways.
+_DOUBLINGS = 30
+_SOON = 10.0  # seconds for what takes none
 _TURNS = 3
-_PAIRS = ("x0 + x1", "x0 * x1", "x0 - x1")
-_SINGLES = ("x0 * p0", "x0 + p0", "-x0")
-
-
-class LoopProgram:
-    """Instructions, what they are fed, and what is read after the run.
-
-    Attributes:
-        loops: the instructions, in an order in which they may run.
-        fed: buffer -> what it holds at first.
-        kept: buffers that are read after the run.
-        kernels: how few kernels there can be.
-        about: what it is about, in messages.
-    """
-
-    def __init__(self, random: np.random.Generator, about: str, kernels: int = 1) -> None:
-        self.random, self.about, self.kernels = random, about, kernels
-        self.loops: list[Loop] = []
-        self.fed: Memory = {}
-        self.kept: set[int] = set()
-        self._sizes: list[int] = []
-
-    def _buffer(self, shape: tuple[int, ...]) -> Elements:
-        self._sizes.append(int(np.prod(shape)))
-        strides = np.cumprod((1, *shape[:0:-1]))[::-1]
-        return Elements(len(self._sizes) - 1, 0, shape, tuple(int(step) for step in strides))
-
-    def feed(self, *shape: int) -> Elements:
-        """A new buffer of random numbers."""
-        made = self._buffer(shape)
-        self.fed[made.buffer] = self.random.uniform(1, 2, self._sizes[-1])
-        return made
-
-    def loop(self, code: str, *inputs: Elements, way: str = "") -> Elements:
-        """A new value: an expression of elements, or of each row a reduction of one."""
-        shape = np.broadcast_shapes(*(each.shape for each in inputs))
-        return self._add(code, self._buffer(shape[:-1] if way else shape), inputs, way)
-
-    def product(self, a: Elements, b: Elements) -> Elements:
-        """A new value: a matrix product."""
-        return self._add("", self._buffer((a.shape[0], b.shape[1])), (a, b))
-
-    def overwrite(self, target: Elements, code: str, *inputs: Elements) -> None:
-        """A new value for what was fed."""
-        self._add(code, target, inputs)
-
-    def _add(
-        self, code: str, output: Elements, inputs: tuple[Elements, ...], way: str = ""
-    ) -> Elements:
-        numbers = (round(float(self.random.uniform(0.5, 1.5)), 3),) if "p0" in code else ()
-        name = f"v{len(self.loops)}"
-        self.loops.append(Loop(name, code, output, inputs, numbers, way))
-        return output
-
-    def grow(self, value: Elements, count: int, *others: Elements) -> Elements:
-        """Some element-wise instructions, each on the one before and on what came earlier."""
-        known = [value, *others]
-        for _ in range(count):
-            if self.random.random() < 0.4:
-                value = self.loop(str(self.random.choice(_SINGLES)), value)
-            else:
-                other = known[int(self.random.integers(len(known)))]
-                codes = _PAIRS[: 2 if other == value else 3]  # x - x would hide all before
-                value = self.loop(str(self.random.choice(codes)), value, other)
-            known.append(value)
-        return value
-
-    def some(self) -> int:
-        """A few."""
-        return int(self.random.integers(1, 5))
-
-    def keep(self, *values: Elements) -> LoopProgram:
-        """Says what is read after the run; now and then something else, too."""
-        self.kept |= {each.buffer for each in values}
-        if self.random.random() < 0.5:
-            self.kept.add(self.loops[int(self.random.integers(len(self.loops)))].output.buffer)
-        return self
-
-    def memory(self) -> Memory:
-        """The buffers before a run: what nobody has written yet is NaN."""
-        return {
-            number: self.fed[number].copy() if number in self.fed else np.full(size, np.nan)
-            for number, size in enumerate(self._sizes)
-        }
-
-    def words(self) -> str:
-        """The instructions in words."""
-        return "; ".join(map(self._line, self.loops))
-
-    def _line(self, loop: Loop) -> str:
-        code = loop.code or "x0 @ x1"
-        for number, each in enumerate(loop.inputs):
-            code = code.replace(f"x{number}", self._name(each))
-        code = code.replace("p0", f"{loop.numbers[0]:g}" if loop.numbers else "")
-        code = f"{loop.way} of rows of {code}" if loop.way else code
-        return f"{self._name(loop.output)} = {code}"
-
-    def _name(self, view: Elements) -> str:
-        name = f"{'f' if view.buffer in self.fed else 'b'}{view.buffer}"
-        if view.strides and view.strides[0] < 0:
-            return f"flipped({name})"
-        is_turned = len(view.strides) == 2 and 1 < view.strides[1] > view.strides[0] > 0
-        if is_turned:
-            return f"transposed({name})"
-        if int(np.prod(view.shape)) == self._sizes[view.buffer]:
-            return name
-        first = view.offset // max(1, view.strides[0])
-        return f"{name}[{first}:{first + view.shape[0]}]"
 
 
 Maker = Callable[[np.random.Generator, int, int], LoopProgram]
@@ -213,6 +116,23 @@ def _shifted(random: np.random.Generator, m: int, n: int) -> LoopProgram:
     return made.keep(made.grow(made.loop("x0 + x1", last, made.feed(m, n)), made.some()))
 
 
+def _both_ways_many(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "an array that is read in two ways is two operands", 2)
+    value = made.feed(n, n)
+    for _ in range(_MOST_OPERANDS // 2):
+        other = made.feed(n, n)
+        value = made.loop("x0 + x1", made.loop("x0 + x1", value, other), other.transposed)
+    return _only(made, value)
+
+
+def _overwritten_twice(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "a kernel writes a buffer once", 2)
+    w = made.feed(m, n)
+    made.overwrite(w, "x0 * p0", w)
+    made.overwrite(w, "x0 + x1", w, made.feed(m, n))
+    return made.keep(w)
+
+
 def _rows(random: np.random.Generator, m: int, n: int) -> LoopProgram:
     made = LoopProgram(random, "rows are reduced, and what comes of it is used in the row")
     x = made.grow(made.feed(m, n), made.some(), made.feed(n))
@@ -272,11 +192,21 @@ def _before(random: np.random.Generator, m: int, n: int) -> LoopProgram:
     return made.keep(made.grow(made.loop("x0 + x1", first, aside), made.some()))
 
 
+def _many_ways(random: np.random.Generator, m: int, n: int) -> LoopProgram:
+    made = LoopProgram(random, "many ways lead on, and none back", 1 + 3 * _DOUBLINGS)
+    value = first = made.loop("x0 * p0", made.feed(n, n))
+    for _ in range(_DOUBLINGS):
+        one, two = (made.product(value, made.feed(n, n)) for _ in range(2))
+        value = made.product(one, two)
+    return _only(made, made.loop("x0 + x1", first, made.feed(n, n)))
+
+
 _OF_ELEMENTS: tuple[Maker, ...] = (
     _tree, _read_anyhow, _turned, _read_both_ways, _in_part, _repeated, _overwritten,
-    _overwritten_elsewhere, _shifted, _many_operands, _as_many_as_may_be, _rows,
+    _overwritten_elsewhere, _shifted, _overwritten_twice, _many_operands,
+    _both_ways_many, _as_many_as_may_be, _rows,
 )  # fmt: skip
-_OF_ORDER: tuple[Maker, ...] = (_around, _far_around, _two_ways, _between, _before)
+_OF_ORDER: tuple[Maker, ...] = (_around, _far_around, _two_ways, _between, _before, _many_ways)
 
 
 @check(device=False)
@@ -304,7 +234,7 @@ def _check(session: Session, program: LoopProgram) -> None:
     wanted, got = program.memory(), program.memory()
     run_all(program.loops, wanted)
     try:
-        with session.remote.doing(what):
+        with session.remote.doing(what), session.remote.deadline(_SOON):
             kernels = list(_fused(session, program))
         run_all(kernels, got)
         _compare(program, got, wanted)

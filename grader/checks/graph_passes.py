@@ -25,6 +25,7 @@ _DOUBLINGS = 64
 _SOON = 10.0  # seconds for what takes none
 _SHAPE = (3, 4)
 _MOST_INPUTS = 2
+_LONG = 2000  # elements, of which a text shows a few
 #: What each of them is, is a matter of the node, not of what it computes.
 _APART = ("variable", "draw", "stop")
 _HINTS = {
@@ -93,7 +94,7 @@ class Script:
         elif kind.endswith("number"):
             said = f"{names[0]} {kind[0]} {detail!r}"
         elif kind == "constant":
-            said = f"constant({detail.tolist()}, {detail.dtype})"
+            said = f"constant({shown(detail.tolist())}, {detail.dtype}, {detail.shape})"
         else:
             said = f"{kind}({', '.join(names)})" if names or kind == "draw" else kind
             said = f"{said[:-1]}, axis={detail})" if kind == "sum" else said
@@ -111,6 +112,8 @@ class Script:
             node = _made(session, kind, [made[each] for each in inputs], detail)
             if kind in ("draw", "stop"):
                 node.name = f"{kind} {number}"
+            elif kind != "variable" and number % 2:  # which changes no value
+                node.name, node.made_at = f"v{number}", f"line {number}"
             made.append(node)
         return made
 
@@ -213,6 +216,7 @@ def merged_nodes(ctx: Context) -> None:
 def _small() -> list[Script]:
     """Graphs of a few nodes, each with something that must stay, or must not."""
     arrays = [np.zeros(4), -np.zeros(4), np.zeros((1, 4)), np.zeros(4, np.float32)]
+    arrays += [np.zeros(_LONG), np.eye(1, _LONG, _LONG // 2)[0]]
     flags = [(False, False), (True, False), (False, True)]
     found = []
     for kind, details in (
@@ -338,7 +342,7 @@ def _classes_of(
             f"{what} {len(named)} nodes are left, expected {len(set(classes))}: "
             f"{script.line(value)} is computed {count} times",
             "graph.rewrite hands over each node with its new inputs: equal nodes of inputs that "
-            "were merged have the same inputs then",
+            "were merged have the same inputs then; names and places in the code do not count",
         )
     return named
 

@@ -21,6 +21,12 @@ _EXPRESSION = re.compile(r"(-?)([xpiv]\d+)(?: ([-+*/]) ([xpiv]\d+))?")
 _OPERATORS = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
 _REDUCTIONS: Mapping[str, Any] = {"sum": np.sum, "max": np.max}
 
+#: Element-wise expressions of two values and of one; more of the former than of the latter.
+_PAIRS = ("x0 + x1", "x0 * x1", "x0 - x1")
+_SINGLES = ("x0 * p0", "x0 + p0", "-x0")
+#: Instructions of a program that a message shows.
+_MOST_SHOWN = 40
+
 Memory = dict[int, Array]
 
 
@@ -113,6 +119,113 @@ class Loop:
         named |= {f"p{i}": value for i, value in enumerate(self.numbers)}
         found = evaluated(self.code, named)
         target[...] = _REDUCTIONS[self.way](found, axis=-1) if self.way else found
+
+
+class LoopProgram:
+    """Instructions, what they are fed, and what is read after the run.
+
+    Attributes:
+        loops: the instructions, in an order in which they may run.
+        fed: buffer -> what it holds at first.
+        kept: buffers that are read after the run.
+        kernels: how few kernels there can be.
+        about: what it is about, in messages.
+    """
+
+    def __init__(self, random: np.random.Generator, about: str, kernels: int = 1) -> None:
+        self.random, self.about, self.kernels = random, about, kernels
+        self.loops: list[Loop] = []
+        self.fed: Memory = {}
+        self.kept: set[int] = set()
+        self._sizes: list[int] = []
+
+    def _buffer(self, shape: tuple[int, ...]) -> Elements:
+        self._sizes.append(int(np.prod(shape)))
+        strides = np.cumprod((1, *shape[:0:-1]))[::-1]
+        return Elements(len(self._sizes) - 1, 0, shape, tuple(int(step) for step in strides))
+
+    def feed(self, *shape: int) -> Elements:
+        """A new buffer of random numbers."""
+        made = self._buffer(shape)
+        self.fed[made.buffer] = self.random.uniform(1, 2, self._sizes[-1])
+        return made
+
+    def loop(self, code: str, *inputs: Elements, way: str = "") -> Elements:
+        """A new value: an expression of elements, or of each row a reduction of one."""
+        shape = np.broadcast_shapes(*(each.shape for each in inputs))
+        return self._add(code, self._buffer(shape[:-1] if way else shape), inputs, way)
+
+    def product(self, a: Elements, b: Elements) -> Elements:
+        """A new value: a matrix product."""
+        return self._add("", self._buffer((a.shape[0], b.shape[1])), (a, b))
+
+    def overwrite(self, target: Elements, code: str, *inputs: Elements) -> None:
+        """A new value for what was fed."""
+        self._add(code, target, inputs)
+
+    def _add(
+        self, code: str, output: Elements, inputs: tuple[Elements, ...], way: str = ""
+    ) -> Elements:
+        numbers = (round(float(self.random.uniform(0.5, 1.5)), 3),) if "p0" in code else ()
+        name = f"v{len(self.loops)}"
+        self.loops.append(Loop(name, code, output, inputs, numbers, way))
+        return output
+
+    def grow(self, value: Elements, count: int, *others: Elements) -> Elements:
+        """Some element-wise instructions, each on the one before and on what came earlier."""
+        known = [value, *others]
+        for _ in range(count):
+            if self.random.random() < 0.4:
+                value = self.loop(str(self.random.choice(_SINGLES)), value)
+            else:
+                other = known[int(self.random.integers(len(known)))]
+                codes = _PAIRS[: 2 if other == value else 3]  # x - x would hide all before
+                value = self.loop(str(self.random.choice(codes)), value, other)
+            known.append(value)
+        return value
+
+    def some(self) -> int:
+        """A few."""
+        return int(self.random.integers(1, 5))
+
+    def keep(self, *values: Elements) -> LoopProgram:
+        """Says what is read after the run; now and then something else, too."""
+        self.kept |= {each.buffer for each in values}
+        if self.random.random() < 0.5:
+            self.kept.add(self.loops[int(self.random.integers(len(self.loops)))].output.buffer)
+        return self
+
+    def memory(self) -> Memory:
+        """The buffers before a run: what nobody has written yet is NaN."""
+        return {
+            number: self.fed[number].copy() if number in self.fed else np.full(size, np.nan)
+            for number, size in enumerate(self._sizes)
+        }
+
+    def words(self) -> str:
+        """The instructions in words."""
+        lines = list(map(self._line, self.loops[:_MOST_SHOWN]))
+        return "; ".join([*lines, *["..."] * (len(self.loops) > _MOST_SHOWN)])
+
+    def _line(self, loop: Loop) -> str:
+        code = loop.code or "x0 @ x1"
+        for number, each in enumerate(loop.inputs):
+            code = code.replace(f"x{number}", self._name(each))
+        code = code.replace("p0", f"{loop.numbers[0]:g}" if loop.numbers else "")
+        code = f"{loop.way} of rows of {code}" if loop.way else code
+        return f"{self._name(loop.output)} = {code}"
+
+    def _name(self, view: Elements) -> str:
+        name = f"{'f' if view.buffer in self.fed else 'b'}{view.buffer}"
+        if view.strides and view.strides[0] < 0:
+            return f"flipped({name})"
+        is_turned = len(view.strides) == 2 and 1 < view.strides[1] > view.strides[0] > 0
+        if is_turned:
+            return f"transposed({name})"
+        if int(np.prod(view.shape)) == self._sizes[view.buffer]:
+            return name
+        first = view.offset // max(1, view.strides[0])
+        return f"{name}[{first}:{first + view.shape[0]}]"
 
 
 class Statement(NamedTuple):
