@@ -18,7 +18,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
-from grader.course.course import kit_course, rubric_of
+from grader.course.course import kit_course, load_course, rubric_of
 from grader.handout.chapters import FORMULA, formula_svg, render_markdown
 from grader.handout.documents import DARK, chapter_files, guide_document, student_document
 from grader.handout.pictures import PICTURES
@@ -228,9 +228,10 @@ def write_sources(folder):
     for name in HAND_WRITTEN:
         write(folder / name, (KIT / "docs" / name).read_text())
     shutil.copytree(KIT / "docs/passes", folder / "passes")
-    course = kit_course()
+    course, steps = kit_course(), load_course(KIT / "steps.toml")
     rubric = rubric_of(course)
-    write_chapters(folder / "handout", student_document(course, rubric), rubric)
+    for name, each in (("handout", course), ("steps", steps)):
+        write_chapters(folder / name, student_document(each, rubric_of(each)), rubric_of(each))
     write_chapters(folder / "guide", guide_document(course), rubric)
     write_findings(folder / "findings")
     write(folder / ROOMS, rooms_page())

@@ -45,6 +45,11 @@ sandbox can catch, graded on a machine without one.
 """
 
 
+def all_mutants():
+    """Those of every assignment."""
+    return [*catalogue.mutants(), *catalogue.mutants(catalogue.STEPS)]
+
+
 def results_path(device):
     """Where the results of a device are kept."""
     return catalogue.FOLDER / f"{device}.json"
@@ -52,11 +57,13 @@ def results_path(device):
 
 def grade_one(name, device, data, isolated):
     """What came of one submission, as JSON."""
-    mutant = next(m for m in catalogue.mutants() if m.name == name)
+    mutant = next(m for m in all_mutants() if m.name == name)
     if mutant.needs and not isolated:
         return {"verdict": "isolated only", "message": ""}
-    rubric = mutant.rubric(load_rubric("speed"))
-    setup = Options(rubric=rubric, device=device, data=data, only=mutant.only, seed=SEED)
+    rubric, course = mutant.setting
+    setup = Options(
+        mutant.rubric(rubric), device, data=data, only=mutant.only, seed=SEED, course=course
+    )
     with tempfile.TemporaryDirectory() as folder:
         report = grade(catalogue.write(mutant, Path(folder)), setup)
     result = next(r for r in report.results if r.check == mutant.check)
@@ -140,7 +147,7 @@ def document(mutants, results):
     for family in sorted({mutant.family for mutant in attacks}):
         members = [mutant for mutant in attacks if mutant.family == family]
         text += section(family, members, results)
-    rows = [row.name for row in load_rubric("speed").rows]
+    rows = [row.name for name in ("speed", catalogue.STEPS) for row in load_rubric(name).rows]
     honest = [mutant for mutant in mutants if not mutant.family]
     honest.sort(key=lambda mutant: (rows.index(mutant.check), mutant.name))
     return text + section("honest mistakes", honest, results)
@@ -171,7 +178,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--table-only", action="store_true", help="grade nothing")
     arguments = parser.parse_args()
-    mutants, results = catalogue.mutants(), load_results()
+    mutants, results = all_mutants(), load_results()
     if not arguments.table_only:
         fitting = [m.name for m in mutants if m.device in ("", arguments.device)]
         names = [name for name in fitting if name in arguments.names or not arguments.names]

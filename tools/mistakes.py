@@ -81,7 +81,7 @@ def student_folder(folder: Path) -> Path:
         subprocess.CalledProcessError: it does not build.
     """
     course = kit_course()
-    release(course.solution, folder, None, None, cover_of(course, rubric_of(course)))
+    release(course.solution, folder, course.parts, None, cover_of(course, rubric_of(course)))
     for name in catalogue.FILES:
         shutil.copy(course.solution / name, folder / name)
     build_as(folder)

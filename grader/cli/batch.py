@@ -28,7 +28,7 @@ from grader.batch.engine import Engine
 from grader.building.tree import BLAS_THREADS, backend_of, processors
 from grader.checks.speed import checks, gpu
 from grader.classroom.store import ERROR, PENDING, UNREADABLE, Standing
-from grader.cli.options import PROFILE_HELP, add_course, chosen_course
+from grader.cli.options import add_course, add_profile, chosen_course
 from grader.course.course import rubric_of
 from grader.grading.prebuilt import prebuilt
 from grader.sandbox.isolation import LEVELS
@@ -70,7 +70,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                          "group, in the roster or in a file of its own; each member gets what one "
                          "handed in; kept, too")  # fmt: skip
     add_course(command)
-    command.add_argument("--profile", default="", help=PROFILE_HELP)
+    add_profile(command)
     command.add_argument("--device", default="auto", choices=["auto", "cuda", "emulated"])
     command.add_argument("--data", type=Path, metavar="FOLDER", help="MNIST; default: search")
     command.add_argument(
@@ -120,7 +120,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     batch = Batch(
         source=options.source,
         results=options.output,
-        rubric=rubric_of(course, options.profile),
+        rubric=rubric_of(course, options.profile, options.own),
         course=None if course.is_kit else course,
         roster=options.roster,
         groups=options.groups,
@@ -200,7 +200,7 @@ def _engine(options: argparse.Namespace) -> Engine:
 
 def _on_a_gpu(options: argparse.Namespace, gpus: int) -> int:
     """How many submissions use one GPU at a time: most of a check is work for processors."""
-    rows = rubric_of(chosen_course(options), options.profile).rows
+    rows = rubric_of(chosen_course(options), options.profile, options.own).rows
     if any(row.name in checks.CHECKS for row in rows) or not gpu.is_shared():
         return 1
     return max(1, min(_MOST_ON_A_GPU, processors() // (2 * gpus)))

@@ -14,9 +14,9 @@ from grader.cli.options import (
     FELL_SHORT,
     GRADER_FAILED,
     OK,
-    PROFILE_HELP,
     add_course,
     add_exports,
+    add_profile,
     check_files,
     chosen_course,
     exports_of,
@@ -36,6 +36,7 @@ _EXAMPLES = """examples:
   grader grade work --json report.json --seed 5eed    with the inputs of an earlier run
   grader grade work --keep built/                     and keep the tree as it was built
   grader grade work --profile classic                 by the published rubric and recipe
+  grader grade work --course steps.toml --own         part 3, on the student's own part 1
 
 An interrupted run continues where it stopped when --json names the same file.
 
@@ -53,7 +54,7 @@ def add(commands: Any) -> None:
     )
     command.add_argument("submission", type=Path, help="a folder, .tar.gz or .zip")
     add_course(command)
-    command.add_argument("--profile", default="", help=PROFILE_HELP)
+    add_profile(command)
     command.add_argument("--device", default="auto", choices=["auto", "cuda", "emulated"])
     command.add_argument("--only", action="append", default=[], metavar="CHECK",
                          help="run this check and what it requires; may be repeated")  # fmt: skip
@@ -83,7 +84,7 @@ def _seed(text: str) -> str:
 
 def _run(options: argparse.Namespace, console: Console) -> int:
     course = chosen_course(options)
-    rubric = rubric_of(course, options.profile)
+    rubric = rubric_of(course, options.profile, options.own)
     _check(options)
     settings = Options(
         rubric=rubric,

@@ -28,6 +28,14 @@ def add_course(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_profile(command: argparse.ArgumentParser) -> None:
+    """Adds --profile and --own."""
+    command.add_argument("--profile", default="", help=PROFILE_HELP)
+    command.add_argument("--own", action="store_true",
+                         help="where parts are graded on the reference's earlier ones: on the "
+                         "student's own instead")  # fmt: skip
+
+
 def chosen_course(options: argparse.Namespace) -> Course:
     """The course that --course names, or the kit's own.
 

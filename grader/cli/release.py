@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.cli.options import add_course, chosen_course
-from grader.course.course import Course, rubric_of
+from grader.course.course import Course, known_tasks, rubric_of
 from grader.course.rubric import Rubric
 from grader.grading.self_check import self_check, with_skeleton
 from grader.handout.chapters import HandoutError
@@ -128,7 +128,7 @@ def _unusable(options: argparse.Namespace, parts: frozenset[int], rubric: Rubric
 
 
 def _write(job: _Job, console: Console) -> list[str]:
-    tasks = set(job.rubric.tasks)
+    tasks = known_tasks(job.course, job.rubric)
     files = release(job.course.solution, job.output, job.parts, tasks, job.cover)
     console.print(f"{len(files)} files in {job.output}", highlight=False, markup=False)
     return []

@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 
 from grader.base.errors import UsageError
 from grader.base.typed import Text, typed
-from grader.course.rubric import RUBRICS, Rubric, RubricError, load_rubric
+from grader.course.rubric import OWN, RUBRICS, Rubric, RubricError, load_rubric
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -48,6 +48,8 @@ class Course:
         solution: the reference, with holes marked in it.
         skeleton: the folder that students receive, and that submissions are laid over.
         parts: numbers of the parts whose holes are stripped; all of the rubric if empty.
+        beside: the files of other courses that are made of the same solution: it has holes for
+            their tasks, too.
         checks: Python files with checks beside the kit's. They are the instructor's own, and run
             in the grader itself.
         share_checks: whether students get these files, so that `make status` knows the checks.
@@ -65,6 +67,7 @@ class Course:
     term: str = ""
     contact: str = ""
     parts: tuple[int, ...] = ()
+    beside: tuple[Path, ...] = ()
     checks: tuple[Path, ...] = ()
     share_checks: bool = False
     handout: Path | None = None
@@ -124,22 +127,43 @@ def load_course(path: Path) -> Course:
         raise CourseError(f"{path}: {error}") from error
 
 
-def rubric_of(course: Course, profile: str = "") -> Rubric:
+def rubric_of(course: Course, profile: str = "", own: bool = False) -> Rubric:
     """The course's rubric; or another one, by a name beside it or by a path that ends in .toml.
 
-    Its digest tells the course's own files of checks apart too.
+    With `own`, or a name that ends in OWN, files of earlier parts are the student's own. The digest
+    tells the course's own files of checks apart too.
 
     Raises:
-        RubricError: there is none, or it is wrong, or it lacks a part that the course releases.
+        RubricError: there is none, or it is wrong, or it lacks a part that the course releases, or
+            the course releases none of its parts.
     """
+    own, profile = own or profile.endswith(OWN), profile.removesuffix(OWN)
     rubric = load_rubric(_rubric_file(course, profile))
+    rubric = rubric.own() if own else rubric
     missing = sorted(set(course.parts) - set(rubric.parts)) if not profile else []
     if missing:
         raise RubricError(
             f"{course.path} releases part {missing[0]}, which {course.rubric} lacks; "
             f"hint: one of {', '.join(map(str, rubric.parts))}"
         )
+    if profile and rubric.parts.keys().isdisjoint(course.released(rubric)):
+        raise RubricError(
+            f"profile {profile} grades part {min(rubric.parts)}, which is solved in the skeleton "
+            f"of {course.path}; hint: --course with the course that releases it"
+        )
     return replace(rubric, own_checks=_digest(course.checks)) if course.checks else rubric
+
+
+def known_tasks(course: Course, rubric: Rubric) -> set[str]:
+    """The tasks that the solution may have holes for: the rubric's, and those of other courses.
+
+    Raises:
+        CourseError, RubricError: another course can't be read.
+    """
+    return {
+        *rubric.tasks,
+        *(t for path in course.beside for t in rubric_of(load_course(path)).tasks),
+    }
 
 
 def _rubric_file(course: Course, profile: str) -> str:
@@ -187,6 +211,7 @@ class _AssignmentTable(Struct, forbid_unknown_fields=True, kw_only=True):
     solution: Text
     skeleton: Text
     parts: tuple[_Part, ...] = ()
+    beside: tuple[Text, ...] = ()
     checks: tuple[_Checks, ...] = ()
     share_checks: bool = False
     handout: Text = ""
@@ -215,6 +240,7 @@ def _parse(path: Path, raw: dict[str, Any]) -> Course:
         solution=folder / assignment.solution.strip(),
         skeleton=folder / assignment.skeleton.strip(),
         parts=assignment.parts,
+        beside=tuple(folder / name for name in assignment.beside),
         checks=tuple(folder / name for name in assignment.checks),
         share_checks=assignment.share_checks,
         handout=folder / assignment.handout.strip() if assignment.handout else None,

@@ -6,7 +6,7 @@ import hashlib
 import math
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -35,6 +35,10 @@ ALWAYS: Final = "always"
 AFTER_DUE_DATE: Final = "after_due_date"
 NEVER: Final = "never"
 VISIBILITIES: tuple[Visible, ...] = (ALWAYS, AFTER_DUE_DATE, NEVER)
+
+
+#: How a profile's name ends where the earlier parts are the student's own, too.
+OWN = "-own"
 
 
 class RubricError(UsageError):
@@ -137,6 +141,9 @@ class Rubric:
         audit: how long kernels that pass may be looked at.
         second_opinion: how long the emulated GPU may be asked twice before a fail.
         own_checks: names the contents of a course's own files of checks; "" without any.
+        earlier: files of parts that were graded before: the skeleton has the reference's, and a
+            submission's are not taken.
+        required: files without which a submission is not graded.
     """
 
     profile: str
@@ -152,6 +159,24 @@ class Rubric:
     audit: AuditBudget = field(default_factory=AuditBudget)
     second_opinion: OpinionBudget = field(default_factory=OpinionBudget)
     own_checks: str = ""
+    earlier: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+
+    def own(self) -> Rubric:
+        """The same, with the files of earlier parts taken from the submission, too.
+
+        Raises:
+            RubricError: there are no earlier parts.
+        """
+        if not self.earlier:
+            raise RubricError(
+                f"profile {self.profile} has no earlier parts: all files are the student's own; "
+                "hint: leave out --own"
+            )
+        files = (*self.earlier, *self.files)
+        return replace(
+            self, profile=self.profile + OWN, files=files, earlier=(), required=self.earlier
+        )
 
     @property
     def digest(self) -> str:
@@ -292,6 +317,7 @@ class _File(_Layer, forbid_unknown_fields=True, kw_only=True):
     title: Text
     description: str
     files: tuple[Text, ...]
+    earlier: tuple[Text, ...] = ()
     sizes: Literal["thorough", "published"]
     parts: dict[_Number, str]
     tasks: dict[str, str]
@@ -310,6 +336,7 @@ def _parse(path: Path, raw: dict[str, Any]) -> Rubric:
         title=file.title,
         description=file.description,
         files=file.files,
+        earlier=file.earlier,
         sizes=file.sizes,
         parts={int(number): name for number, name in file.parts.items()},
         tasks=file.tasks,

@@ -57,7 +57,7 @@ from grader.sandbox.scratch import sweep, workspace
 from grader.student import blame, endless
 from grader.student.remote import ChildError
 from grader.submission.contained_reader import load_contained
-from grader.submission.reader import Submission, SubmissionError
+from grader.submission.reader import Submission, SubmissionError, with_all
 
 __all__ = ["Options", "grade", "sentence"]
 
@@ -149,9 +149,9 @@ def grade(
 
 
 def _read(source: Path | Submission, options: Options) -> Submission:
-    if isinstance(source, Submission):
-        return source
-    return load_contained(source, options.rubric.files, options.course.skeleton)
+    if not isinstance(source, Submission):
+        source = load_contained(source, options.rubric.files, options.course.skeleton)
+    return with_all(source, options.rubric.required)
 
 
 class _Grading:

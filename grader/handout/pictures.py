@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.building.tree import KIT
-from grader.handout import kernel_pictures
+from grader.handout import kernel_pictures, step_pictures
 from grader.handout.memory_graph import Graph, GraphNode, read_graph
 from grader.handout.svg import Drawing, layered
 
@@ -290,4 +290,6 @@ PICTURES: dict[str, Callable[[], Drawing]] = {
     "reduction": kernel_pictures.reduction,
     "tiles": kernel_pictures.tiles,
     "roofline": roofline_picture,
+    "circle": step_pictures.circle,
+    "streams": step_pictures.streams,
 }

@@ -21,7 +21,8 @@ FOR_STUDENTS = {
     "checks": sorted({path.stem for path in _PACKAGE.glob("checks/*.py")} - {"registry"}),
     "checks/harness": (
         "__init__", "answers", "call_script", "compare", "context", "device", "kernel_case",
-        "mnist_reference", "randomgraph", "recipe", "trainer", "traits", "unwritten",
+        "loop_programs", "mnist_reference", "randomgraph", "recipe", "trainer", "traits",
+        "unwritten",
     ),
     "report": ("__init__", "wording"),
     "status": ("__init__", "__main__", "child", "here", "main"),

@@ -71,6 +71,21 @@ def load_submission(source: Path, holes: Sequence[str], pristine: Path) -> Submi
     return Submission(source, root, taken, missing, changed, _shorten(extra), _sha256(taken), notes)
 
 
+def with_all(submission: Submission, required: Sequence[str]) -> Submission:
+    """The submission.
+
+    Raises:
+        SubmissionError: one of the required files was not handed in.
+    """
+    lacking = [name for name in required if name in submission.missing]
+    if lacking:
+        raise SubmissionError(
+            f"{', '.join(lacking)} was not handed in; with --own nothing of earlier parts is "
+            "given; hint: hand in the whole folder"
+        )
+    return submission
+
+
 def _is_wrapper(source: Path, members: list[Member], holes: Sequence[str]) -> bool:
     """Whether a folder is a download with one archive and nothing else (Moodle, Gradescope)."""
     if len(members) != 1 or members[0].kind != "file" or not source.is_dir():

@@ -19,7 +19,8 @@ pytestmark = pytest.mark.usefixtures("same_builds")
 
 KIT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("DLSYS_DATA") or KIT.parent / "shared" / "data" / "mnist")
-MUTANTS = catalogue.mutants()
+MUTANTS = [*catalogue.mutants(), *catalogue.mutants(catalogue.STEPS)]
+RUBRICS = [load_rubric("speed"), load_rubric(catalogue.STEPS)]
 #: The same at every run of the tests. Whether what is `missed` is met by chance depends on the
 #: seed: there it is that of the table.
 SEED = "c0ffee"
@@ -27,10 +28,13 @@ ON_THE_EMULATED_GPU = [mutant for mutant in MUTANTS if mutant.device != "cuda"]
 
 
 def grade_mutant(mutant, folder):
-    rubric = mutant.rubric(load_rubric("speed"), mutant.opinion)
+    rubric, course = mutant.setting
+    rubric = mutant.rubric(rubric, mutant.opinion)
     data = DATA if DATA.is_dir() else None
     seed = catalogue_table.SEED if mutant.missed else SEED
-    setup = Options(rubric=rubric, device="emulated", data=data, only=mutant.only, seed=seed)
+    setup = Options(
+        rubric=rubric, device="emulated", data=data, only=mutant.only, seed=seed, course=course
+    )
     return grade(catalogue.write(mutant, folder), setup)
 
 
@@ -57,13 +61,14 @@ def test_a_wrong_submission_fails_the_check_it_names(mutant, tmp_path, isolated)
 
 def test_every_check_is_failed_by_some_wrong_submission():
     caught = {mutant.check for mutant in MUTANTS if not mutant.missed and not mutant.needs}
-    assert {row.name for row in load_rubric("speed").rows} - caught == set()
+    assert {row.name for rubric in RUBRICS for row in rubric.rows} - caught == set()
 
 
 def test_every_task_has_an_honest_mistake():
-    rows = {row.name: row.task for row in load_rubric("speed").rows}
+    rows = {row.name: row.task for rubric in RUBRICS for row in rubric.rows}
     honest = [mutant for mutant in MUTANTS if not mutant.family]
-    assert {rows[mutant.check] for mutant in honest} >= set(load_rubric("speed").tasks)
+    tasks = {task for rubric in RUBRICS for task in rubric.tasks}
+    assert {rows[mutant.check] for mutant in honest} >= tasks
 
 
 def test_every_edit_of_the_solution_is_still_possible(tmp_path):

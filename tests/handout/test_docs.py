@@ -35,9 +35,9 @@ def words(page):
 
 
 def test_the_key_pages_are_there(site):
-    for folder in ("chapters", "guide"):
+    for folder in ("chapters", "guide", "steps"):
         for path in (KIT / "handout" / folder).glob("*.md.j2"):
-            kind = "handout" if folder == "chapters" else "guide"
+            kind = "handout" if folder == "chapters" else folder
             assert (site / kind / path.name.replace(".md.j2", ".html")).is_file()
     pages = ("index", "suite", "catalogue", "mistakes", "reports", "results", "passes")
     for name in (*pages, "findings/index", "search"):

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dlsys.backend.streams import assigned
 from grader.course.course import kit_course
 from grader.course.rubric import load_rubric
 from grader.handout.chapters import FormulaError, formula_svg, render_markdown
@@ -21,6 +22,7 @@ from grader.handout.kernel_pictures import (
 )
 from grader.handout.memory_graph import GraphError, read_graph
 from grader.handout.pictures import PICTURES, read_peak, read_points, reference_graph, size_text
+from grader.handout.step_pictures import EVENTS, STREAMS, WAITS
 from grader.handout.svg import Drawing, layered, with_style
 
 RUBRIC = load_rubric("default")
@@ -99,12 +101,22 @@ def test_a_picture_is_xml_with_words_inside_of_its_frame(name):
 
 
 def test_every_picture_is_used_and_every_class_has_a_rule():
-    texts = "".join(render_markdown(path, RUBRIC) for path, _ in chapter_files(CHAPTERS))
+    steps = load_rubric("steps")
+    texts = "".join(
+        render_markdown(path, rubric)
+        for folder, rubric in ((CHAPTERS, RUBRIC), (CHAPTERS.parent / "steps", steps))
+        for path, _ in chapter_files(folder)
+    )
     for name, draw in PICTURES.items():
         assert f"(picture:{name} " in texts
         svg = draw().svg("x")
         for kind in set(" ".join(re.findall(r'class="([^"]+)"', svg)).split()):
             assert f".{kind} " in with_style(svg), kind
+
+
+def test_the_picture_of_streams_is_as_the_reference_has_it():
+    found = assigned([list(each) for each in WAITS])
+    assert found == (list(STREAMS), list(EVENTS))
 
 
 def test_the_same_pictures_come_out_again():

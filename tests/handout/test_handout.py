@@ -30,14 +30,15 @@ RUBRIC = load_rubric("default")
 CHAPTERS = kit_course().handout
 
 
-def chapters(folder):
+def chapters(folder, rubric=RUBRIC):
     """The blocks of each chapter of a folder."""
     for path, _ in chapter_files(folder):
-        yield path.name, blocks(path.name, render_markdown(path, RUBRIC))
+        yield path.name, blocks(path.name, render_markdown(path, rubric))
 
 
 STUDENTS = dict(chapters(CHAPTERS))
 INSTRUCTORS = dict(chapters(GUIDE))
+STEPS = dict(chapters(KIT / "handout" / "steps", load_rubric("steps")))
 READMES = {
     "README.md": blocks("README.md", (KIT / "README.md").read_text()),
     "solution/README.md": blocks("solution/README.md", (KIT / "solution/README.md").read_text()),
@@ -102,7 +103,8 @@ def kit(tmp_path_factory):
 
 
 def test_every_block_says_what_it_is():
-    found = [b for s in (STUDENTS, INSTRUCTORS, READMES) for bs in s.values() for b in bs]
+    every = (STUDENTS, INSTRUCTORS, STEPS, READMES)
+    found = [b for s in every for bs in s.values() for b in bs]
     fenced = [b for b in found if not b.place.startswith("README.md")]  # it shows a report
     assert len(fenced) >= 40
     assert [f"{b.place}: {problem_of(b)}" for b in fenced if problem_of(b)] == []
@@ -127,7 +129,7 @@ def test_a_command_that_would_not_be_understood_is_found(command, capsys):
 
 
 def test_python_that_is_shown_parses():
-    for block in all_of(STUDENTS, INSTRUCTORS, language="python"):
+    for block in all_of(STUDENTS, INSTRUCTORS, STEPS, language="python"):
         parses(block.text)
 
 
@@ -149,7 +151,7 @@ def test_instructors_commands_run(name, kit):
 
 
 def test_students_other_commands_would_be_understood(tree):
-    for block in all_of(STUDENTS, language="sh", mark="check"):
+    for block in all_of(STUDENTS, STEPS, language="sh", mark="check"):
         for command in block.commands:
             check(command, tree)
 
@@ -194,9 +196,10 @@ def run_examples(text, folder):
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("name", sorted(STUDENTS))
+@pytest.mark.parametrize("name", sorted({**STUDENTS, **STEPS}))
 def test_the_examples_give_what_they_say(name):
-    text = "\n".join(b.text for b in STUDENTS[name] if b.language == "pycon")
+    found = {**STEPS, **STUDENTS}[name]
+    text = "\n".join(b.text for b in found if b.language == "pycon")
     if text:
         run_examples(text, KIT / "solution")
 
@@ -260,12 +263,16 @@ def test_the_kernels_of_the_text_compile(block, tmp_path):
 # --- what must not be in it ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("folder", [CHAPTERS, GUIDE])
-def test_no_line_of_a_solution_is_in_the_handout(folder):
+@pytest.mark.parametrize(
+    ("folder", "rubric"),
+    [(CHAPTERS, RUBRIC), (GUIDE, RUBRIC), (KIT / "handout" / "steps", load_rubric("steps"))],
+    ids=["chapters", "guide", "steps"],
+)
+def test_no_line_of_a_solution_is_in_the_handout(folder, rubric):
     secret = holes.solution_lines(KIT / "solution")
     assert len(secret) > 150
     for path, _ in chapter_files(folder):
-        for line in render_markdown(path, RUBRIC).splitlines():
+        for line in render_markdown(path, rubric).splitlines():
             assert " ".join(line.replace(">>>", "").split()) not in secret, f"{path.name}: {line}"
             for inline in line.split("`")[1::2]:
                 assert " ".join(inline.split()) not in secret, f"{path.name}: {inline}"
@@ -333,8 +340,10 @@ def test_the_chapters_name_every_part_of_the_rubric():
     assert {part for _, part in chapter_files(CHAPTERS) if part} == set(RUBRIC.parts)
 
 
-@pytest.mark.parametrize("folder", [CHAPTERS, GUIDE])
-def test_no_chapter_names_a_part_that_is_not_there(folder):
+@pytest.mark.parametrize(
+    ("folder", "others"), [(CHAPTERS, {}), (GUIDE, load_rubric("steps").parts)]
+)
+def test_no_chapter_names_a_part_that_is_not_there(folder, others):
     for path, _ in chapter_files(folder):
         named = re.findall(r"\b[Pp]arts? (\d+)\b", render_markdown(path, RUBRIC))
-        assert set(map(int, named)) <= set(RUBRIC.parts), path.name
+        assert set(map(int, named)) <= {*RUBRIC.parts, *others}, path.name

@@ -200,7 +200,7 @@ def test_the_zip_holds_the_kit_and_no_line_of_a_solution(archive, tmp_path):
     assert {"setup.sh", "run_autograder", "pyproject.toml", "grader/cli/main.py"} <= set(names)
     assert not [name for name in names if "solution" in name or "__pycache__" in name]
     assert stat.S_IMODE(modes["run_autograder"]) == stat.S_IMODE(modes["setup.sh"]) == 0o755
-    assert holes.leaks(KIT / "solution", tmp_path / "assignment") == []
+    assert holes.leaks(KIT / "solution", tmp_path / "assignment", {1, 2}) == []
 
 
 def test_the_same_kit_makes_the_same_zip(tmp_path):

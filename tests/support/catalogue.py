@@ -1,15 +1,25 @@
-"""Reads tests/submissions/: each file is an edit of the solution and what the grader must say."""
+"""Reads tests/submissions/: each file is an edit of the solution and what the grader must say.
+
+Those in the folder steps are of part 3, an assignment of its own.
+"""
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
+import functools
 import os
 import shutil
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course.rubric import AuditBudget, FindingsBudget, OpinionBudget, Rubric
+from grader.course.course import Course, kit_course, known_tasks, load_course, rubric_of
+from grader.course.rubric import AuditBudget, FindingsBudget, OpinionBudget, Rubric, load_rubric
+from grader.grading.self_check import with_skeleton
+from grader.release.front_matter import cover_of
+from grader.release.holes import release
 from grader.report.model import FAIL, Report
 from grader.sandbox import isolation
 
@@ -21,6 +31,7 @@ else:
 KIT = Path(__file__).resolve().parents[2]
 FOLDER = KIT / "tests" / "submissions"
 FILES = ("python/dlsys/autodiff.py", "src/gpu_op.cu")
+STEPS = "steps"
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,7 @@ class Mutant:
         status: what the check must be: "fail", or "error" where a person must look.
         search: which search for holes in the grader tried it; 0 for the first, and for mistakes.
         mended: what was changed for it, if the grader did not hold it.
+        course: STEPS for part 3, else "".
     """
 
     name: str
@@ -62,13 +74,23 @@ class Mutant:
     status: str = FAIL
     search: int = 0
     mended: str = ""
+    course: str = ""
 
     @property
     def only(self) -> tuple[str, ...]:
         """The checks to run. One that imports the submission's Python comes first, where that
         has been edited: what it changes must not last."""
+        if self.course:
+            return ("streams_of_launches", self.check)
         edits_python = any(name.endswith(".py") for name, _, _ in self.edits)
         return ("topological_order", self.check) if edits_python else (self.check,)
+
+    @property
+    def setting(self) -> tuple[Rubric, Course]:
+        """The rubric with all checks there are, and the course."""
+        if self.course:
+            return load_rubric(self.course), steps_course()
+        return load_rubric("speed"), kit_course()
 
     def rubric(self, rubric: Rubric, opinion: bool = True) -> Rubric:
         """`rubric` with this submission's limit of time on the check, and no time for explaining
@@ -97,17 +119,34 @@ class Mutant:
         return f"the report lacks {lacking}: {said}" if lacking else ""
 
 
-def mutants() -> list[Mutant]:
-    """All of them, by name."""
+def mutants(*folders: str) -> list[Mutant]:
+    """Those of the kit's own assignment, by name; or those of folders, as STEPS."""
     found = []
-    for path in sorted([*FOLDER.glob("*.toml"), *FOLDER.glob("cuda/*.toml")]):
+    for path in sorted(
+        p for each in folders or ("", "cuda") for p in (FOLDER / each).glob("*.toml")
+    ):
         raw = tomllib.loads(path.read_text())
-        if path.parent != FOLDER:
+        if path.parent.name == STEPS:
+            raw["course"] = STEPS
+        elif path.parent != FOLDER:
             raw["device"] = path.parent.name
         edits = tuple((e["file"], e["find"], e["replace"]) for e in raw.pop("edit"))
         says = tuple(raw.pop("says"))
         found.append(Mutant(name=path.stem, says=says, edits=edits, **raw))
     return found
+
+
+@functools.cache
+def steps_course() -> Course:
+    """Part 3 as a course, with a fresh skeleton."""
+    course = load_course(KIT / "steps.toml")
+    rubric = rubric_of(course)
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    skeleton = folder / course.skeleton.name
+    tasks, cover = known_tasks(course, rubric), cover_of(course, rubric)
+    release(course.solution, skeleton, course.parts, tasks, cover)
+    return with_skeleton(course, skeleton)
 
 
 def write(mutant: Mutant, folder: Path) -> Path:
@@ -116,7 +155,7 @@ def write(mutant: Mutant, folder: Path) -> Path:
     Raises:
         ValueError: a text to be replaced does not stand exactly once in the solution.
     """
-    for name in FILES:
+    for name in mutant.setting[0].files if mutant.course else FILES:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(KIT / "solution" / name, folder / name)
     for name, find, replace in mutant.edits:

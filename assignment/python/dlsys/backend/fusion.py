@@ -79,7 +79,16 @@ class _Groups:
         self._move(a, b, reached)
 
     def _fits(self, members, space):
-        """Whether each member reads of the others only the elements that it works on itself."""
+        """Whether each member reads of the others only the elements that it works on itself.
+
+        What a member writes may be read by another, or lie where another reads, only if both mean
+        the same elements in the same order: `space.lies` tells. A buffer is written once. There
+        are _MOST_OPERANDS at most: what is read of others, and what is written and read outside.
+
+        Args:
+            members: numbers of instructions, in an order in which they may run.
+            space: what the kernel loops over; `space.takes(instruction)` says whether it can.
+        """
         made, operands = {}, {}
         for number in members:
             instruction = self._graph.instructions[number]
@@ -111,7 +120,17 @@ class _Groups:
         return {self._of[number] for number in after} - {group}
 
     def _reached(self, a, b):
-        """The groups between that must run after a; None if b must run after one of them."""
+        """The groups between that must run after a; None if b must run after one of them.
+
+        Then a way leads from a out of the kernel and back into it, and there is no order.
+
+        Args:
+            a, b: groups, of which b must run after a; between are those whose place in the order,
+                `_place`, lies before that of b. `_after(group)` are those that need a group.
+
+        Returns:
+            A set of groups, without a and b.
+        """
         end, reached = self._place[b], set()
         stack = [group for group in self._after(a) if group != b]
         while stack:

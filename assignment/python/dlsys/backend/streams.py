@@ -17,6 +17,10 @@ def needed(instructions, place_of):
     Args:
         instructions: in an order in which they may run.
         place_of: buffer -> (memory, first byte, byte behind the last one).
+
+    Returns:
+        Lists of numbers, each in ascending order. Where a waits for b and b for c, a is not
+        told to wait for c.
     """
     if len(instructions) > _MOST_INSTRUCTIONS:
         return [[number - 1] if number else [] for number in range(len(instructions))]
@@ -46,11 +50,17 @@ def _meet(one, other):
     )  # fmt: skip
 
 
+
+
 def assigned(waits, most=MOST_STREAMS):
     """The stream of each instruction, and the pairs (instruction, what it waits for elsewhere).
 
     An instruction goes on where one that it waits for was the last; else to a stream of its own,
     or, if there are too many, to that whose last instruction is the oldest.
+
+    Args:
+        waits: for each instruction those that it waits for, as `needed` gives them.
+        most: streams, which are numbered from 0.
     """
     last, stream_of, pairs = [], [], []
     for number, others in enumerate(waits):

@@ -79,7 +79,17 @@ class _Groups:
         self._move(a, b, reached)
 
     def _fits(self, members, space):
-        """Whether each member reads of the others only the elements that it works on itself."""
+        """Whether each member reads of the others only the elements that it works on itself.
+
+        What a member writes may be read by another, or lie where another reads, only if both mean
+        the same elements in the same order: `space.lies` tells. A buffer is written once. There
+        are _MOST_OPERANDS at most: what is read of others, and what is written and read outside.
+
+        Args:
+            members: numbers of instructions, in an order in which they may run.
+            space: what the kernel loops over; `space.takes(instruction)` says whether it can.
+        """
+        # BEGIN SOLUTION 3.2
         made, operands = {}, {}
         for number in members:
             instruction = self._graph.instructions[number]
@@ -98,6 +108,7 @@ class _Groups:
                 made[view.buffer] = lies
         stored = sum(self._is_read_outside(buffer, members) for buffer in made)
         return stored + len({o for each in operands.values() for o in each}) <= _MOST_OPERANDS
+        # END SOLUTION
 
     def _is_read_outside(self, buffer, members):
         if buffer in self._kept or buffer.fed is not None:
@@ -111,7 +122,18 @@ class _Groups:
         return {self._of[number] for number in after} - {group}
 
     def _reached(self, a, b):
-        """The groups between that must run after a; None if b must run after one of them."""
+        """The groups between that must run after a; None if b must run after one of them.
+
+        Then a way leads from a out of the kernel and back into it, and there is no order.
+
+        Args:
+            a, b: groups, of which b must run after a; between are those whose place in the order,
+                `_place`, lies before that of b. `_after(group)` are those that need a group.
+
+        Returns:
+            A set of groups, without a and b.
+        """
+        # BEGIN SOLUTION 3.2
         end, reached = self._place[b], set()
         stack = [group for group in self._after(a) if group != b]
         while stack:
@@ -124,6 +146,7 @@ class _Groups:
                 return None
             stack += after
         return reached
+        # END SOLUTION
 
     def _move(self, a, b, reached):
         """Puts a where b was: behind what b waits for, before what waits for a."""

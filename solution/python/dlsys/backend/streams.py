@@ -17,9 +17,14 @@ def needed(instructions, place_of):
     Args:
         instructions: in an order in which they may run.
         place_of: buffer -> (memory, first byte, byte behind the last one).
+
+    Returns:
+        Lists of numbers, each in ascending order. Where a waits for b and b for c, a is not
+        told to wait for c.
     """
     if len(instructions) > _MOST_INSTRUCTIONS:
         return [[number - 1] if number else [] for number in range(len(instructions))]
+    # BEGIN SOLUTION 3.3
     reads = [{place_of(view.buffer) for view in each.sources} for each in instructions]
     writes = [{place_of(view.buffer) for view in each.written} for each in instructions]
     behind, found = [], []  # all that an instruction waits for, as bits
@@ -38,12 +43,17 @@ def needed(instructions, place_of):
         behind.append(bits)
         found.append(waits[::-1])
     return found
+    # END SOLUTION
 
 
+# BEGIN SOLUTION 3.3
 def _meet(one, other):
     return any(
         a[0] == b[0] and a[1] < b[2] and b[1] < a[2] for a in one for b in other
     )  # fmt: skip
+
+
+# END SOLUTION
 
 
 def assigned(waits, most=MOST_STREAMS):
@@ -51,7 +61,12 @@ def assigned(waits, most=MOST_STREAMS):
 
     An instruction goes on where one that it waits for was the last; else to a stream of its own,
     or, if there are too many, to that whose last instruction is the oldest.
+
+    Args:
+        waits: for each instruction those that it waits for, as `needed` gives them.
+        most: streams, which are numbered from 0.
     """
+    # BEGIN SOLUTION 3.4
     last, stream_of, pairs = [], [], []
     for number, others in enumerate(waits):
         follows = [stream for stream, tail in enumerate(last) if tail in others]
@@ -66,3 +81,4 @@ def assigned(waits, most=MOST_STREAMS):
         last[stream] = number
         stream_of.append(stream)
     return stream_of, pairs
+    # END SOLUTION

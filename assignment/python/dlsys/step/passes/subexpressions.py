@@ -18,6 +18,9 @@ def merge_equal(graph):
     0.0 and -0.0 differ, and so do 1, 1.0 and True. Random draws stay apart: each has its own
     numbers. Stop points (stop_gradient, checkpoint) stay, since the user put them there. a + b and
     b + a stay apart too: of two NaN a sum keeps the first one's bits.
+
+    What a node is called (`name`), where it was made (`made_at`), which node it is a copy of
+    (`origin`) and what is known of its shape (`known`) change no value.
     """
     report, known = Report("equal nodes merged"), {}
 
@@ -60,6 +63,8 @@ def _key(node):
         return type(node.op), _exactly(said), tuple(map(id, node.inputs))
     except TypeError:
         return None
+
+
 
 
 def _exactly(value):

@@ -18,7 +18,11 @@ def merge_equal(graph):
     0.0 and -0.0 differ, and so do 1, 1.0 and True. Random draws stay apart: each has its own
     numbers. Stop points (stop_gradient, checkpoint) stay, since the user put them there. a + b and
     b + a stay apart too: of two NaN a sum keeps the first one's bits.
+
+    What a node is called (`name`), where it was made (`made_at`), which node it is a copy of
+    (`origin`) and what is known of its shape (`known`) change no value.
     """
+    # BEGIN SOLUTION 3.1
     report, known = Report("equal nodes merged"), {}
 
     def merged(node):
@@ -39,8 +43,10 @@ def merge_equal(graph):
 
     graph.rewrite(merged)
     return report
+    # END SOLUTION
 
 
+# BEGIN SOLUTION 3.1
 def _why_apart(node):
     if getattr(node.op, "draws", False):
         return "random draws"
@@ -60,6 +66,9 @@ def _key(node):
         return type(node.op), _exactly(said), tuple(map(id, node.inputs))
     except TypeError:
         return None
+
+
+# END SOLUTION
 
 
 def _exactly(value):
