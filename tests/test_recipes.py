@@ -246,7 +246,8 @@ def test_an_operation_of_the_full_set_takes_one_class(tmp_path):
 def test_a_check_takes_two_files(tmp_path):
     """A module of its own and a row: it is found, given to students, and may import its harness."""
     copied(tmp_path, "grader", "emulator", "assignment", "solution")
-    (tmp_path / "course.toml").write_bytes((KIT / "course.toml").read_bytes())
+    for name in ("course.toml", "steps.toml"):
+        (tmp_path / name).write_bytes((KIT / name).read_bytes())
     (tmp_path / "pyproject.toml").write_bytes((KIT / "pyproject.toml").read_bytes())
     (tmp_path / "grader/checks/sums.py").write_text(CHECKS)
     before = "# Seconds for explaining failures of kernels"

@@ -34,7 +34,7 @@ _SOON = 10.0  # seconds for what takes none
 _TURNS = 3
 
 
-Maker = Callable[[np.random.Generator, int, int], LoopProgram]
+Maker = Callable[..., LoopProgram]
 
 
 def _tree(random: np.random.Generator, m: int, n: int) -> LoopProgram:
