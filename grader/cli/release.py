@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from grader.base.errors import UsageError
 from grader.base.files import write_whole
 from grader.cli.options import add_course, chosen_course
-from grader.course.course import Course, known_tasks, rubric_of
+from grader.course.course import Course, known_tasks, rubric_of, stripped_parts
 from grader.course.rubric import Rubric
 from grader.grading.self_check import self_check, with_skeleton
 from grader.handout.chapters import HandoutError
@@ -46,13 +46,22 @@ files, in archives too. What it finds is printed, and the exit code is 1.
 
 @dataclass(frozen=True)
 class _Job:
-    """What to release, and where to."""
+    """What to release, and where to.
+
+    Attributes:
+        parts: those that students get to do.
+    """
 
     course: Course
     rubric: Rubric
     parts: frozenset[int]
     output: Path
     cover: Cover
+
+    @property
+    def stripped(self) -> frozenset[int]:
+        """Those and the later ones, whose holes the skeleton has, too."""
+        return stripped_parts(self.course, self.rubric, self.parts)
 
 
 def add(commands: Any) -> None:
@@ -129,13 +138,13 @@ def _unusable(options: argparse.Namespace, parts: frozenset[int], rubric: Rubric
 
 def _write(job: _Job, console: Console) -> list[str]:
     tasks = known_tasks(job.course, job.rubric)
-    files = release(job.course.solution, job.output, job.parts, tasks, job.cover)
+    files = release(job.course.solution, job.output, job.stripped, tasks, job.cover)
     console.print(f"{len(files)} files in {job.output}", highlight=False, markup=False)
     return []
 
 
 def _check(job: _Job, console: Console) -> list[str]:
-    found = stale(job.course.solution, job.output, job.parts, cover=job.cover)
+    found = stale(job.course.solution, job.output, job.stripped, cover=job.cover)
     if not found:
         fresh = f"{job.output} is up to date with {job.course.solution}"
         console.print(fresh, highlight=False, markup=False)
@@ -143,7 +152,7 @@ def _check(job: _Job, console: Console) -> list[str]:
 
 
 def _self_check(job: _Job, data: Path | None, console: Console) -> list[str]:
-    found = leftovers(job.output, job.course.solution, job.parts)
+    found = leftovers(job.output, job.course.solution, job.stripped)
     course = with_skeleton(job.course, job.output)
     with _progress(console, 2 * len(job.rubric.rows)) as step:
         found += self_check(course, job.rubric, job.parts, data, step)
@@ -175,7 +184,7 @@ def _progress(console: Console, total: int) -> Iterator[Any]:
 def _archive(job: _Job, target: Path, checked: bool, console: Console) -> list[str]:
     """Writes the archive, unless it would hold something that students must not get."""
     content = pack(job.output, job.course.skeleton.name)
-    found = leftovers(content, job.course.solution, job.parts) if checked else []
+    found = leftovers(content, job.course.solution, job.stripped) if checked else []
     if not found:
         write_whole(target, content)
         console.print(f"{len(content):,} bytes in {target}", highlight=False, markup=False)

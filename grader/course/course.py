@@ -166,6 +166,18 @@ def known_tasks(course: Course, rubric: Rubric) -> set[str]:
     }
 
 
+def stripped_parts(course: Course, rubric: Rubric, parts: Collection[int] = ()) -> frozenset[int]:
+    """The parts whose holes a skeleton has: those that are released, `parts` or the course's own,
+    and those that other courses of the same solution release later.
+
+    Raises:
+        CourseError, RubricError: another course can't be read.
+    """
+    released = frozenset(parts or course.released(rubric))
+    beside = (rubric_of(load_course(path)) for path in course.beside)
+    return released | {p for other in beside for p in other.parts if p > max(released)}
+
+
 def _rubric_file(course: Course, profile: str) -> str:
     if not profile:
         return str(course.rubric)

@@ -280,5 +280,5 @@ def test_a_wrong_use_is_told(course, capsys, words, said):
 def test_the_kits_own_release_holds_nothing_of_the_solution():
     kit = kit_course()
     packed = pack(kit.skeleton, "assignment")
-    assert leftovers(packed, kit.solution, kit.parts) == []
+    assert leftovers(packed, kit.solution) == []
     assert cover_of(kit, rubric_of(kit)).facts["points"]["2.10"] == 2

@@ -89,24 +89,8 @@ class _Groups:
             members: numbers of instructions, in an order in which they may run.
             space: what the kernel loops over; `space.takes(instruction)` says whether it can.
         """
-        made, operands = {}, {}
-        for number in members:
-            instruction = self._graph.instructions[number]
-            if not space.takes(instruction):
-                return False
-            for view in instruction.sources:
-                if view.buffer not in made:
-                    operands.setdefault(view.buffer, []).append(space.lies(instruction, view))
-                elif made[view.buffer] != space.lies(instruction, view):
-                    return False
-            for view in instruction.targets:
-                lies = space.lies(instruction, view)
-                # What is overwritten may be read here, by the same thread alone.
-                if view.buffer in made or any(o != lies for o in operands.get(view.buffer, ())):
-                    return False
-                made[view.buffer] = lies
-        stored = sum(self._is_read_outside(buffer, members) for buffer in made)
-        return stored + len({o for each in operands.values() for o in each}) <= _MOST_OPERANDS
+        # TODO (task 3.2): your code here
+        raise NotImplementedError("task 3.2 is not written yet")
 
     def _is_read_outside(self, buffer, members):
         if buffer in self._kept or buffer.fed is not None:
@@ -131,18 +115,8 @@ class _Groups:
         Returns:
             A set of groups, without a and b.
         """
-        end, reached = self._place[b], set()
-        stack = [group for group in self._after(a) if group != b]
-        while stack:
-            group = stack.pop()
-            if group in reached or self._place[group] > end:
-                continue
-            reached.add(group)
-            after = self._after(group)
-            if b in after:
-                return None
-            stack += after
-        return reached
+        # TODO (task 3.2): your code here
+        raise NotImplementedError("task 3.2 is not written yet")
 
     def _move(self, a, b, reached):
         """Puts a where b was: behind what b waits for, before what waits for a."""

@@ -24,32 +24,11 @@ def needed(instructions, place_of):
     """
     if len(instructions) > _MOST_INSTRUCTIONS:
         return [[number - 1] if number else [] for number in range(len(instructions))]
-    reads = [{place_of(view.buffer) for view in each.sources} for each in instructions]
-    writes = [{place_of(view.buffer) for view in each.written} for each in instructions]
-    behind, found = [], []  # all that an instruction waits for, as bits
-    for number in range(len(instructions)):
-        waits, bits = [], 0
-        for other in reversed(range(number)):
-            if bits >> other & 1:
-                continue
-            if (
-                _meet(writes[other], reads[number])
-                or _meet(writes[other], writes[number])
-                or _meet(reads[other], writes[number])
-            ):
-                waits.append(other)
-                bits |= behind[other] | 1 << other
-        behind.append(bits)
-        found.append(waits[::-1])
-    return found
+    # TODO (task 3.3): your code here
+    raise NotImplementedError("task 3.3 is not written yet")
 
 
-def _meet(one, other):
-    return any(
-        a[0] == b[0] and a[1] < b[2] and b[1] < a[2] for a in one for b in other
-    )  # fmt: skip
-
-
+# TODO (task 3.3): your own functions here
 
 
 def assigned(waits, most=MOST_STREAMS):
@@ -62,17 +41,5 @@ def assigned(waits, most=MOST_STREAMS):
         waits: for each instruction those that it waits for, as `needed` gives them.
         most: streams, which are numbered from 0.
     """
-    last, stream_of, pairs = [], [], []
-    for number, others in enumerate(waits):
-        follows = [stream for stream, tail in enumerate(last) if tail in others]
-        if follows:
-            stream = follows[0]
-        elif not last or len(last) < most:
-            stream = len(last)
-            last.append(None)
-        else:
-            stream = min(range(len(last)), key=lambda each: last[each])
-        pairs += [(number, other) for other in others if stream_of[other] != stream]
-        last[stream] = number
-        stream_of.append(stream)
-    return stream_of, pairs
+    # TODO (task 3.4): your code here
+    raise NotImplementedError("task 3.4 is not written yet")

@@ -22,49 +22,11 @@ def merge_equal(graph):
     What a node is called (`name`), where it was made (`made_at`), which node it is a copy of
     (`origin`) and what is known of its shape (`known`) change no value.
     """
-    report, known = Report("equal nodes merged"), {}
-
-    def merged(node):
-        if node.op.is_fed:
-            return None
-        reason = _why_apart(node)
-        if reason:
-            report.leave(reason, node.name)
-            return None
-        key = _key(node)
-        if key is None:
-            report.leave("attributes that can't be compared", node.name)
-            return None
-        first = known.setdefault(key, node)
-        if first is not node:
-            report.changed.append(node.name)
-        return first
-
-    graph.rewrite(merged)
-    return report
+    # TODO (task 3.1): your code here
+    raise NotImplementedError("task 3.1 is not written yet")
 
 
-def _why_apart(node):
-    if getattr(node.op, "draws", False):
-        return "random draws"
-    if "inner" in getattr(node, "attributes", {}) or isinstance(node.op, StopGradientOp):
-        return "stop points"
-    return None
-
-
-#: What a node has beside its attributes that changes no value.
-_NOT_COMPARED = ("inputs", "op", "name", "made_at", "origin", "known", "is_true", "runs", "initial")
-
-
-def _key(node):
-    """What is equal for nodes of equal values; None if nobody can tell."""
-    said = {name: v for name, v in node.__dict__.items() if name not in _NOT_COMPARED}
-    try:
-        return type(node.op), _exactly(said), tuple(map(id, node.inputs))
-    except TypeError:
-        return None
-
-
+# TODO (task 3.1): your own functions here
 
 
 def _exactly(value):
