@@ -32,7 +32,7 @@ def one_by_one(call, stacks, count, ctx):
 
     Args:
         call: feeds of one step -> values.
-        stacks: node -> array (count, *shape), of numpy if ctx is None, else of the device.
+        stacks: node -> array `(count, *shape)`, of numpy if ctx is None, else of the device.
     """
     rows = {}
     if ctx is not None:  # of its own, so that it lies as arrays do that stand alone
@@ -76,7 +76,7 @@ class Rounds:
         """The values, stacked; None where there is no recording, and can be none.
 
         Args:
-            stacks: node -> NDArray (count, *shape), which no run writes to.
+            stacks: node -> NDArray `(count, *shape)`, which no run writes to.
         """
         if count * len(self._program.instructions) > _MOST_LAUNCHES:
             self.reason = "more than %d launches" % _MOST_LAUNCHES

@@ -132,12 +132,12 @@ class Program:
         """Records many runs as one: each reads another row of the stacks.
 
         Args:
-            stacks: fed node -> NDArray, (count, *shape), which stays where it is. What is not
+            stacks: fed node -> NDArray, `(count, *shape)`, which stays where it is. What is not
                 among them is as in the last run.
             count: how many.
 
         Returns:
-            (what has been captured, its results: NDArrays (count, *shape)).
+            (what has been captured, its results: NDArrays `(count, *shape)`).
 
         Raises:
             CaptureError: they can't be recorded.
@@ -193,7 +193,7 @@ class Program:
 
     @property
     def waits(self):
-        """The names of what the host waits for in the middle of a run: checks of indices."""
+        """The names of the checks of indices that the host waits for in the middle of a run."""
         return [instruction.node.name for instruction, _ in self._flags]
 
     @property

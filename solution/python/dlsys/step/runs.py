@@ -144,7 +144,7 @@ class DeviceRun:
         """The stacked values of many runs, by one launch; None where that can't be, or not yet.
 
         Args:
-            stacks: node -> NDArray (count, *shape).
+            stacks: node -> NDArray `(count, *shape)`.
         """
         if self.capture or not self._has_run:
             return None

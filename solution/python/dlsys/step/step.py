@@ -116,12 +116,12 @@ class Step:
         `images.reshape(-1, 100, 784)` makes batches of what lies on the device.
 
         Args:
-            feeds: variable -> array (count, *shape), for every variable that is not updated.
+            feeds: variable -> array `(count, *shape)`, for every variable that is not updated.
             count: how many steps, where no variable says it.
             as_numpy: as that of a call.
 
         Returns:
-            The values of the outputs, each (count, *shape), as a call returns them.
+            The values of the outputs, each `(count, *shape)`, as a call returns them.
 
         Raises:
             ValueError: the feeds have not all as many rows; there are none.
