@@ -10,6 +10,7 @@ make -C solution DEVICE=cuda.
 
 import argparse
 import contextlib
+import functools
 import io
 import itertools
 import json
@@ -18,25 +19,29 @@ import subprocess
 import sys
 import time
 from datetime import date
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 
 import dlsys
 from dlsys import autodiff, ndarray, ops
+from dlsys._base import _LIB
 
 KIT = Path(__file__).resolve().parent.parent
 LAYERS, BATCH, RATE = (784, 256, 100, 10), 1000, 0.1
-STEPS, SAMPLES = 50, 15
+STEPS, SAMPLES, LOSSES = 50, 15, 5
 GPU = ndarray.gpu(0)
 KEPT, PAGE = KIT / "docs/step_speed.json", KIT / "docs/step_speed.md"
-#: What each rung adds to the one before.
+#: What each rung adds to the one before: options of compile, and how STEPS steps are made.
 RUNGS = {
-    "one launch after the other": {"fuse": False, "capture": False},
-    "captured as a CUDA graph": {"fuse": False, "capture": True},
-    "fused": {"fuse": True, "capture": False},
-    "fused and captured": {"fuse": True, "capture": True},
+    "one launch after the other": ({"fuse": False, "capture": False}, "calls"),
+    "captured as a CUDA graph": ({"fuse": False}, "calls"),
+    "fused": ({"capture": False}, "calls"),
+    "fused and captured": ({}, "calls"),
+    f"{STEPS} steps a call": ({}, "scan"),
 }
+UPLOADED = "fused and captured"
 
 
 def values():
@@ -50,8 +55,8 @@ def values():
     return images, labels, weights, biases
 
 
-def our_step(**options):
-    """(a function that makes one step, one that says the loss)."""
+def our_step(options, way):
+    """(the step, a function that makes STEPS steps, its first losses)."""
     images, labels, weights, biases = values()
     x, y = ops.variable("x"), ops.variable("y")
     w = [dlsys.parameter(f"w{i}", each) for i, each in enumerate(weights)]
@@ -64,17 +69,32 @@ def our_step(**options):
     grads = autodiff.gradients(loss, [*w, *b])
     updates = {p: p - RATE * g for p, g in zip([*w, *b], grads, strict=True)}
     step = dlsys.compile(loss, updates, ctx=GPU, **options)
-    feeds = {x: ndarray.array(images, GPU), y: ndarray.array(labels, GPU)}
-    return step, (lambda: step(feeds)), (lambda: float(step(feeds).asnumpy()))
+    fed = {x: images, y: labels}
+    there = {node: ndarray.array(each, GPU) for node, each in fed.items()}
+    losses = [float(step(there).asnumpy()) for _ in range(LOSSES)]
+    if way == "scan":
+        rows = {n: ndarray.array(np.stack([each] * STEPS), GPU) for n, each in fed.items()}
+        return step, lambda: step.scan(rows), losses
+    if way == "uploads":
+        here = {node: dlsys.pinned(each) for node, each in fed.items()}
+        return step, lambda: list(step.over(itertools.repeat(here, STEPS))), losses
+    return step, lambda: repeated(lambda: step(there)), losses
 
 
-def torch_step(kind):
-    """The same in PyTorch."""
+def repeated(function):
+    """Makes STEPS steps, of a function that makes one."""
+    for _ in range(STEPS):
+        function()
+
+
+def torch_step(compiles=False, captures=False, uploads=False):
+    """The same in PyTorch: (a function that makes STEPS steps, its first losses)."""
     import torch
 
     images, labels, weights, biases = values()
     params = [torch.tensor(each, device="cuda", requires_grad=True) for each in weights + biases]
-    x, y = torch.tensor(images, device="cuda"), torch.tensor(labels, device="cuda")
+    here = [torch.tensor(each).pin_memory() for each in (images, labels)]
+    fed = [each.cuda() for each in here]
 
     def forward_backward(x, y, *params):
         hidden = x
@@ -84,30 +104,35 @@ def torch_step(kind):
         loss = torch.nn.functional.cross_entropy(hidden, y)
         return loss, torch.autograd.grad(loss, params)
 
-    if kind.startswith("compile"):
+    if compiles:
         forward_backward = torch.compile(forward_backward)
 
     def step():
-        loss, grads = forward_backward(x, y, *params)
+        loss, grads = forward_backward(*fed, *params)
         with torch.no_grad():
             torch._foreach_add_(params, grads, alpha=-RATE)
         return loss
 
-    if kind == "eager":
-        return step, lambda: float(step().detach())
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
-        for _ in range(5):
-            step()
+        losses = [float(step().detach()) for _ in range(LOSSES)]
     torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        loss = step()
-    return graph.replay, lambda: (graph.replay(), float(loss.detach()))[1]
+    if captures:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+        step = graph.replay
+
+    def uploaded():
+        for to, each in zip(fed, here, strict=True):
+            to.copy_(each, non_blocking=True)
+        step()
+
+    return lambda: repeated(uploaded if uploads else step), losses
 
 
 def jax_epoch():
-    """STEPS steps in JAX, as one compiled loop."""
+    """The same in JAX, as one compiled loop; as torch_step."""
     import jax
     import jax.numpy as jnp
 
@@ -129,96 +154,134 @@ def jax_epoch():
     epoch = jax.jit(lambda params, count: jax.lax.scan(one, params, jnp.arange(count))[1],
                     static_argnums=1)  # fmt: skip
     params = [jax.device_put(each) for each in weights + biases]
-    losses = [float(each) for each in epoch(params, 5)]
+    losses = [float(each) for each in epoch(params, LOSSES)]
     return lambda: epoch(params, STEPS).block_until_ready(), losses
 
 
-def seconds_of(function, runs=STEPS):
-    """Seconds of one step, of `runs` in a row."""
-    import torch
+def peers(quick):
+    """Name -> what makes it, without and with an upload in each step."""
+    graph = {"captures": True}
+    found = {"PyTorch eager": {}, "PyTorch CUDA graph": graph}
+    if not quick:
+        found["PyTorch compile and CUDA graph"] = {"compiles": True, **graph}
+    there = {name: functools.partial(torch_step, **how) for name, how in found.items()}
+    if not quick:
+        there[f"JAX, {STEPS} steps a call"] = jax_epoch
+    uploaded = {n: functools.partial(torch_step, uploads=True, **how) for n, how in found.items()}
+    return there, uploaded
 
-    torch.cuda.synchronize()
+
+def seconds_of(function):
+    """Seconds of one step, of STEPS in a row."""
+    _LIB.DLDeviceSynchronize(b"timing")
     begin = time.perf_counter()
-    for _ in range(runs):
-        function()
-    torch.cuda.synchronize()
+    function()
+    _LIB.DLDeviceSynchronize(b"timing")
     return (time.perf_counter() - begin) / STEPS
 
 
-def measured(quick):
-    """Name -> {"us": quartiles, "losses": of the first five steps}, and what `explain` prints."""
-    found, functions, runs = {}, {}, {}
-    for name, how in RUNGS.items():
-        step, functions[name], said = our_step(**how)
-        found[name] = {"losses": [said() for _ in range(5)]}
-    for kind in ("eager", "CUDA graph", *([] if quick else ["compile and CUDA graph"])):
-        name = "PyTorch " + kind
-        functions[name], said = torch_step(kind)
-        # A graph is made of five steps that have been.
-        found[name] = {"losses": [said() for _ in range(5)] if kind == "eager" else []}
-    if not quick:
-        name = f"JAX, {STEPS} steps a call"
-        functions[name], losses = jax_epoch()
-        found[name], runs[name] = {"losses": losses}, 1
+def timed(ours, others):
+    """Name -> {"us": quartiles, "losses": the first ones}, or {"failed": why}; and the last of our
+    steps."""
+    found, functions = {}, {}
+    for name, (options, way) in ours.items():
+        step, functions[name], losses = our_step(options, way)
+        found[name] = {"losses": losses}
+    for name, made in others.items():
+        try:
+            functions[name], losses = made()
+            found[name] = {"losses": losses}
+        except Exception as error:  # a peer that is not installed, or breaks, is told
+            found[name] = {"failed": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
     times = {name: [] for name in functions}
     for number in range(SAMPLES + 3):
         for name, function in functions.items():
-            seconds = seconds_of(function, runs.get(name, STEPS))
+            seconds = seconds_of(function)
             if number >= 3:
                 times[name].append(seconds * 1e6)
     for name, each in times.items():
         found[name]["us"] = statistics.quantiles(each, n=4)
+    return found, step
+
+
+def measured(quick):
+    """The rows without and with uploads, and what `explain` prints."""
+    there, uploaded = peers(quick)
+    rows, step = timed(RUNGS, there)
+    uploads, _ = timed({UPLOADED: ({}, "uploads")}, uploaded)
     with contextlib.redirect_stdout(io.StringIO()) as text:
         step.explain()
-    return found, text.getvalue()
+    return rows, uploads, text.getvalue()
+
+
+def table(rows, last, target):
+    """A table, what the best peer is, and how far losses differ."""
+    lines = ["| step | us | quartiles | beside ours |\n|---|--:|--:|--:|\n"]
+    for name, each in rows.items():
+        if "failed" in each:
+            lines.append(f"| {name} | | | not measured: {each['failed']} |\n")
+            continue
+        low, middle, high = each["us"]
+        ratio = middle / rows[last]["us"][1]
+        lines.append(f"| {name} | {middle:.1f} | {low:.1f} to {high:.1f} | {ratio:.2f} |\n")
+    names = [name for name in rows if name not in RUNGS and "us" in rows[name]]
+    if names:
+        best = min(names, key=lambda name: rows[name]["us"][1])
+        part = rows[last]["us"][1] / rows[best]["us"][1]
+        lines.append(f"\nThe best peer is {best}: ours takes {part:.2f} of its time, ")
+        lines.append(f"and is to take {target}.\n")
+    losses = np.array([each["losses"] for each in rows.values() if "losses" in each])
+    lines.append(f"Losses of the first {LOSSES} steps differ by {np.ptp(losses, 0).max():.1e}.\n")
+    return "".join(lines)
 
 
 def page(kept):
     """The text of docs/step_speed.md."""
-    rows = kept["rows"]
-    ours = rows[list(RUNGS)[-1]]
-    peers = {name: each for name, each in rows.items() if name not in RUNGS}
-    best = min(peers, key=lambda name: peers[name]["us"][1])
-    lines = [
+    return "".join([
         "# Speed of a training step\n\n",
         "`tools/step_speed.py` on {device}, driver {driver}, {date}, PyTorch {torch}.\n".format(
             **kept
         ),
         "784-256-100-10 at batch 1,000, float32, SGD, all data on the GPU; microseconds of a step, "
         f"medians with quartiles\nof {SAMPLES} samples of {STEPS} steps.\n\n",
-        "| step | us | quartiles | beside the last rung |\n|---|--:|--:|--:|\n",
-    ]
-    for name, each in rows.items():
-        low, middle, high = each["us"]
-        ratio = middle / ours["us"][1]
-        lines.append(f"| {name} | {middle:.1f} | {low:.1f} to {high:.1f} | {ratio:.2f} |\n")
-    lines.append(
-        f"\nThe best peer is {best}: {ours['us'][1] / peers[best]['us'][1]:.2f} of its time. "
-        "The target is half of it.\n"
-    )
-    worst = max(
-        abs(a - b)
-        for each in rows.values()
-        for a, b in zip(each["losses"], ours["losses"])  # noqa: B905
-    )
-    lines.append(f"Losses of the first five steps differ by {worst:.1e} at most.\n")
-    return "".join([*lines, "\n```\n", kept["explained"], "```\n"])
+        table(kept["rows"], list(RUNGS)[-1], "half"),
+        "\n## With an upload in each step\n\nOf images and labels, from pinned memory.\n\n",
+        table(kept["uploads"], UPLOADED, "two thirds"),
+        "\n## What `explain` says\n\n```\n", kept["explained"], "```\n",
+    ])  # fmt: skip
+
+
+def named_device():
+    """(the GPU, its driver)."""
+    if ndarray.is_emulated():
+        return "the emulated GPU", "none"
+    said = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    device, driver = subprocess.run(said, capture_output=True, text=True).stdout.split(", ")
+    return device, driver.strip()
+
+
+def version_of(package):
+    """Of an installed package; "none" if it is not there."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "none"
 
 
 def main():
     """Measures, and writes both files."""
-    import torch
-
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="no torch.compile, no JAX")
     options = parser.parse_args()
-    said = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    device, driver = subprocess.run(said, capture_output=True, text=True).stdout.split(", ")
-    rows, explained = measured(options.quick)
+    rows, uploads, explained = measured(options.quick)
+    device, driver = named_device()
     kept = {
-        "device": device, "driver": driver.strip(), "date": date.today().isoformat(),
-        "torch": torch.__version__, "rows": rows, "explained": explained,
+        "device": device, "driver": driver, "date": date.today().isoformat(),
+        "torch": version_of("torch"), "rows": rows, "uploads": uploads, "explained": explained,
     }  # fmt: skip
+    if ndarray.is_emulated():  # which shows that all of it runs, and no speed
+        print(page(kept))
+        return 0
     KEPT.write_text(json.dumps(kept, indent=1) + "\n")
     PAGE.write_text(page(kept))
     print(page(kept))
