@@ -193,11 +193,17 @@ def told(session: Session, graph: Any, most: int) -> tuple[list[Told], list[int]
     )  # fmt: skip
     found, begin = [], 0
     for number, (fact, inputs) in enumerate(zip(facts, lengths, strict=True)):
+        if not (_is_list(fact, 5) and _is_list(fact[4], 2)):
+            raise Failure(f"merge_equal leaves a node that tells of itself {shown(fact)}")
         found.append(Told(own[number], tuple(sources[begin : begin + inputs]), *fact))
         begin += inputs
     results = graph.results
     ends = [identity(results[i]) for i in range(remote.len(results))]
     return found, session.integers(ends)
+
+
+def _is_list(answer: Any, length: int) -> bool:
+    return isinstance(answer, list) and len(answer) == length
 
 
 @check(device=False)
@@ -401,7 +407,7 @@ def training_step(ctx: Context) -> None:
                 after = session.remote.fetch_all([step.get(p) for p in parameters], most=SMALL)
             loss, weights = _trained(weights, x, y)
             bound = sum_bound(rows * inner * hidden, 2.0**12, ROUND64)
-            got = np.asarray(require_number(np.asarray(got), f"{what}: the loss of turn {turn}"))
+            got = np.asarray(require_number(got, f"{what}: the loss of turn {turn}"))
             verify(got, np.asarray(loss), bound, f"{what}: the loss of turn {turn}")
             for number, (value, right) in enumerate(zip(after, weights, strict=True)):
                 verify(value, right, bound, f"{what}: weight {number} after turn {turn}")

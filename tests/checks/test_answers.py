@@ -48,7 +48,7 @@ def distorted(answer, lots):
     if isinstance(answer, np.ndarray) and lots.random() < 0.5:
         kinds = (np.float16, np.float64, np.int32, bool)
         ways = [np.full_like(answer, np.nan, dtype=np.float32), answer.T.copy(), answer[None],
-                *(np.nan_to_num(answer).astype(kind) for kind in kinds), answer[:0],
+                *(np.nan_to_num(answer).astype(kind) for kind in kinds), answer.ravel()[:0],
                 np.full(answer.shape, np.inf), np.full(answer.shape, 3e38)]  # fmt: skip
         return lots.choice(ways)
     return lots.choice(ODD)

@@ -1,7 +1,8 @@
 """Builds that several tests grade: what a tree's sources were made into once is taken from there.
 
 For tests of what comes after the build. The sources that count are all files of the tree but those
-of the Python package, so a changed kernel, header or pass is built anew; what fails always is.
+of the Python package, so a changed kernel, header or pass is built anew; what fails always is, and
+so is the checked build, whose lines of source name the folder where it was made.
 """
 
 import contextlib
@@ -36,7 +37,8 @@ def kept_builds():
     run, place = process.run, Path(os.environ[emulator_kit.KEPT])
 
     def remembering(command, cwd, env=None, limits=None, view=None):
-        if command[0] != "make" or not (cwd / "build" / "obj").is_dir():
+        is_checked = "CHECKED=1" in command
+        if command[0] != "make" or is_checked or not (cwd / "build" / "obj").is_dir():
             return run(command, cwd, env, limits, view)
         kept = place / f"build-{_key(command, cwd, env)}"
         with open(kept.with_suffix(".lock"), "w") as lock:
