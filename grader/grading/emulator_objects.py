@@ -48,7 +48,7 @@ def _config(checked: bool) -> Path:
 
 def _key(tree: Path, checked: bool) -> str:
     """A digest of all that the objects depend on, compilers that may be chosen among them."""
-    compilers = [os.path.realpath(shutil.which(name) or "") for name in _COMPILERS]
+    compilers = [_identity(shutil.which(name)) for name in _COMPILERS]
     chosen = sorted(build.build_environment().items())
     said = (__version__, checked, sys.executable, compilers, chosen)
     digest = hashlib.sha256(repr(said).encode())
@@ -57,6 +57,15 @@ def _key(tree: Path, checked: bool) -> str:
     for path in (*sources, *(tree / name for name in _RULES)):
         digest.update(str(path.relative_to(tree)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
+
+
+def _identity(program: str | None) -> tuple[str, int, int] | None:
+    """What tells a compiler from another one, also from a newer one in its place."""
+    if program is None:
+        return None
+    path = os.path.realpath(program)
+    status = os.stat(path)
+    return path, status.st_size, status.st_mtime_ns
 
 
 def _copy(tree: Path, target: Path, checked: bool) -> None:
