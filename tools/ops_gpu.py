@@ -40,8 +40,8 @@ LAUNCHES, SAMPLES, WARM_UP = 10, 15, 3
 MOST_SECONDS = 50
 
 FUNCTIONAL = torch.nn.functional
-#: What is fed, as tensors: a, b, a row, truth values, class indices.
-NAMES = ("a", "b", "row", "which", "classes")
+#: What is fed, as tensors: a, b, a row, truth values, class indices, probabilities.
+NAMES = ("a", "b", "row", "which", "classes", "shares")
 
 #: Name -> (what of NAMES it reads, bytes for each element of a, least share of the copy
 #: bandwidth or None, ours on nodes, PyTorch's, CuPy's or None).
@@ -74,7 +74,10 @@ OPS = {
         "a", 4, None, lambda a: ops.logsumexp(a, 1), lambda a: a.logsumexp(1),
         lambda a: special.logsumexp(a, 1),
     ),
-    "cross entropy": ("a classes", 4, None, ops.cross_entropy, FUNCTIONAL.cross_entropy, None),
+    "cross entropy": ("a shares", 8, None, ops.cross_entropy, FUNCTIONAL.cross_entropy, None),
+    "cross entropy of classes": (
+        "a classes", 4, None, ops.cross_entropy, FUNCTIONAL.cross_entropy, None
+    ),
 }  # fmt: skip
 #: How many times faster than PyTorch it has to be.
 BESIDE_TORCH = {"cross entropy": 3.0}
@@ -90,6 +93,7 @@ def inputs_of(shape, device):
         "row": torch.rand(columns, device=device),
         "which": torch.rand(shape, device=device) < 0.5,
         "classes": torch.randint(columns, (rows,), device=device),
+        "shares": torch.rand(shape, device=device).softmax(-1),
     }
 
 
