@@ -8,7 +8,7 @@ from test_step import CONTEXTS, EVERYWHERE
 
 import dlsys
 from dlsys import autodiff, ndarray, ops
-from dlsys.backend import uploads
+from dlsys.backend import program, uploads
 
 GPU = ndarray.gpu(0)
 ROWS = (8, 8, 8, 5, 8, 3, 3)
@@ -150,3 +150,17 @@ def test_no_pinned_memory_is_told(monkeypatch):
     monkeypatch.setattr(uploads, "functions", lambda: {"pin": lambda size: None})
     with pytest.raises(MemoryError, match="no 24 bytes of pinned memory; hint: "):
         dlsys.pinned([1.0, 2.0, 3.0])
+
+
+def test_what_is_filled_in_turn_is_read_where_it_arrives_and_recorded_there(monkeypatch):
+    step, nodes = training(GPU)
+    feeds = [dict(zip(nodes, each, strict=True)) for each in batches((8,) * 8)]
+    for each in feeds[:4]:
+        step(each)
+    monkeypatch.setattr(ndarray.NDArray, "copyto", None)
+    launches = []
+    monkeypatch.setattr(program.Program, "launch", lambda *arguments: launches.append(arguments))
+    found = [step(each)[1].asnumpy() for each in feeds[4:]]
+    assert not launches
+    for value, each in zip(found, feeds[4:], strict=True):
+        assert value.tobytes() == (each[nodes[0]] * 2).tobytes()
