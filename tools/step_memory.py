@@ -1,7 +1,7 @@
 """Peak memory of training steps beside the lower bound and PyTorch's. Writes docs/step_memory.md.
 
-    PYTHONPATH=solution/python python3 tools/step_memory.py            # on the GPU that is built for
-    PYTHONPATH=solution/python python3 tools/step_memory.py --print    # prints, writes nothing
+    PYTHONPATH=solution/python python3 tools/step_memory.py          # on a GPU
+    PYTHONPATH=solution/python python3 tools/step_memory.py --print  # prints, writes nothing
 
 Bytes of intermediate values and gradients: parameters, feeds and outputs are not counted, in
 PyTorch neither. Without an NVIDIA GPU the plans are those of the emulated one, and PyTorch is left
@@ -16,10 +16,10 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
-from step_speed import named_device, version_of
 
 import dlsys
 from dlsys import autodiff, ndarray, ops
+from step_speed import named_device, version_of
 
 KIT = Path(__file__).resolve().parent.parent
 KEPT, PAGE = KIT / "docs/step_memory.json", KIT / "docs/step_memory.md"
@@ -39,7 +39,7 @@ WAYS = {
 
 
 def weights_of(net):
-    """Values of the parameters, float32: matrices of layers, or the one that a ladder starts from."""
+    """Values of the parameters, float32: matrices, or the one that a ladder starts from."""
     random = np.random.default_rng(0)
     if isinstance(net, int):
         return [random.normal(size=(BATCH, 256)).astype(np.float32)]
@@ -126,9 +126,9 @@ def page(kept):
         "`tools/step_memory.py` on {device}, driver {driver}, {date}, PyTorch {torch}.\n".format(
             **kept
         ),
-        f"MB of intermediate values and gradients at batch {BATCH:,}, float32, SGD; in brackets the "
-        "lower bound for the order of\ninstructions that was chosen: what is alive at once. "
-        "Parameters, feeds and outputs are not counted. A captured step\nlets values share no "
+        f"MB of intermediate values and gradients at batch {BATCH:,}, float32, SGD; in brackets "
+        "the lower bound\nfor the order of instructions that was chosen: what is alive at once. "
+        "Parameters, feeds and outputs\nare not counted. A captured step lets values share no "
         "memory, so that launches run side by side.\n\n",
         f"| net | {' | '.join(WAYS)} | PyTorch eager |\n|---|{'--:|' * len(WAYS)}--:|\n",
     ]

@@ -60,8 +60,14 @@ def values():
     return images, labels, weights, biases
 
 
-def our_step(options, way):
-    """(the step, a function that makes STEPS steps, its first losses)."""
+def exact_losses():
+    """The first losses of the step on numpy, in float64."""
+    step, fed = made_step(None)
+    return [float(step(fed)) for _ in range(LOSSES)]
+
+
+def made_step(ctx, way="calls", options=None):
+    """(the step, its feeds)."""
     images, labels, weights, biases = values()
     x, y = ops.variable("x"), ops.variable("y")
     w = [dlsys.parameter(f"w{i}", each) for i, each in enumerate(weights)]
@@ -76,8 +82,12 @@ def our_step(options, way):
     else:
         grads = autodiff.gradients(loss, [*w, *b])
     updates = {p: p - RATE * g for p, g in zip([*w, *b], grads, strict=True)}
-    step = dlsys.compile(loss, updates, ctx=GPU, **options)
-    fed = {x: images, y: labels}
+    return dlsys.compile(loss, updates, ctx=ctx, **(options or {})), {x: images, y: labels}
+
+
+def our_step(options, way):
+    """(the step, a function that makes STEPS steps, its first losses)."""
+    step, fed = made_step(GPU, way, options)
     there = {node: ndarray.array(each, GPU) for node, each in fed.items()}
     losses = [float(step(there).asnumpy()) for _ in range(LOSSES)]
     if way == "scan":
@@ -211,7 +221,8 @@ def timed(ours, others):
             functions[name], losses = made()
             found[name] = {"losses": losses}
         except Exception as error:  # a peer that is not installed, or breaks, is told
-            found[name] = {"failed": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
+            words = " ".join(str(error).split())
+            found[name] = {"failed": f"{type(error).__name__}: {words[:160]}"}
     times = {name: [] for name in functions}
     for number in range(SAMPLES + 3):
         for name, function in functions.items():
@@ -230,11 +241,12 @@ def measured(quick):
     uploads, _ = timed({UPLOADED: ({}, "uploads")}, uploaded)
     with contextlib.redirect_stdout(io.StringIO()) as text:
         step.explain()
-    return rows, uploads, text.getvalue()
+    profiled, fed = made_step(GPU)
+    return rows, uploads, text.getvalue(), str(profiled.profile(fed))
 
 
-def table(rows, last, target):
-    """A table, what the best peer is, and how far losses differ."""
+def table(rows, last, target, exact):
+    """A table, what the best peer is, and how far losses are off the exact ones."""
     lines = ["| step | us | quartiles | beside ours |\n|---|--:|--:|--:|\n"]
     for name, each in rows.items():
         if "failed" in each:
@@ -251,8 +263,11 @@ def table(rows, last, target):
         part = rows[last]["us"][1] / rows[best]["us"][1]
         lines.append(f"\nThe best peer is {best}: ours takes {part:.2f} of its time, ")
         lines.append(f"and is to take {target}.\n")
-    losses = np.array([each["losses"] for each in rows.values() if "losses" in each])
-    lines.append(f"Losses of the first {LOSSES} steps differ by {np.ptp(losses, 0).max():.1e}.\n")
+    lines.append(f"\nLosses of the first {LOSSES} steps are off those of float64 by at most\n\n")
+    for name, each in rows.items():
+        if "losses" in each:
+            off = np.abs(np.subtract(each["losses"], exact)).max()
+            lines.append(f"- {off:.1e}, {name}\n")
     return "".join(lines)
 
 
@@ -263,10 +278,10 @@ def by_hand_lines(rows):
     plain, fused = (rows[name]["us"][1] for name in BY_HAND)
     derived = rows["fused and captured"]["us"][1]
     return [
-        f"\nWith autodiff a step takes {derived / fused:.2f} of the time of one whose gradients are "
-        "written by hand, both fused and captured,\nand is to take no more; beside one by hand that "
-        f"is launched kernel by kernel it is {plain / derived:.1f} times as fast, and is to be "
-        "twice.\n",
+        f"\nWith autodiff a step takes {derived / fused:.2f} of the time of one whose gradients "
+        "are written by\nhand, both fused and captured, and is to take no more; beside one by hand "
+        f"that is launched kernel\nby kernel it is {plain / derived:.1f} times as fast, and is to "
+        "be twice.\n",
     ]
 
 
@@ -274,14 +289,15 @@ def page(kept):
     """The text of docs/step_speed.md."""
     return "".join([
         "# Speed of a training step\n\n",
-        "`tools/step_speed.py` on {device}, driver {driver}, {date}, PyTorch {torch}.\n".format(
-            **kept
-        ),
-        "784-256-100-10 at batch 1,000, float32, SGD, all data on the GPU; microseconds of a step, "
-        f"medians with quartiles\nof {SAMPLES} samples of {STEPS} steps.\n\n",
-        table(kept["rows"], list(RUNGS)[-1], "half"),
+        "`tools/step_speed.py` on {device}, driver {driver}, {date}, PyTorch {torch},\nJAX {jax}. "
+        .format(**kept),
+        "784-256-100-10 at batch 1,000, float32, SGD, all data on the GPU; microseconds\nof a step, "
+        f"medians with quartiles of {SAMPLES} samples of {STEPS} steps.\n\n",
+        table(kept["rows"], list(RUNGS)[-1], "half", kept["exact"]),
         "\n## With an upload in each step\n\nOf images and labels, from pinned memory.\n\n",
-        table(kept["uploads"], UPLOADED, "two thirds"),
+        table(kept["uploads"], UPLOADED, "two thirds", kept["exact"]),
+        "\n## What `profile` says\n\nWith events around each launch, which takes longer than a "
+        "replay.\n\n```\n", kept["profiled"], "\n```\n",
         "\n## What `explain` says\n\n```\n", kept["explained"], "```\n",
     ])  # fmt: skip
 
@@ -308,11 +324,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="no torch.compile, no JAX")
     options = parser.parse_args()
-    rows, uploads, explained = measured(options.quick)
+    rows, uploads, explained, profiled = measured(options.quick)
     device, driver = named_device()
     kept = {
         "device": device, "driver": driver, "date": date.today().isoformat(),
-        "torch": version_of("torch"), "rows": rows, "uploads": uploads, "explained": explained,
+        "torch": version_of("torch"), "jax": version_of("jax"), "rows": rows, "uploads": uploads,
+        "exact": exact_losses(), "explained": explained, "profiled": profiled,
     }  # fmt: skip
     if ndarray.is_emulated():  # which shows that all of it runs, and no speed
         print(page(kept))

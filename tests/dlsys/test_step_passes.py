@@ -25,7 +25,7 @@ AT_ONCE = 12
 CPU, GPU = ndarray.cpu(0), ndarray.gpu(0)
 KINDS = [
     passes.simplify, passes.into_products, passes.fold_constants, passes.merge_equal,
-    passes.drop_dead,
+    passes.mask_by_results, passes.drop_dead,
 ]  # fmt: skip
 
 
@@ -250,3 +250,23 @@ def test_explain_says_what_was_done_and_why_not_more(capsys):
     step({x: np.ones((4, 3))})
     step.explain()
     assert capsys.readouterr().out == said
+
+
+def masked(loss_of):
+    """(how many gradients of relu read a result of relu, what the pass said), of x * w."""
+    x, w = ops.variable("x"), ops.variable("w")
+    outputs = loss_of(x * w)
+    outputs = [*outputs, *gradients(outputs[0], [w])]
+    graph = Graph(outputs, {}, {x: ((2, 3), FLOAT), w: ((2, 3), FLOAT)}, CPU)
+    report = str(passes.mask_by_results(graph))
+    gradient_nodes = [n for n in graph.nodes if type(n.op).__name__ == "ReluGradientOp"]
+    assert gradient_nodes
+    return sum(type(n.inputs[0].op).__name__ == "ReluOp" for n in gradient_nodes), report
+
+
+def test_a_gradient_of_relu_is_masked_by_the_result_where_only_relu_reads_the_rest():
+    assert masked(lambda a: [ops.sum(ops.square(ops.relu(a)))])[0] == 1
+    assert masked(lambda a: [ops.sum(ops.relu(ops.relu(a)))])[0] == 2
+    for kept in (lambda a: [ops.sum(ops.relu(a)), a], lambda a: [ops.sum(ops.relu(a) * ops.exp(a))]):
+        count, said = masked(kept)
+        assert count == 0 and "others read what relu reads" in said
