@@ -75,7 +75,9 @@ def test_every_kernel_is_timed_in_every_run(ctx):
         assert len(kernel.times) == 3 and (kernel.times >= 0).all() and kernel.nodes
         assert kernel.quartiles[0] <= kernel.median <= kernel.quartiles[1]
     assert sum(map(profile.share, profile.kernels)) == pytest.approx(1)
-    assert (profile.wholes >= np.sum([k.times for k in profile.kernels], axis=0) * 0.999).all()
+    for stream in {kernel.stream for kernel in profile.kernels}:  # they run side by side
+        times = [kernel.times for kernel in profile.kernels if kernel.stream == stream]
+        assert (profile.wholes >= np.sum(times, axis=0) * 0.999).all()
     check_lanes(profile)
 
 
