@@ -30,10 +30,16 @@ DLSYS_INLINE constexpr int most_of_a_team(bool packed) {
   return packed && sizeof(T) < 8 ? 1024 : 512;
 }
 
-/*! \brief Packs of a row that one thread keeps: 128 bytes, or less. */
+/*! \brief Packs that one thread keeps: 128 bytes, or less. */
 template <class T>
 struct PacksOfAThread {
   static constexpr int kCount = sizeof(T) == 8 ? 4 : 8;
+};
+
+/*! \brief Rows that a function keeps at once. */
+template <class Function>
+struct RowsKept {
+  static constexpr int kCount = 1;
 };
 
 /*!
@@ -41,10 +47,11 @@ struct PacksOfAThread {
  *
  * Loops have constant ends and are unrolled, so that no register is chosen by a computed index.
  * \tparam packed whether packs of the row start where a Pack may, and are whole.
+ * \tparam packs of each thread.
  */
-template <class T, bool packed>
+template <class T, bool packed, int packs>
 struct KeptRow {
-  static constexpr int kPacks = PacksOfAThread<T>::kCount;
+  static constexpr int kPacks = packs;
   static constexpr bool kIsKept = true;
   T values[kPacks][kPack];
   const T* from;
@@ -94,21 +101,13 @@ struct KeptRow {
 
   /*! \brief The sum of function(x) * y of all x and the y beside them. */
   template <class Function>
-  __device__ T sum_of_products(const T* y, Function function) const {
+  __device__ T sum_of_products(const KeptRow& y, Function function) const {
     T total = 0;
 #pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      Pack<T> pack;
-      if (packed && has(k, 0)) {
-        pack = *reinterpret_cast<const Pack<T>*>(y + index(k, 0));
-      } else {
-#pragma unroll
-        for (int j = 0; j < kPack; ++j) pack.values[j] = has(k, j) ? y[index(k, j)] : T(0);
-      }
+    for (int k = 0; k < kPacks; ++k)
 #pragma unroll
       for (int j = 0; j < kPack; ++j)
-        if (has(k, j)) total += pack.values[j] * function(values[k][j]);
-    }
+        if (has(k, j)) total += y.values[k][j] * function(values[k][j]);
     return of_team<Sum<T>>(total);
   }
 
@@ -177,9 +176,10 @@ struct FarRow {
   }
 
   template <class Function>
-  __device__ T sum_of_products(const T* y, Function function) const {
+  __device__ T sum_of_products(const FarRow& y, Function function) const {
     T total = 0;
-    for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) total += y[i] * function(from[i]);
+    for (int64_t i = threadIdx.x; i < columns; i += blockDim.x)
+      total += y.from[i] * function(from[i]);
     return of_team<Sum<T>>(total);
   }
 
@@ -281,10 +281,17 @@ template <class T>
 struct CrossEntropyRow {
   template <class Row>
   __device__ static void of(T* y, Row& x, const T* targets, RowOf row) {
+    // Asked for before the threads wait for one another, so that both rows are on their way.
+    const Row beside(targets + row.row * row.columns, row.columns);
     const LogProbability<T> log_of = log_probability<T>(x);
-    const T sum = x.sum_of_products(targets + row.row * row.columns, log_of);
+    const T sum = x.sum_of_products(beside, log_of);
     if (threadIdx.x == 0) y[0] = -sum;
   }
+};
+
+template <class T>
+struct RowsKept<CrossEntropyRow<T>> {
+  static constexpr int kCount = 2;
 };
 
 /*! \brief Targets are `second` everywhere, and `first` more at the class of the row. */
@@ -328,6 +335,12 @@ struct ProductOfOthersRow {
   }
 };
 
+/*! \brief Packs that a thread keeps of a row. */
+template <class Function, class T>
+DLSYS_INLINE constexpr int packs_kept() {
+  return PacksOfAThread<T>::kCount / RowsKept<Function>::kCount;
+}
+
 /*! \brief A team for each row from each.row on; there is no loop, whose invariants want registers.
  */
 template <class Function, bool packed, class Out, class In, class Other>
@@ -336,7 +349,7 @@ __global__ void __launch_bounds__(most_of_a_team<In>(packed), 1)
                      int64_t of_each) {
   each.row += static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   if (each.row >= rows) return;
-  KeptRow<In, packed> kept(x + each.row * each.columns, each.columns);
+  KeptRow<In, packed, packs_kept<Function, In>()> kept(x + each.row * each.columns, each.columns);
   Function::of(out + each.row * of_each, kept, other, each);
 }
 
@@ -360,7 +373,7 @@ int rows(Out* out, const In* x, const Other* other, int64_t count, int64_t colum
   const bool packed = columns % kPack == 0 && is_aligned(reinterpret_cast<const char*>(x)) &&
                       is_aligned(reinterpret_cast<const char*>(other)) &&
                       is_aligned(reinterpret_cast<const char*>(out));
-  const int64_t of_a_thread = PacksOfAThread<In>::kCount * kPack;
+  const int64_t of_a_thread = packs_kept<Function, In>() * kPack;
   if (columns == 0 || columns > of_a_thread * most_of_a_team<In>(packed)) {
     far_rows_kernel<Function>
         <<<grid_of(count), most_of_a_team<In>(true), 0, on>>>(out, x, other, count, each, of_each);

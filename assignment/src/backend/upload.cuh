@@ -38,9 +38,9 @@ class Uploads {
   bool good() const { return good_; }
 
   /*!
-   * \brief Fills a half, and has what the default stream does next wait for it.
+   * \brief Begins to fill a half, and has what the default stream does next wait for it.
    *
-   * The host waits, too, so that it may overwrite its arrays; the default stream goes on meanwhile.
+   * The host's arrays are read until `leave` returns; it launches kernels meanwhile.
    */
   bool fill(int half, int64_t count, void* const* to, const void* const* from,
             const int64_t* bytes) {
@@ -50,12 +50,18 @@ class Uploads {
         good = good && cudaMemcpyAsync(to[i], from[i], static_cast<size_t>(bytes[i]),
                                        cudaMemcpyHostToDevice, stream_) == cudaSuccess;
     return good && cudaEventRecord(arrived_, stream_) == cudaSuccess &&
-           cudaStreamWaitEvent(nullptr, arrived_, 0) == cudaSuccess &&
-           cudaEventSynchronize(arrived_) == cudaSuccess;
+           cudaStreamWaitEvent(nullptr, arrived_, 0) == cudaSuccess;
   }
 
-  /*! \brief All that reads a half was given to the default stream. */
-  bool leave(int half) { return cudaEventRecord(read_[half], nullptr) == cudaSuccess; }
+  /*!
+   * \brief All that reads a half was given to the default stream.
+   *
+   * The host waits for what arrives, so that it may overwrite its arrays.
+   */
+  bool leave(int half) {
+    return cudaEventRecord(read_[half], nullptr) == cudaSuccess &&
+           cudaEventSynchronize(arrived_) == cudaSuccess;
+  }
 
  private:
   cudaStream_t stream_ = nullptr;

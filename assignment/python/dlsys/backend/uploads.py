@@ -19,13 +19,14 @@ class Uploads:
         self._made, self._has_left = None, True
 
     def fill(self, values):
-        """Copies to the device what is a numpy array, beside kernels that still run.
+        """Begins to copy to the device what is a numpy array, beside kernels that still run.
 
         Args:
             values: key -> dense numpy array, or an NDArray, which is passed through.
 
         Returns:
-            key -> NDArray; its memory is filled again by the call after the next one.
+            key -> NDArray; its memory is filled again by the call after the next one. The numpy
+            arrays are read until `leave` returns.
 
         Raises:
             DeviceError: the GPU refuses, or has failed before.
@@ -51,9 +52,14 @@ class Uploads:
         return {key: arrays[key] if key in ours else each for key, each in values.items()}
 
     def leave(self):
-        """Says that all that reads what was filled last has been launched; fill tells a failure."""
+        """Says that all that reads what was filled last has been launched, and waits until the
+        numpy arrays have been read; fill tells a failure."""
         if self._made is not None:
             self._has_left = functions()["leave"](self._made, self._half) == 0
+
+    def holds(self, array):
+        """Whether an NDArray is one of those that are filled again and again."""
+        return any(array is each for half in self._arrays for each in half.values())
 
     def _make(self):
         made = functions()["make_uploads"]()

@@ -158,7 +158,8 @@ def _results(instruction):
         return [(view.buffer, name) for view, name in zip(instruction.outputs, says)]
     if isinstance(instruction, Gemm):
         parts = (each for each in (instruction.epilogue, instruction.sums) if each)
-        return [pair for each in parts for pair in _results(each)]
+        named = [pair for each in parts for pair in _results(each)]
+        return [(buffer, name or node_names(instruction)[0]) for buffer, name in named]
     return [(view.buffer, str(instruction.node)) for view in instruction.targets]
 
 

@@ -69,12 +69,15 @@ class DeviceRun:
         capture: "" where a GPU starts the program by one call; else why it does not, in words.
     """
 
-    def __init__(self, graph, limit=None, fuses=True, captures=True, own_products=None):
-        self.graph = graph
+    def __init__(self, graph, limit=None, fuses=True, captures=True, stays=None):
+        """
+        Args:
+            stays: tells of an NDArray whether later feeds will lie there again.
+        """
+        self.graph, self._stays = graph, stays or (lambda array: False)
         on_gpu = ndarray.is_gpu_ctx(graph.ctx)
-        if own_products is None:
-            # The emulated GPU runs them thread by thread, a hundred times slower than its cuBLAS.
-            own_products = on_gpu and not ndarray.is_emulated()
+        # The emulated GPU runs them thread by thread, a hundred times slower than its cuBLAS.
+        own_products = on_gpu and not ndarray.is_emulated()
         self.capture = "" if captures else "not asked for"
         if not on_gpu:
             self.capture = "of a GPU alone"
@@ -163,14 +166,14 @@ class DeviceRun:
     def _placed(self, feeds):
         """The feeds where the program may read them.
 
-        Those of a captured program stay where they are: other arrays are copied there. So is an
-        array that the program overwrites.
+        What a captured program reads stays where it is: other arrays are copied there, but for
+        those that will come again. So is an array that the program overwrites.
         """
         if self._fed is None and not any(map(self._overwrites, feeds.values())):
             return dict(feeds)
         placed = {}
         for node, array in feeds.items():
-            if self.capture and not self._overwrites(array):
+            if (self.capture or self._stays(array)) and not self._overwrites(array):
                 placed[node] = array
                 continue
             if node not in self._own:

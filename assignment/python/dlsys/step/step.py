@@ -141,11 +141,10 @@ class Step:
 
     def _run(self, arrays):
         """The values of the outputs, a list."""
-        run = self._run_for(arrays)
-        for node in run.random:
-            node.runs = self._draws[origin(node)]
-        self._last = run
         try:
+            run = self._last = self._run_for(arrays)
+            for node in run.random:
+                node.runs = self._draws[origin(node)]
             found = run(arrays, self._state.arrays)
         finally:
             if self._uploads is not None:
@@ -344,7 +343,8 @@ class Step:
         return run
 
     def _device_run(self, graph):
-        return DeviceRun(graph, self._limit, self._fuses, self._captures)
+        stays = self._uploads.holds if self._uploads else None
+        return DeviceRun(graph, self._limit, self._fuses, self._captures, stays)
 
 
 def _check(outputs, updates):

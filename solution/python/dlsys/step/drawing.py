@@ -159,7 +159,7 @@ def _results(instruction):
     if isinstance(instruction, Gemm):
         parts = (each for each in (instruction.epilogue, instruction.sums) if each)
         named = [pair for each in parts for pair in _results(each)]
-        return [(buffer, name or str(instruction.node)) for buffer, name in named]
+        return [(buffer, name or node_names(instruction)[0]) for buffer, name in named]
     return [(view.buffer, str(instruction.node)) for view in instruction.targets]
 
 

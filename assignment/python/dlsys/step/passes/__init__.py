@@ -7,8 +7,11 @@ before and after. They may run in any order, and more than once.
 from .algebra import simplify
 from .constants import fold_constants
 from .dead import drop_dead
+from .masks import mask_by_results
 from .subexpressions import merge_equal
 from .transposes import into_products
 
 #: The passes of a step and their order, in which one finds what another made.
-PASSES = (simplify, into_products, fold_constants, merge_equal, simplify, drop_dead)
+PASSES = (
+    simplify, into_products, fold_constants, merge_equal, simplify, mask_by_results, drop_dead,
+)  # fmt: skip
