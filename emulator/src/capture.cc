@@ -177,8 +177,8 @@ cudaError_t refuse_wait_for_device() {
 cudaError_t refuse_captured(const Captured& event) {
   Lock lock(graphs_mutex());
   if (event.capture == nullptr) return refuse_unsafe_call();
-  if (!event.capture->is_ended) spoil(event.capture.get(), cudaErrorCapturedEvent);
-  return cudaErrorCapturedEvent;
+  if (event.capture->is_ended) return cudaErrorInvalidValue;
+  return spoil(event.capture.get(), cudaErrorCapturedEvent);
 }
 
 }  // namespace emulator
@@ -212,9 +212,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (capture == nullptr) return report(cudaErrorIllegalState);
   if (capture->origin != stream)
     return report(spoil(capture.get(), cudaErrorStreamCaptureUnmatched));
-  if (capture->mode != cudaStreamCaptureModeRelaxed && capture->owner != std::this_thread::get_id())
-    return report(cudaErrorStreamCaptureWrongThread);
-  return report(emulator::finish(capture, graph));
+  if (capture->mode == cudaStreamCaptureModeRelaxed || capture->owner == std::this_thread::get_id())
+    return report(emulator::finish(capture, graph));
+  spoil(capture.get(), cudaErrorStreamCaptureWrongThread);  // the capture ends, without a graph
+  emulator::finish(capture, graph);
+  return report(cudaErrorStreamCaptureWrongThread);
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {

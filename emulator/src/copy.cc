@@ -95,9 +95,7 @@ cudaError_t do_copy(void* to, size_t to_pitch, const void* from, size_t from_pit
 
 // What the host waits for is in no graph.
 cudaError_t refuse_waiting(const Order& order) {
-  if (!is_any_capture() || !order.waits) return cudaSuccess;
-  const cudaError_t error = refuse_in_capture(order.stream);
-  return error != cudaSuccess ? error : refuse_unsafe_call();
+  return is_any_capture() && order.waits ? refuse_in_capture(order.stream) : cudaSuccess;
 }
 
 // Does what run(stream) does, now or as a node.

@@ -168,7 +168,10 @@ void run_kernel(const LaunchSite& site, const Config& config, const CallData& da
 
 cudaError_t check_launch(const LaunchSite& site, const Config& config) {
   const cudaError_t error = check(config);
-  return error == cudaSuccess ? error : report(error, refusal(site, config));
+  if (error == cudaSuccess) return error;
+  if (is_any_capture() && is_stream(config.stream) && is_in_capture(config.stream))
+    refuse_in_capture(config.stream);  // what is recorded without it is worth nothing
+  return report(error, refusal(site, config));
 }
 
 template <>

@@ -97,7 +97,7 @@ cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
     }
     event->captured = {};
   }
-  if (flags == cudaEventRecordExternal) return cudaErrorInvalidValue;
+  if (flags == cudaEventRecordExternal) return cudaErrorIllegalState;
   return record_now(event, stream);
 }
 
@@ -328,7 +328,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   if (milliseconds == nullptr) return report(cudaErrorInvalidValue);
   if (emulator::is_event(start) && emulator::is_event(end) &&
       (start->captured.capture != nullptr || end->captured.capture != nullptr))
-    return report(cudaErrorCapturedEvent);
+    return report(cudaErrorInvalidValue);
   if (!emulator::is_event(start) || !emulator::is_event(end) || !start->timed || !end->timed ||
       !start->recorded || !end->recorded)
     return report(cudaErrorInvalidResourceHandle);
