@@ -174,21 +174,23 @@ class _Merger:
                 self._group[each] = number
             found = [self._instructions[each] for each in members]
             own = following if following in members else None
-            epilogue = self._as_fused(own, view, Space(view.shape))
+            epilogue = self._as_fused(own, view, product.node)
             sums = total = None
             if reduce in members and reduce is not None:
                 total = self._instructions[reduce].output
-                sums = self._as_fused(after, total, Space(total.shape))
+                sums = self._as_fused(after, total, self._instructions[reduce].node)
             nodes = (product.node, *(n for e in found for n in getattr(e, "nodes", (e.node,))))
             made = Gemm(view, product.inputs, epilogue, view, sums, total, nodes)
             made.node = found[-1].node if found else product.node
             return made
         return None
 
-    def _as_fused(self, number, view, space):
-        """A follower as a Fused; one that keeps the value as it is, if there is none."""
+    def _as_fused(self, number, view, node):
+        """A follower as a Fused; one that keeps the value of the node, if there is none."""
+        space = Space(view.shape)
         if number is None:
             copy = Elementwise(view, (view,), FLOAT32, "x0")
+            copy.node = node
             return fused([copy], space, {view.buffer})
         each = self._instructions[number]
         if isinstance(each, Fused):

@@ -158,8 +158,7 @@ def _results(instruction):
         return [(view.buffer, name) for view, name in zip(instruction.outputs, says)]
     if isinstance(instruction, Gemm):
         parts = (each for each in (instruction.epilogue, instruction.sums) if each)
-        named = [pair for each in parts for pair in _results(each)]
-        return [(buffer, name or node_names(instruction)[0]) for buffer, name in named]
+        return [pair for each in parts for pair in _results(each)]
     return [(view.buffer, str(instruction.node)) for view in instruction.targets]
 
 
