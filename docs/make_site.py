@@ -35,6 +35,8 @@ from findings.kinds import WORDS  # noqa: E402
 # Beside what is written by hand, ops.md, which tools/ops_table.py writes, and passes.md with its
 # pictures, which tools/pass_pictures.py does.
 HAND_WRITTEN = ("conf.py", "index.md", "api.md", "ops.md", "passes.md", "findings/index.md")
+#: Figures that tools measured.
+MEASURED = ("speed.md", "gpu_speed.md", "step_speed.md", "step_memory.md", "graph_costs.md")
 ROOMS = "rooms.md"  # hand-written, but for `ROOMS_PICTURE`, `ROOMS_FIGURES` and `ROOMS_SIZES`
 GENERATED_ELSEWHERE = ("suite", "catalogue", "mistakes", "reports", "results")
 _PICTURE = re.compile(r'!\[(?P<words>[^\]]+)\]\(picture:(?P<name>\w+) "(?P<caption>[^"]*)"\)')
@@ -225,7 +227,7 @@ def write(path, text):
 def write_sources(folder):
     """All that Sphinx reads."""
     shutil.rmtree(folder, ignore_errors=True)
-    for name in HAND_WRITTEN:
+    for name in (*HAND_WRITTEN, *MEASURED):
         write(folder / name, (KIT / "docs" / name).read_text())
     shutil.copytree(KIT / "docs/passes", folder / "passes")
     course, steps = kit_course(), load_course(KIT / "steps.toml")
