@@ -164,6 +164,7 @@ def main():
         bfloat16 = dtypes.BFLOAT16
         kinds = [
             (f"{options.name} float32", gpu, on_gpu, dtypes.FLOAT32),
+            (f"{options.name} float64", gpu, on_gpu, dtypes.FLOAT64),
             (f"{options.name} bfloat16", gpu, on_gpu, bfloat16),
         ]
         if options.name == "emulated GPU":

@@ -15,8 +15,8 @@ from dlsys.gradcheck import evaluate
 DEVICES = {"cpu": (ndarray.cpu(0), cpu), "gpu": (ndarray.gpu(0), gpu)}
 #: Bounds of the error, beside the largest value; a GPU and a CPU have other roundings of exp.
 TOLERANCES = {"float32": 2e-5, "float64": 1e-11}
-#: A GPU computes with float32; numbers of 64 bits are the CPU's way to tell where an error is.
-KINDS = [("cpu", "float32"), ("cpu", "float64"), ("gpu", "float32")]
+#: Numbers of 64 bits tell a wrong formula from a rounding.
+KINDS = [(device, dtype) for device in DEVICES for dtype in TOLERANCES]
 
 
 def graph_of(op, sample):
