@@ -80,8 +80,8 @@ template <class Body>
 void for_rows(const Windows& all, int64_t i, int64_t j, Body body) {
   const int64_t first = all.across.first(j), end = all.across.end(j);
   for (int64_t oh = all.down.first(i); oh < all.down.end(i); ++oh)
-    body(oh * all.across.out,
-         all.down.source(oh, i) * all.across.size + all.across.source(0, j), first, end);
+    body(oh * all.across.out, all.down.source(oh, i) * all.across.size + all.across.source(0, j),
+         first, end);
 }
 
 /*! \brief out[f] = sum(w[f, c, i, j] * x[c, window, i, j]) over the channels c of f's group. */
