@@ -172,13 +172,13 @@ def count(net):
 def test_networks_have_the_published_numbers_of_parameters():
     assert count(models.resnet14()) == 174_138
     assert count(models.resnet20()) == 272_474
-    assert count(models.resnet18(1000, 224)) == 11_689_512
+    assert count(models.resnet18(1000, size=224)) == 11_689_512
     assert count(models.vgg11()) == 9_225_610
     assert count(models.simple_vgg()) == 64 * 28 + 16384 * 1024 + 1024 * 257 + 2570 + 256
 
 
 def test_resnet18_has_the_names_of_torchvision():
-    names = set(models.resnet18(1000, 224).state_dict())
+    names = set(models.resnet18(1000, size=224).state_dict())
     norm = ("weight", "bias", "running_mean", "running_var")
     wanted = {"conv1.weight", "fc.weight", "fc.bias", *(f"bn1.{part}" for part in norm)}
     for stage in range(1, 5):

@@ -38,11 +38,11 @@ class VGG(nn.Module):
         return self.classifier(ops.flatten(self.features(x, train), start=1), train)
 
 
-def simple_vgg(classes=10):
+def simple_vgg(classes=10, channels=3, size=32):
     """One convolution of 64 filters, a pooling, and linear layers of 1024 and 256."""
-    return VGG((64, 0), (1024, 256), classes)
+    return VGG((64, 0), (1024, 256), classes, channels, size)
 
 
-def vgg11(classes=10, size=32):
+def vgg11(classes=10, channels=3, size=32):
     """Of 32 x 32 with one linear layer; of 224 x 224 with three, and torchvision's weights fit."""
-    return VGG(_VGG11, () if size < 64 else (4096, 4096), classes, size=size, dropout=0.5)
+    return VGG(_VGG11, () if size < 64 else (4096, 4096), classes, channels, size, dropout=0.5)

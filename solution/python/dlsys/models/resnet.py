@@ -76,21 +76,22 @@ class ResNet(nn.Module):
         return self.fc(ops.global_average_pool(x), train)
 
 
-def simple_resnet(stages=1, blocks=1, filters=16, classes=10):
+def simple_resnet(stages=1, blocks=1, filters=16, classes=10, channels=3):
     """Without norms; each stage has twice the filters of that before."""
-    return ResNet([filters << i for i in range(stages)], [blocks] * stages, classes, norm=False)
+    widths = [filters << stage for stage in range(stages)]
+    return ResNet(widths, [blocks] * stages, classes, channels, norm=False)
 
 
-def resnet14(classes=10):
+def resnet14(classes=10, channels=3):
     """For images of 32 x 32, without norms: 174,138 parameters of 10 classes."""
-    return simple_resnet(3, 2, 16, classes)
+    return simple_resnet(3, 2, 16, classes, channels)
 
 
-def resnet20(classes=10):
+def resnet20(classes=10, channels=3):
     """For images of 32 x 32."""
-    return ResNet((16, 32, 64), (3, 3, 3), classes)
+    return ResNet((16, 32, 64), (3, 3, 3), classes, channels)
 
 
-def resnet18(classes=10, size=32):
+def resnet18(classes=10, channels=3, size=32):
     """For images of 32 x 32, or with size=224 of that; torchvision's weights fit the latter."""
-    return ResNet((64, 128, 256, 512), (2, 2, 2, 2), classes, size=size)
+    return ResNet((64, 128, 256, 512), (2, 2, 2, 2), classes, channels, size=size)
