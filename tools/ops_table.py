@@ -144,7 +144,8 @@ def table(kept):
         cells = []
         for column in columns:
             parts = figures[column].get(name, {})
-            cells.append(" / ".join(figure(parts[p]) for p in PARTS if p in parts) or "draws")
+            instead = "draws" if getattr(OPS[name], "draws", False) else "not run"
+            cells.append(" / ".join(figure(parts[p]) for p in PARTS if p in parts) or instead)
         lines.append(f"| {name.removesuffix('_op')} | " + " | ".join(cells) + " |\n")
     return "".join(lines)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlsys import data
+from dlsys import data, download
 
 ROOT = Path(__file__).resolve().parents[2]
 REAL = Path(os.environ.get("DLSYS_DATA") or ROOT.parent / "shared" / "data" / "mnist")
@@ -292,7 +292,7 @@ def test_a_dropped_connection_is_resumed_where_it_broke(mirror, cache):
 
 
 def test_a_stalled_download_is_resumed_after_the_stall_limit(mirror, cache, monkeypatch):
-    monkeypatch.setattr(data, "STALL_S", 0.3)
+    monkeypatch.setattr(download, "STALL_S", 0.3)
     server = mirror(cut=300_000, linger=5)
     data.load_mnist()
     assert ("/train-images-idx3-ubyte.gz", "bytes=300000-") in server.asked
@@ -302,7 +302,7 @@ def test_a_stalled_download_is_resumed_after_the_stall_limit(mirror, cache, monk
 def test_a_server_without_ranges_starts_over(mirror, cache, monkeypatch):
     mirror(cut=200_000)
     mirror(ranges=False)
-    monkeypatch.setattr(data, "RESUMES", 1)
+    monkeypatch.setattr(download, "RESUMES", 1)
     data.load_mnist()
     assert names(cache) == WHOLE
 
@@ -316,7 +316,7 @@ def test_a_broken_download_leaves_a_part_that_the_next_call_resumes(
     assert names(cache) == ["train-images-idx3-ubyte.gz.part"]
     broken.cut = None
     assert data.load_mnist().source == str(cache)
-    assert ("/train-images-idx3-ubyte.gz", f"bytes={1000 * data.RESUMES}-") in broken.asked
+    assert ("/train-images-idx3-ubyte.gz", f"bytes={1000 * download.RESUMES}-") in broken.asked
     assert names(cache) == WHOLE
 
 
@@ -349,7 +349,7 @@ def test_a_leftover_part_that_is_already_whole_is_verified_and_kept(mirror, tmp_
 
 
 def test_a_mirror_that_never_answers_costs_its_share_of_the_budget(mirror, cache, monkeypatch):
-    monkeypatch.setattr(data, "FIRST_BYTE_S", 0.4)
+    monkeypatch.setattr(download, "FIRST_BYTE_S", 0.4)
     dead = mirror(stall=30)
     mirror()
     start = time.monotonic()
@@ -369,9 +369,9 @@ def test_without_an_answer_the_digits_come_within_three_seconds(monkeypatch, mir
 
 
 def test_a_hanging_name_lookup_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(data, "FIRST_BYTE_S", 0.3)
+    monkeypatch.setattr(download, "FIRST_BYTE_S", 0.3)
     monkeypatch.setattr(data, "MIRRORS", ("http://127.0.0.1:9/",))
-    monkeypatch.setattr(data.urllib.request, "urlopen", lambda *a, **k: time.sleep(30))
+    monkeypatch.setattr(download.urllib.request, "urlopen", lambda *a, **k: time.sleep(30))
     start = time.monotonic()
     data.load_mnist()
     assert time.monotonic() - start < 2.5
@@ -455,7 +455,7 @@ def test_real_mnist_has_the_known_counts_and_range():
 def test_the_checksums_are_those_of_the_real_files():
     folder = REAL if not (REAL / "mnist").is_dir() else REAL / "mnist"
     for file in data.FILES:
-        content = data._read_bytes(data._find(folder, file.name))
+        content = download.read_bytes(data._find(folder, file.name))
         assert hashlib.md5(content).hexdigest() == file.md5
 
 

@@ -13,7 +13,7 @@ _LAZY = {
     "Step": "step",
     "draw": "step",
 }
-_MODULES = ("optim",)
+_MODULES = ("datasets", "models", "nn", "optim")
 
 
 def __getattr__(name):

@@ -1,28 +1,16 @@
 """MNIST for the training recipes: a folder, the cache, a download, or scikit-learn's digits."""
 
 import argparse
-import contextlib
 import gzip
-import hashlib
-import http.client
 import os
-import queue
-import secrets
 import struct
 import sys
-import threading
-import time
-import urllib.error
-import urllib.request
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-
-class DataError(ValueError):
-    """The data is missing or not what it should be; the message names the file."""
+from dlsys.download import DataError, Remote, fetch, read_bytes
 
 
 class Mnist(NamedTuple):
@@ -57,11 +45,6 @@ MIRRORS = (
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
 )
-FIRST_BYTE_S = 2.8  # over all mirrors: without a network, give up in under 3 s
-STALL_S = 10.0  # after the first byte: the longest silence
-RESUMES = 5  # attempts at one mirror, as long as each brings bytes
-CHUNK = 1 << 16  # bytes
-ORPHAN_S = 86_400  # a .part file of this age belongs to a process that was killed
 
 # IDX type byte -> big-endian numpy dtype (http://yann.lecun.com/exdb/mnist, "the IDX file format")
 IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -75,7 +58,7 @@ def read_idx(path):
 
     Raises DataError, naming the file, when it is missing, corrupt, truncated or no IDX file.
     """
-    data = _read_bytes(path)
+    data = read_bytes(path)
     if len(data) < 4 or data[:2] != b"\0\0":
         raise DataError(f"{path}: not an IDX file: starts with {data[:4].hex() or 'nothing'}")
     if data[2] not in IDX_TYPES:
@@ -106,17 +89,6 @@ def write_idx(path, array):
 
 def _known_types():
     return ", ".join(f"0x{code:02x} {name.strip('>')}" for code, name in IDX_TYPES.items())
-
-
-def _read_bytes(path):
-    try:
-        data = Path(path).read_bytes()
-        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    except (OSError, EOFError, zlib.error) as error:  # a bad gzip file is an OSError too
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DataError(
-            f"{path}: cannot be read: {reason}; hint: delete it and fetch it again"
-        ) from error
 
 
 def _check_size(path, found, shape, dtype):
@@ -167,167 +139,16 @@ def _load_file(folder, file):
     return np.divide(array.reshape(len(array), -1), np.float32(255), dtype=np.float32)
 
 
-def _cache_folder():
+def cache_folder(name="mnist"):
+    """Where a data set is kept: a folder of that name in the user's cache."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "dlsys" / "mnist"
-
-
-# --- the download -------------------------------------------------------------------------------
-
-
-class _Mirrors:
-    """The mirrors, those that failed last, and how long to wait for an answer from one."""
-
-    def __init__(self):
-        self.order = list(MIRRORS)
-        self.deadline = time.monotonic() + FIRST_BYTE_S
-        self.met = False  # a first byte has come: there is a network
-
-    def seconds(self, untried):
-        """A share of the budget for the first byte; STALL_S once one has come."""
-        share = (self.deadline - time.monotonic()) / untried
-        return STALL_S if self.met else max(0.05, share)
+    return Path(home) / "dlsys" / name
 
 
 def _download(folder):
     """Fetch what `folder` lacks. Raises DataError or OSError; never leaves half a file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    mirrors = _Mirrors()
-    for file in FILES:
-        if _find(folder, file.name) is None:
-            _fetch(folder, file, mirrors)
-
-
-def _fetch(folder, file, mirrors):
-    final = folder / (file.name + ".gz")
-    part, reasons = _claim_part(final), []
-    try:
-        for tried, mirror in enumerate(list(mirrors.order)):
-            try:
-                _fetch_from(mirror + final.name, part, mirrors, len(MIRRORS) - tried)
-                _verify(part, file.md5)
-                os.replace(part, final)
-                return
-            except (OSError, http.client.HTTPException, DataError) as error:
-                reasons.append(f"{mirror.split('/')[2]}: {getattr(error, 'reason', error)}")
-                mirrors.order.sort(key=mirror.__eq__)  # stable: the failed one goes last
-    finally:
-        _release_part(part, final)
-    raise DataError(f"{final.name} could not be downloaded: {'; '.join(reasons)}")
-
-
-def _claim_part(final):
-    """A .part file of this process alone; it takes over what an earlier attempt left.
-
-    A rename is atomic, so of several processes only one takes the leftover.
-    """
-    own = final.with_name(f"{final.name}.{secrets.token_hex(4)}.part")
-    with contextlib.suppress(OSError):
-        for orphan in final.parent.glob(final.name + ".*.part"):
-            if time.time() - orphan.stat().st_mtime > ORPHAN_S:
-                orphan.unlink()
-    with contextlib.suppress(OSError):
-        os.replace(final.with_name(final.name + ".part"), own)
-    return own
-
-
-def _release_part(part, final):
-    """Leave an unfinished part, when there is one, for the next attempt to resume."""
-    with contextlib.suppress(OSError):
-        os.replace(part, final.with_name(final.name + ".part"))
-
-
-def _verify(part, md5):
-    try:
-        found = hashlib.md5(_read_bytes(part), usedforsecurity=False).hexdigest()
-    except DataError:
-        found = "not a gzip file"
-    if found != md5:
-        part.unlink()
-        raise DataError(f"wrong checksum: got {found}, expected {md5}")
-
-
-def _fetch_from(url, part, mirrors, untried):
-    """Bring `part` to its full length from one mirror, resuming while that brings bytes."""
-    for _ in range(RESUMES):
-        before = part.stat().st_size if part.exists() else 0
-        try:
-            if _stream(url, part, before, mirrors, untried):
-                return
-            reason = "the connection closed early"
-        except (TimeoutError, ConnectionError) as error:
-            reason = str(error)
-        if not part.exists() or part.stat().st_size <= before:
-            break
-    raise DataError(reason)
-
-
-def _stream(url, part, offset, mirrors, untried):
-    """Append the answer to `part`; True when all of it came."""
-    try:
-        response, chunk = _open(url, offset, mirrors.seconds(untried))
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code == 416 and offset:  # nothing lies behind the offset: _verify decides
-            return True
-        raise
-    mirrors.met = True
-    with response, open(part, "ab") as out:
-        if response.status != 206:  # the server ignores ranges: start over
-            out.truncate(0)
-            offset = 0
-        total = offset + int(response.headers.get("Content-Length") or 0)
-        done = offset
-        with _progress(part.name.split(".")[0], total) as show:
-            while chunk:
-                out.write(chunk)
-                done += len(chunk)
-                show(done)
-                chunk = response.read1(CHUNK)
-    return done >= total
-
-
-def _open(url, offset, seconds):
-    """(response, its first bytes), or TimeoutError after `seconds`, even when DNS hangs."""
-    answers = queue.Queue()
-
-    def ask():
-        try:
-            request = urllib.request.Request(url, headers={"User-Agent": "dlsys"})
-            if offset:
-                request.add_header("Range", f"bytes={offset}-")
-            response = urllib.request.urlopen(request, timeout=STALL_S)
-            answers.put((response, response.read1(CHUNK)))
-        except Exception as error:
-            answers.put(error)
-
-    threading.Thread(target=ask, daemon=True).start()
-    try:
-        answer = answers.get(timeout=seconds)
-    except queue.Empty:
-        raise TimeoutError(f"no answer within {seconds:.1f} s") from None
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
-
-
-@contextlib.contextmanager
-def _progress(label, total):
-    """A function of the bytes done; it draws a bar on stderr, only on a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-    except ImportError:
-        yield lambda done: print(f"\r{label} {done / max(total, 1):4.0%}", end="", file=sys.stderr)
-        print(file=sys.stderr)
-        return
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(label, total=total or None)
-        yield lambda done: bar.update(task, completed=done)
+    lacking = [file for file in FILES if _find(folder, file.name) is None]
+    fetch(folder, [Remote(file.name + ".gz", file.md5, True) for file in lacking], MIRRORS)
 
 
 # --- scikit-learn's digits ----------------------------------------------------------------------
@@ -382,9 +203,14 @@ def load_mnist(path=None, offline=False):
     if given := os.environ.get("DLSYS_DATA"):
         below = Path(given) / "mnist"
         return _load_folder(below if not _lacking(below) else given, f"DLSYS_DATA={given}")
-    cache = _cache_folder()
-    reason = _fill_cache(cache, offline or os.environ.get("DLSYS_OFFLINE", "0") not in ("", "0"))
+    cache = cache_folder()
+    reason = _fill_cache(cache, offline or is_offline())
     return _fall_back(reason) if reason else _load_folder(cache, str(cache))
+
+
+def is_offline():
+    """Whether the environment forbids downloads."""
+    return os.environ.get("DLSYS_OFFLINE", "0") not in ("", "0")
 
 
 def _fill_cache(cache, offline):

@@ -32,20 +32,21 @@ inline void one_thread_each() {
   static_cast<void>(done);
 }
 
+/*! \brief c = a b + kept * c. */
 inline void multiply(Matrix<float> c, Matrix<const float> a, Matrix<const float> b, int64_t m,
-                     int64_t n, int64_t k) {
+                     int64_t n, int64_t k, float kept = 0) {
   scipy_cblas_sgemm(CblasRowMajor, a.is_transposed() ? CblasTrans : CblasNoTrans,
                     b.is_transposed() ? CblasTrans : CblasNoTrans, static_cast<int>(m),
                     static_cast<int>(n), static_cast<int>(k), 1, a.data, a.lead(m, k), b.data,
-                    b.lead(k, n), 0, c.data, static_cast<int>(c.row));
+                    b.lead(k, n), kept, c.data, static_cast<int>(c.row));
 }
 
 inline void multiply(Matrix<double> c, Matrix<const double> a, Matrix<const double> b, int64_t m,
-                     int64_t n, int64_t k) {
+                     int64_t n, int64_t k, double kept = 0) {
   scipy_cblas_dgemm(CblasRowMajor, a.is_transposed() ? CblasTrans : CblasNoTrans,
                     b.is_transposed() ? CblasTrans : CblasNoTrans, static_cast<int>(m),
                     static_cast<int>(n), static_cast<int>(k), 1, a.data, a.lead(m, k), b.data,
-                    b.lead(k, n), 0, c.data, static_cast<int>(c.row));
+                    b.lead(k, n), kept, c.data, static_cast<int>(c.row));
 }
 
 /*! \brief Of whole numbers. */

@@ -6,10 +6,12 @@ from . import fused_cpu
 from .expressions import WAYS, converted, indented, pointers, signature
 
 #: Which files of src/backend a source includes, and how its name ends.
-HEADERS = ("cpu.h", "product.h", "steps.h")
+HEADERS = ("cpu.h", "convolution.h", "steps.h")
 SUFFIX = ".cc"
 #: Partial results of a reduction that need memory of the program's.
 MOST_PARTIAL = 0
+#: The method of convolutions that leave the choice.
+CONVOLUTION = "image"
 
 DRAWS = {"uniform": "UniformDraw", "normal": "NormalDraw", "bernoulli": "BernoulliDraw"}
 
@@ -110,6 +112,18 @@ def _scatter(dtypes):
     return "  return scatter(%s, n);\n" % pointers(dtypes)
 
 
+def _fold(dtypes):
+    return "  return fold(%s, n);\n" % pointers(dtypes)
+
+
+def _max_pool(kind, dtypes):
+    return "  return max_pool_%s(%s, n);\n" % (kind, pointers(dtypes))
+
+
+def _convolve(kind, method, dtypes):
+    return "  return %s_%s(%s, n);\n" % (method, kind, pointers(dtypes))
+
+
 def _draw(kind, dtypes):
     computed = "double" if dtypes[0].itemsize == 8 else "float"
     stored = C_NAMES[dtypes[0]]
@@ -124,5 +138,8 @@ _KINDS = {
     "product": _product,
     "gather": _gather,
     "scatter": _scatter,
+    "fold": _fold,
+    "max_pool": _max_pool,
+    "convolve": _convolve,
     "draw": _draw,
 }

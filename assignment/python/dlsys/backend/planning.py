@@ -7,7 +7,7 @@ from .rematerialise import MemoryLimitError, fit
 from .schedule import orders
 
 #: Bytes up to which the values of a captured program share no memory, so that nothing waits for it.
-_MOST_SPREAD = 1 << 30
+_MOST_SPREAD = 64 << 20
 
 
 class Planner:

@@ -30,7 +30,11 @@ def save(path, arrays, draws):
     content = as_bytes(
         {n: np.ascontiguousarray(a).reshape(a.shape) for n, a in arrays.items()}, said
     )
-    path = os.fspath(path)
+    write_at_once(os.fspath(path), content)
+
+
+def write_at_once(path, content):
+    """Writes bytes beside a path, then moves them there: whenever it ends, one file is whole."""
     temporary = "%s.%d.part" % (path, os.getpid())
     try:
         with open(temporary, "wb") as file:
@@ -54,7 +58,7 @@ def load(path, names, draws):
     Raises:
         FileError: the file is damaged, or has other names.
     """
-    arrays, said = _read(path)
+    arrays, said = read(path)
     if _FORMAT not in said:
         raise FileError("%s is not from a step; hint: step.save(path) writes it" % path)
     try:
@@ -76,8 +80,12 @@ def load(path, names, draws):
     return arrays, numbers
 
 
-def _read(path):
-    """(name -> array, what else the file says)."""
+def read(path):
+    """(name -> array, what else the file says), of any file of the format.
+
+    Raises:
+        FileError: it is damaged.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:

@@ -7,10 +7,12 @@ from .cpu import DRAWS, RUNNER
 from .expressions import WAYS, converted, pointers, signature
 
 #: Which files of src/backend a source includes, and how its name ends.
-HEADERS = ("gpu.cuh", "steps.h")
+HEADERS = ("gpu.cuh", "convolution.cuh", "steps.h")
 SUFFIX = ".cu"
 #: Partial results of one reduction of 128 columns a block; see kBlocksOfACut in gpu_reduce.cuh.
 MOST_PARTIAL = 2048 * 128
+#: The method of convolutions that leave the choice.
+CONVOLUTION = "im2col"
 
 #: What the host calls beside kernels, and what their library includes.
 HOST = {
@@ -318,6 +320,22 @@ def _scatter(name, dtypes):
     return _launcher(name, "return scatter(%s, n, on);" % pointers(dtypes))
 
 
+def _fold(name, dtypes):
+    return _launcher(name, "return fold(%s, n, on);" % pointers(dtypes))
+
+
+def _max_pool(name, kind, dtypes):
+    return _launcher(name, "return max_pool_%s(%s, n, on);" % (kind, pointers(dtypes)))
+
+
+def _convolve(name, kind, method, dtypes):
+    if method != "direct":
+        raise NotImplementedError(
+            'convolutions by method %r run on a CPU alone; hint: "im2col" or "direct"' % method
+        )
+    return _launcher(name, "return direct_%s(%s, n, on);" % (kind, pointers(dtypes)))
+
+
 def _draw(name, kind, dtypes):
     computed = "double" if dtypes[0].itemsize == 8 else "float"
     arguments = (DRAWS[kind], computed, C_NAMES[dtypes[0]], pointers(dtypes))
@@ -331,5 +349,8 @@ _KINDS = {
     "product": _product,
     "gather": _gather,
     "scatter": _scatter,
+    "fold": _fold,
+    "max_pool": _max_pool,
+    "convolve": _convolve,
     "draw": _draw,
 }

@@ -20,6 +20,7 @@ from .instructions import (
     steps_of_matrix,
 )
 from .view import Buffer, Literal, View, broadcast, new_view
+from .windows import Convolve, Fold, MaxPool, bordered_view
 
 _LETTERS = "abcdefgh"
 
@@ -33,14 +34,16 @@ class Lowering:
         default: the dtype of numbers with a fraction where nothing says another.
     """
 
-    def __init__(self, fed, default=FLOAT32, most_partial=0):
+    def __init__(self, fed, default=FLOAT32, most_partial=0, convolution="im2col"):
         """
         Args:
             fed: node -> (shape, dtype).
             default: see above.
             most_partial: partial results of one reduction for which the back end wants room.
+            convolution: the method of convolutions that leave the choice.
         """
         self._most_partial = most_partial
+        self.convolution = convolution
         self.instructions = []
         self.default = default
         self.values = {
@@ -203,6 +206,33 @@ class Lowering:
         operands = (row, self.constant(np.array([count])))
         self._add(Rows(new_view((), BOOL), operands, "check_indices"))
         return found
+
+    def windows(self, x, windows, value=0.0):
+        """The windows of images with borders of a value, a view (N, C, KH, KW, OH, OW)."""
+        return self.view(windows.seen, bordered_view(self, self.in_memory(x), windows, value))
+
+    def fold(self, columns, windows):
+        """The sum of what windows (N, C, KH, KW, OH, OW) have of each element of the images."""
+        dtype = computed_in(self._dtype)
+        output = new_view((*columns.shape[:2], *windows.size), dtype)
+        self._add(Fold(output, (self.as_dtype(columns, dtype),), windows))
+        return self.as_dtype(output, self._dtype)
+
+    def max_pool(self, kind, shape, windows, *inputs):
+        """See the instruction MaxPool; `shape` is that of the output."""
+        return self._of_dense(MaxPool, shape, inputs, kind=kind, windows=windows)
+
+    def convolve(self, kind, method, shape, windows, channels, groups, *inputs):
+        """See the instruction Convolve; `channels` are the numbers of images, channels, filters."""
+        said = {"kind": kind, "method": method, "windows": windows}
+        return self._of_dense(Convolve, shape, inputs, **said, channels=channels, groups=groups)
+
+    def _of_dense(self, instruction, shape, inputs, **said):
+        """An instruction whose operands all lie dense, in the dtype in which it computes."""
+        dtype = computed_in(self._dtype)
+        output = new_view(shape, dtype)
+        self._add(instruction(output, tuple(self.dense(each, dtype) for each in inputs), **said))
+        return self.as_dtype(output, self._dtype)
 
     def draw(self, kind, shape, seed, parameters, next_run):
         """Random numbers; next_run() is the number of each run."""

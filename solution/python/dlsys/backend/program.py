@@ -63,7 +63,9 @@ class Program:
         doubles = any(dtype == dtypes.FLOAT64 for _, dtype in feeds.values())
         self.backend = gpu if ndarray.is_gpu_ctx(ctx) else cpu
         default = dtypes.FLOAT64 if doubles else dtypes.FLOAT32
-        lowering = Lowering(feeds, default, self.backend.MOST_PARTIAL)
+        lowering = Lowering(
+            feeds, default, self.backend.MOST_PARTIAL, self.backend.CONVOLUTION
+        )  # fmt: skip
         for node in topo_order:
             if node not in feeds:
                 lowering.lower(node)

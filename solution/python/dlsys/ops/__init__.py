@@ -25,6 +25,8 @@ from .activation import softmax_along_op as softmax
 from .activation import softplus_op as softplus
 from .base import as_node as as_node
 from .base import constant_op as constant
+from .convolution import conv2d_op as conv2d
+from .convolution import convolution_op as convolution
 from .elementwise import abs_op as abs
 from .elementwise import clip_op as clip
 from .elementwise import divide_op as divide
@@ -73,6 +75,9 @@ from .movement import split_op as split
 from .movement import squeeze_op as squeeze
 from .movement import stack_op as stack
 from .movement import transpose_op as transpose
+from .pooling import average_pool_op as average_pool
+from .pooling import global_average_pool_op as global_average_pool
+from .pooling import max_pool_op as max_pool
 from .random import bernoulli_op as bernoulli
 from .random import dropout_op as dropout
 from .random import normal_op as normal

@@ -1,0 +1,97 @@
+"""Residual networks (He et al., 2016), with the names of torchvision's."""
+
+from dlsys import nn, ops
+from dlsys.nn import init
+
+
+def _conv(channels, filters, kernel, stride=1):
+    """A convolution that keeps the size, but for the stride; what follows it has the bias."""
+    weight = init.kaiming_normal(fan="out")
+    return nn.Conv2d(channels, filters, kernel, stride, kernel // 2, bias=None, weight=weight)
+
+
+class BasicBlock(nn.Module):
+    """relu(x + two convolutions of x), each with a norm if there is one.
+
+    Where the shape changes, x goes through a convolution of 1 x 1.
+    """
+
+    def __init__(self, channels, filters, stride, norm):
+        self.conv1 = _conv(channels, filters, 3, stride)
+        self.bn1 = nn.BatchNorm2d(filters) if norm else None
+        self.conv2 = _conv(filters, filters, 3)
+        self.bn2 = nn.BatchNorm2d(filters) if norm else None
+        self.downsample = None
+        if stride > 1 or channels != filters:
+            parts = [_conv(channels, filters, 1, stride)]
+            self.downsample = nn.Sequential(*parts, *([nn.BatchNorm2d(filters)] if norm else []))
+
+    def forward(self, x, train):
+        """(N, channels, H, W) -> (N, filters, H / stride, W / stride)."""
+        found = ops.relu(_maybe(self.bn1, self.conv1(x, train), train))
+        found = _maybe(self.bn2, self.conv2(found, train), train)
+        return ops.relu(found + _maybe(self.downsample, x, train))
+
+
+def _maybe(module, x, train):
+    return x if module is None else module(x, train)
+
+
+class ResNet(nn.Module):
+    """A convolution, stages of blocks, the mean of each plane, and a linear layer.
+
+    Each stage but the first halves height and width.
+    """
+
+    def __init__(self, filters, blocks, classes=10, channels=3, norm=True, size=32):
+        """
+        Args:
+            filters: of each stage.
+            blocks: how many each stage has.
+            classes, channels: numbers of the result and of the images.
+            norm: whether convolutions are followed by a norm of the batch.
+            size: of the images: from 64 on, they are made smaller by 4 at first.
+        """
+        self._is_large = size >= 64
+        self.conv1 = _conv(channels, filters[0], *((7, 2) if self._is_large else (3, 1)))
+        self.bn1 = nn.BatchNorm2d(filters[0]) if norm else None
+        self.maxpool = nn.MaxPool2d(3, 2, 1) if self._is_large else None
+        before, self._stages = filters[0], []
+        for number, (width, count) in enumerate(zip(filters, blocks), 1):
+            stage = []
+            for block in range(count):
+                stride = 2 if number > 1 and block == 0 else 1
+                stage.append(BasicBlock(before, width, stride, norm))
+                before = width
+            self._stages.append("layer%d" % number)
+            setattr(self, self._stages[-1], nn.Sequential(*stage))
+        self.fc = nn.Linear(before, classes)
+
+    def forward(self, x, train):
+        """(N, channels, size, size) -> (N, classes)."""
+        x = ops.relu(_maybe(self.bn1, self.conv1(x, train), train))
+        x = _maybe(self.maxpool, x, train)
+        for stage in self._stages:
+            x = getattr(self, stage)(x, train)
+        return self.fc(ops.global_average_pool(x), train)
+
+
+def simple_resnet(stages=1, blocks=1, filters=16, classes=10, channels=3):
+    """Without norms; each stage has twice the filters of that before."""
+    widths = [filters << stage for stage in range(stages)]
+    return ResNet(widths, [blocks] * stages, classes, channels, norm=False)
+
+
+def resnet14(classes=10, channels=3):
+    """For images of 32 x 32, without norms: 174,138 parameters of 10 classes."""
+    return simple_resnet(3, 2, 16, classes, channels)
+
+
+def resnet20(classes=10, channels=3):
+    """For images of 32 x 32."""
+    return ResNet((16, 32, 64), (3, 3, 3), classes, channels)
+
+
+def resnet18(classes=10, channels=3, size=32):
+    """For images of 32 x 32, or with size=224 of that; torchvision's weights fit the latter."""
+    return ResNet((64, 128, 256, 512), (2, 2, 2, 2), classes, channels, size=size)

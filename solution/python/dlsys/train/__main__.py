@@ -1,0 +1,70 @@
+"""python -m dlsys.train MODEL --data SET: trains a network, and goes on where it stopped."""
+
+import argparse
+import dataclasses
+import signal
+import sys
+from pathlib import Path
+
+from dlsys import datasets, models, ndarray
+from dlsys.download import DataError
+from dlsys.step.files import FileError
+
+from .settings import SCHEDULES, Settings, SettingsError
+from .solver import Solver
+
+_DEVICES = {"cpu": ndarray.cpu(0), "gpu": ndarray.gpu(0), "numpy": None}
+
+
+def parser():
+    """The options; those of Settings have its fields' names."""
+    found = argparse.ArgumentParser(prog="python -m dlsys.train", description=__doc__)
+    of = Settings()
+    found.add_argument("model", choices=models.BY_NAME)
+    found.add_argument("--data", choices=datasets.NAMES, default=of.data)
+    found.add_argument("--path", help="the folder of the data, if it is not found by itself")
+    for name in ("epochs", "batch", "warm_up", "seed"):
+        option = "--" + name.replace("_", "-")
+        found.add_argument(option, type=int, default=getattr(of, name), metavar="N")
+    for name in ("rate", "momentum", "decay"):
+        found.add_argument("--" + name, type=float, default=getattr(of, name), metavar="X")
+    found.add_argument("--schedule", choices=SCHEDULES, default=of.schedule)
+    found.add_argument("--plain", dest="augment", action="store_false", help="images as they are")
+    found.add_argument("--device", choices=("auto", *_DEVICES), default="auto")
+    found.add_argument("--output", help="the folder of the run; runs/MODEL-SET otherwise")
+    found.add_argument("--resume", action="store_true", help="go on with the run of that folder")
+    found.add_argument("--save-every", type=int, default=200, metavar="N", help="steps")
+    return found
+
+
+def main(argv=None):
+    """Exit code 0; 2 where what was asked for can't be done; 130 if it was told to stop."""
+    options = parser().parse_args(argv)
+    names = [field.name for field in dataclasses.fields(Settings)]
+    folder = Path(options.output or "runs/%s-%s" % (options.model, options.data))
+    try:
+        settings = Settings(**{name: getattr(options, name) for name in names})
+        if (folder / "log.jsonl").exists() and not options.resume:
+            raise SettingsError("%s has a run; hint: --resume, or another --output" % folder)
+        images = datasets.load(options.data, options.path)
+        solver = Solver(settings, images, folder, _device(options.device), options.save_every)
+    except (DataError, FileError, SettingsError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *said: solver.stop())
+    if solver.run() is None:
+        print("stopped after step %d; hint: --resume" % solver.steps, file=sys.stderr)
+        return 130
+    print("wrote %s" % (folder / "page.html"))
+    return 0
+
+
+def _device(name):
+    if name == "auto":
+        return _DEVICES["cpu" if ndarray.is_emulated() else "gpu"]
+    return _DEVICES[name]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,240 @@
+/*!
+ * \file convolution.cuh
+ * \brief The GPU back end's convolutions and pooling: a thread for each element of the result.
+ *
+ * Each thread adds what comes to its element in one order: no atomics. They are the plain form
+ * beside im2col, which copies windows and leaves the rest to the matrix product.
+ */
+#ifndef DLSYS_BACKEND_CONVOLUTION_CUH_
+#define DLSYS_BACKEND_CONVOLUTION_CUH_
+
+#include "gpu_loops.cuh"
+#include "windows.h"
+
+namespace dlsys {
+namespace backend {
+
+/*! \brief Which plane an element of images lies in, and where there. */
+struct Place {
+  int64_t plane, h, w;
+
+  __device__ Place(int64_t at, int64_t height, int64_t width) {
+    const int64_t row = at / width;
+    plane = row / height, h = row - plane * height, w = at - row * width;
+  }
+};
+
+/*! \brief Six strides. */
+struct OfColumns {
+  int64_t steps[6];
+
+  explicit OfColumns(const int64_t* n) {
+    for (int i = 0; i < 6; ++i) steps[i] = n[i];
+  }
+};
+
+/*! \brief A thread writes out[at] = value(at), for each element of the result. */
+template <class T, class Value>
+__global__ void each_kernel(T* out, int64_t total, Value value) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  for (; at < total; at += step) out[at] = value(at);
+}
+
+template <class T, class Value>
+int each(T* out, int64_t total, Value value, cudaStream_t on) {
+  if (total == 0) return 0;
+  each_kernel<<<blocks_for(total), kThreads, 0, on>>>(out, total, value);
+  return launched();
+}
+
+/*! \brief See the instruction Fold. */
+template <class T>
+struct Folded {
+  const T* columns;
+  Windows all;
+  OfColumns s;
+
+  __device__ T operator()(int64_t at) const {
+    const Place own(at, all.down.size, all.across.size);
+    const int64_t image = own.plane / all.channels, c = own.plane - image * all.channels;
+    const T* const x = columns + image * s.steps[0] + c * s.steps[1];
+    T sum = 0;
+    for (int64_t i = 0; i < all.down.kernel; ++i) {
+      const int64_t oh = all.down.window_of(own.h, i);
+      if (oh < 0) continue;
+      for (int64_t j = 0; j < all.across.kernel; ++j) {
+        const int64_t ow = all.across.window_of(own.w, j);
+        if (ow < 0) continue;
+        sum += x[i * s.steps[2] + j * s.steps[3] + oh * s.steps[4] + ow * s.steps[5]];
+      }
+    }
+    return sum;
+  }
+};
+
+template <class T>
+int fold(T* out, const T* columns, const int64_t* n, cudaStream_t on) {
+  const Windows all(n);
+  const Folded<T> value = {columns, all, OfColumns(n)};
+  return each(out, all.planes() * all.plane(), value, on);
+}
+
+/*! \brief See the instruction MaxPool. */
+template <class T>
+struct Largest2d {
+  const T* x;
+  const T* y;
+  Windows all;
+
+  __device__ T operator()(int64_t at) const {
+    const Place own(at, all.down.out, all.across.out);
+    const int64_t first = own.plane * all.plane();
+    return y[first + all.largest(x + first, own.h, own.w)];
+  }
+};
+
+/*! \brief The same, from the element's side: it looks whether it is the largest of its windows. */
+template <class T>
+struct PlacedAtLargest {
+  const T* x;
+  const T* g;
+  Windows all;
+
+  __device__ T operator()(int64_t at) const {
+    const Place own(at, all.down.size, all.across.size);
+    const int64_t first = own.plane * all.plane();
+    T sum = 0;
+    for (int64_t i = all.down.kernel; i-- > 0;) {  // windows in their order, as on a CPU
+      const int64_t oh = all.down.window_of(own.h, i);
+      if (oh < 0) continue;
+      for (int64_t j = all.across.kernel; j-- > 0;) {
+        const int64_t ow = all.across.window_of(own.w, j);
+        if (ow >= 0 && first + all.largest(x + first, oh, ow) == at)
+          sum += g[(own.plane * all.down.out + oh) * all.across.out + ow];
+      }
+    }
+    return sum;
+  }
+};
+
+template <class T>
+int max_pool_taken(T* out, const T* x, const T* y, const int64_t* n, cudaStream_t on) {
+  const Windows all(n);
+  return each(out, all.planes() * all.out(), Largest2d<T>{x, y, all}, on);
+}
+
+template <class T>
+int max_pool_value(T* out, const T* x, const int64_t* n, cudaStream_t on) {
+  return max_pool_taken(out, x, x, n, on);
+}
+
+template <class T>
+int max_pool_placed(T* out, const T* x, const T* g, const int64_t* n, cudaStream_t on) {
+  const Windows all(n);
+  return each(out, all.planes() * all.plane(), PlacedAtLargest<T>{x, g, all}, on);
+}
+
+/*! \brief out[f] = sum(w[f, c, i, j] * x[c, window, i, j]) over the channels c of f's group. */
+template <class T>
+struct DirectValue {
+  const T* x;
+  const T* w;
+  Convolution all;
+
+  __device__ T operator()(int64_t at) const {
+    const Place own(at, all.down.out, all.across.out);
+    const int64_t image = own.plane / all.filters, f = own.plane - image * all.filters;
+    const int64_t channel = image * all.channels + f / all.height() * all.depth();
+    const T* weight = w + f * all.filter();
+    T sum = 0;
+    for (int64_t c = 0; c < all.depth(); ++c) {
+      const T* const plane = x + (channel + c) * all.plane();
+      for (int64_t i = 0; i < all.down.kernel; ++i) {
+        const int64_t h = all.down.source(own.h, i);
+        for (int64_t j = 0; j < all.across.kernel; ++j, ++weight) {
+          const int64_t v = all.across.source(own.w, j);
+          if (all.down.has(h) && all.across.has(v)) sum += *weight * plane[h * all.across.size + v];
+        }
+      }
+    }
+    return sum;
+  }
+};
+
+/*! \brief The gradient of x: each output's, times the weight by which it read the element. */
+template <class T>
+struct DirectData {
+  const T* w;
+  const T* g;
+  Convolution all;
+
+  __device__ T operator()(int64_t at) const {
+    const Place own(at, all.down.size, all.across.size);
+    const int64_t image = own.plane / all.channels, c = own.plane - image * all.channels;
+    const int64_t group = c / all.depth(), in_group = c - group * all.depth();
+    T sum = 0;
+    for (int64_t f = group * all.height(); f < (group + 1) * all.height(); ++f) {
+      const T* const plane = g + (image * all.filters + f) * all.out();
+      const T* weight = w + (f * all.depth() + in_group) * all.kernel();
+      for (int64_t i = 0; i < all.down.kernel; ++i) {
+        const int64_t oh = all.down.window_of(own.h, i);
+        for (int64_t j = 0; j < all.across.kernel; ++j, ++weight) {
+          const int64_t ow = all.across.window_of(own.w, j);
+          if (oh >= 0 && ow >= 0) sum += *weight * plane[oh * all.across.out + ow];
+        }
+      }
+    }
+    return sum;
+  }
+};
+
+/*! \brief The gradient of w: sum(g[f, window] * x[c, window, i, j]) over images and windows. */
+template <class T>
+struct DirectWeights {
+  const T* x;
+  const T* g;
+  Convolution all;
+
+  __device__ T operator()(int64_t at) const {
+    const Place own(at, all.down.kernel, all.across.kernel);  // its plane is a filter's channel
+    const int64_t f = own.plane / all.depth(), in_group = own.plane - f * all.depth();
+    const int64_t c = f / all.height() * all.depth() + in_group;
+    T total = 0;
+    for (int64_t image = 0; image < all.images; ++image) {
+      const T* const plane = x + (image * all.channels + c) * all.plane();
+      const T* const grad = g + (image * all.filters + f) * all.out();
+      T sum = 0;
+      for (int64_t oh = all.down.first(own.h); oh < all.down.end(own.h); ++oh) {
+        const T* const row = plane + all.down.source(oh, own.h) * all.across.size;
+        for (int64_t ow = all.across.first(own.w); ow < all.across.end(own.w); ++ow)
+          sum += grad[oh * all.across.out + ow] * row[all.across.source(ow, own.w)];
+      }
+      total += sum;
+    }
+    return total;
+  }
+};
+
+template <class T>
+int direct_value(T* out, const T* x, const T* w, const int64_t* n, cudaStream_t on) {
+  const Convolution all(n);
+  return each(out, all.images * all.filters * all.out(), DirectValue<T>{x, w, all}, on);
+}
+
+template <class T>
+int direct_data(T* out, const T* w, const T* g, const int64_t* n, cudaStream_t on) {
+  const Convolution all(n);
+  return each(out, all.planes() * all.plane(), DirectData<T>{w, g, all}, on);
+}
+
+template <class T>
+int direct_weights(T* out, const T* x, const T* g, const int64_t* n, cudaStream_t on) {
+  const Convolution all(n);
+  return each(out, all.filters * all.filter(), DirectWeights<T>{x, g, all}, on);
+}
+
+}  // namespace backend
+}  // namespace dlsys
+
+#endif  // DLSYS_BACKEND_CONVOLUTION_CUH_

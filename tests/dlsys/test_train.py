@@ -1,0 +1,247 @@
+"""Training: killed at any moment it goes on to the same bits; what it writes; its command."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dlsys import ndarray, nn
+from dlsys.datasets import images
+from dlsys.step import files
+from dlsys.step.step import Step
+from dlsys.train import Settings, SettingsError, Solver
+from dlsys.train import __main__ as command
+from dlsys.train.log import Log
+
+KIT = Path(__file__).resolve().parents[2]
+CPU, GPU = ndarray.cpu(0), ndarray.gpu(0)
+SETTINGS = Settings(model="mlp", data="synthetic", epochs=3, batch=16, rate=0.02, seed=5)
+
+
+def few():
+    return images.synthetic(200, size=8)
+
+
+def results(folder):
+    """(lines of the log without times, the bytes of the weights)."""
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    for line in lines:
+        line.pop("seconds", None)
+    return lines, (folder / "weights.safetensors").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The results of a run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    Solver(SETTINGS, few(), folder, CPU, save_every=3).run()
+    return results(folder)
+
+
+class Killed(BaseException):
+    """What stands for a kill: nothing catches it, nothing is tidied up after it."""
+
+
+def killer(monkeypatch, moments):
+    """A kill at one of the moments of a run, counted: before a step, in the middle of a line of the
+    log, before or after a file is moved to its place."""
+    left = [moments]
+
+    def moment():
+        left[0] -= 1
+        if left[0] < 0:
+            raise Killed
+
+    real_add, real_replace, real_run = Log.add, os.replace, Step._run
+
+    def add(log, **line):
+        if left[0] == 0:
+            log._file.write(json.dumps(line)[:-9])
+            log._file.flush()
+        moment()
+        real_add(log, **line)
+
+    def replace(source, target):
+        moment()
+        real_replace(source, target)
+        moment()
+
+    def run(step, arrays):
+        moment()
+        return real_run(step, arrays)
+
+    monkeypatch.setattr(Log, "add", add)
+    monkeypatch.setattr(files.os, "replace", replace)
+    monkeypatch.setattr(Step, "_run", run)
+
+
+def test_killed_at_random_moments_it_goes_on_to_the_same_bits(tmp_path, undisturbed):
+    chosen, kills = random.Random(11), 0
+    while not (tmp_path / "weights.safetensors").exists():
+        with pytest.MonkeyPatch.context() as patch:
+            killer(patch, chosen.randrange(24) if kills < 20 else 10**6)
+            try:
+                Solver(SETTINGS, few(), tmp_path, CPU, save_every=3).run()
+            except Killed:
+                kills += 1
+    assert kills == 20
+    lines, weights = results(tmp_path)
+    assert lines == undisturbed[0]
+    assert weights == undisturbed[1]
+
+
+def test_processes_that_are_killed_leave_what_the_next_goes_on_with(tmp_path):
+    def command(folder):
+        return [
+            sys.executable, "-m", "dlsys.train", "mlp", "--data", "synthetic", "--epochs", "4",
+            "--batch", "64", "--save-every", "3", "--device", "cpu", "--resume",
+            "--output", str(folder),
+        ]  # fmt: skip
+
+    said = {"cwd": tmp_path, "stdout": subprocess.DEVNULL}
+    said["env"] = {**os.environ, "PYTHONPATH": str(KIT / "solution/python")}
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    subprocess.run(command(whole), check=True, **said)
+    chosen = random.Random(3)
+    for _ in range(3):
+        process = subprocess.Popen(command(cut), **said)
+        checkpoint = cut / "checkpoint.safetensors"
+        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+        while process.poll() is None and not (
+            checkpoint.exists() and checkpoint.stat().st_mtime_ns > before
+        ):
+            time.sleep(0.001)
+        time.sleep(chosen.uniform(0, 0.02))
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    subprocess.run(command(cut), check=True, **said)
+    assert results(cut) == results(whole)
+
+
+@pytest.mark.parametrize("ctx", [None, GPU], ids=["numpy", "gpu"])
+def test_other_devices_go_on_to_the_same_bits_too(tmp_path, ctx):
+    """A net with norms and dropout, whose running figures and draws are in the checkpoint."""
+    settings = Settings(model="small", data="synthetic", epochs=2, batch=40, warm_up=3)
+
+    def small(shape, classes):
+        return nn.Sequential(
+            nn.Conv2d(3, 4, 3, stride=2), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.2),
+            nn.Flatten(), nn.Linear(36, classes),
+        )  # fmt: skip
+
+    def interrupt(solver):
+        if solver.steps == 5:
+            raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dlsys.models.BY_NAME", {"small": small})
+        Solver(settings, few(), tmp_path / "whole", ctx, save_every=3).run()
+        with pytest.raises(Killed):
+            Solver(settings, few(), tmp_path / "cut", ctx, save_every=3).run(interrupt)
+        resumed = Solver(settings, few(), tmp_path / "cut", ctx, save_every=3)
+        assert resumed.steps == 4  # the end of the first epoch
+        resumed.run()
+    assert results(tmp_path / "cut") == results(tmp_path / "whole")
+
+
+def test_a_run_that_is_told_to_stop_writes_a_checkpoint_of_its_last_step(tmp_path, undisturbed):
+    solver = Solver(SETTINGS, few(), tmp_path, CPU)
+    assert solver.run(lambda each: each.stop() if each.steps == 14 else None) is None
+    again = Solver(SETTINGS, few(), tmp_path, CPU)
+    assert again.steps == 14
+    again.run()
+    assert results(tmp_path) == undisturbed
+
+
+def test_it_learns_and_says_so_step_by_step_and_epoch_by_epoch(tmp_path):
+    settings = Settings(model="mlp", data="synthetic", epochs=3, batch=16, augment=False)
+    Solver(settings, few(), tmp_path, CPU).run()
+    lines, _ = results(tmp_path)
+    steps, epochs = ([x for x in lines if ("epoch" in x) == kind] for kind in (False, True))
+    assert [line["step"] for line in steps] == list(range(1, 31))
+    assert [(line["epoch"], line["step"]) for line in epochs] == [(0, 10), (1, 20), (2, 30)]
+    assert steps[-1]["loss"] < steps[0]["loss"] / 4
+    assert epochs[-1]["training_accuracy"] > 0.8
+    mean = np.mean([line["loss"] for line in steps[10:20]])
+    np.testing.assert_allclose(epochs[1]["loss"], mean, rtol=1e-12)
+
+
+def test_the_accuracy_is_that_of_the_step_s_parameters(tmp_path):
+    solver = Solver(SETTINGS, few(), tmp_path, CPU)
+    solver.run()
+    data = few()
+    mean, deviation = (each.reshape(1, 3, 1, 1) for each in data.statistics())
+    x = ((data.valid_x / 255 - mean) / deviation).reshape(len(data.valid_x), -1)
+    first, first_bias, last, last_bias = solver.net.state_dict(solver.step).values()
+    logits = np.maximum(x @ first.T + first_bias, 0) @ last.T + last_bias
+    wanted = (logits.argmax(1) == data.valid_y).mean()
+    assert solver.log.epochs()[-1]["validation_accuracy"] == wanted
+
+
+def test_the_page_has_curves_and_needs_nothing_else(tmp_path):
+    Solver(SETTINGS, few(), tmp_path, CPU).run()
+    page = (tmp_path / "page.html").read_text()
+    for part in page.split("<svg")[1:]:
+        picture = ElementTree.fromstring("<svg" + part.partition("</svg>")[0] + "</svg>")
+        curves = [e for e in picture.iter() if e.tag.endswith("polyline")]
+        assert all(len(each.get("points").split()) in (3, 30) for each in curves)
+    assert page.count("<polyline") + page.count(":polyline") == 3
+    assert "<td>momentum</td><td>0.9</td>" in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+RATES = {
+    "constant": [1, 1, 1, 1],
+    "step": [1, 0.1, 0.01, 0.001],
+    "cosine": [1, 0.75, 0.25, 0],
+    "exponential": [1, 0.91**2, 0.91**4, 0.91**6],
+}
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_the_rate_follows_its_schedule(name):
+    from dlsys import ops
+    from dlsys.gradcheck import evaluate
+
+    counter = ops.variable("counter")
+    rate = Settings(schedule=name, epochs=6, rate=2.0).rates(10)(counter)
+    for step, wanted in zip((0, 20, 40, 60), RATES[name], strict=True):
+        (got,) = evaluate([rate], {counter: step})
+        np.testing.assert_allclose(got, 2 * wanted, atol=1e-12)
+    warmed = Settings(schedule=name, epochs=6, rate=2.0, warm_up=4).rates(10)(counter)
+    (got, same) = (evaluate([each], {counter: 3})[0] for each in (warmed, rate))
+    np.testing.assert_allclose(got, same * 0.75)
+
+
+def test_other_settings_do_not_go_on_with_a_run(tmp_path):
+    SETTINGS.keep(tmp_path / "settings.json")
+    SETTINGS.keep(tmp_path / "settings.json")
+    with pytest.raises(SettingsError, match=r"rate is 0\.3, was 0\.02; hint: another --output"):
+        Settings(**{**vars(SETTINGS), "rate": 0.3}).keep(tmp_path / "settings.json")
+    with pytest.raises(SettingsError, match="the schedule is 'fast'; hint: constant, step"):
+        Settings(schedule="fast")
+    with pytest.raises(SettingsError, match="0 epochs"):
+        Settings(epochs=0)
+
+
+def test_the_command_trains_refuses_a_second_run_and_goes_on(tmp_path, capsys):
+    asked = ["mlp", "--data", "synthetic", "--epochs", "1", "--batch", "400", "--device", "cpu"]
+    asked += ["--output", str(tmp_path / "run")]
+    assert command.main(asked) == 0
+    said = capsys.readouterr()
+    assert "epoch 1: loss" in said.out and "page.html" in said.out
+    assert command.main(asked) == 2
+    assert "has a run; hint: --resume, or another --output" in capsys.readouterr().err
+    assert command.main([*asked, "--resume"]) == 0
+    assert command.main([*asked, "--resume", "--seed", "1"]) == 2
+    assert "seed is 1, was 0" in capsys.readouterr().err
+    assert command.main(["mlp", "--path", str(tmp_path), "--output", str(tmp_path / "x")]) == 2
+    assert "lacks data_batch_1.bin" in capsys.readouterr().err
