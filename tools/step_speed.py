@@ -291,8 +291,8 @@ def page(kept):
         "# Speed of a training step\n\n",
         "`tools/step_speed.py` on {device}, driver {driver}, {date}, PyTorch {torch},\nJAX {jax}. "
         .format(**kept),
-        "784-256-100-10 at batch 1,000, float32, SGD, all data on the GPU; microseconds\nof a step, "
-        f"medians with quartiles of {SAMPLES} samples of {STEPS} steps.\n\n",
+        "784-256-100-10 at batch 1,000, float32, SGD, all data on the GPU; microseconds\nof a "
+        f"step, medians with quartiles of {SAMPLES} samples of {STEPS} steps.\n\n",
         table(kept["rows"], list(RUNGS)[-1], "half", kept["exact"]),
         "\n## With an upload in each step\n\nOf images and labels, from pinned memory.\n\n",
         table(kept["uploads"], UPLOADED, "two thirds", kept["exact"]),
