@@ -32,7 +32,7 @@ KIT = Path(__file__).resolve().parent.parent
 LAYERS, BATCH, RATE = (784, 256, 100, 10), 1000, 0.1
 STEPS, SAMPLES, LOSSES = 50, 15, 100
 GPU = ndarray.gpu(0)
-KEPT, PAGE = KIT / "docs/step_speed.json", KIT / "docs/step_speed.md"
+KEPT, PAGE = KIT / "handout/step_speed.json", KIT / "docs/step_speed.md"
 #: Gradients written by hand on the same kernels, as a rung below: options, how steps are made.
 BY_HAND = {
     "by hand, one launch after the other": ({"fuse": False, "capture": False}, "by hand"),

@@ -24,7 +24,7 @@ from grader import __version__
 from grader.checks.registry import CHECKS, Check
 from grader.course.rubric import ALWAYS, Row, Rubric
 from grader.handout.memory_graph import GraphError
-from grader.handout.pictures import MEASURED, PICTURES, read_peak, reference_graph, size_text
+from grader.handout.pictures import MEASURED, PICTURES, STEPS, read_peak, reference_graph, size_text
 
 FORMULA = re.compile(
     r"(?P<code>^(?:```|~~~).*?^(?:```|~~~)[ \t]*$|`[^`\n]+`)"
@@ -112,6 +112,7 @@ def _facts(
         "task_points": lambda task: sum(row.points for row in rubric.rows if row.task == task),
         "given": [row for row in rubric.rows if not row.task and row.visible == ALWAYS],
         "measured": json.loads(MEASURED.read_text()),
+        "steps": json.loads(STEPS.read_text()),
         "kernel": _kernel,
         "peak": read_peak(),
         "graph": reference_graph,

@@ -17,6 +17,7 @@ from grader.handout.svg import Drawing, layered
 
 MEASURED = KIT / "handout" / "results.json"
 GPU_FACTS = KIT / "handout" / "speed.json"
+STEPS = KIT / "handout" / "step_speed.json"
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
