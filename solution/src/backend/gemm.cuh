@@ -36,9 +36,9 @@ struct Block {
   static const int warps_along = columns / (along * of_columns);
   static const int threads = rows / (down * of_rows) * warps_along * 32;
   static const int values = of_rows * of_columns;
-  // Of K, what a thread reads at once: as much as its registers hold besides its sums.
+  // Of K, what a thread reads at once: as much as its registers hold twice, besides its sums.
   static const int registers = blocks * threads > 256 ? 65536 / (blocks * threads) : 255;
-  static const int deep = values + 4 * (of_rows + of_columns) + 40 <= registers ? 4 : 2;
+  static const int deep = values + 8 * (of_rows + of_columns) + 40 <= registers ? 4 : 2;
   static_assert(threads % columns == 0, "a thread adds up one column of b");
 };
 
@@ -84,15 +84,17 @@ struct Slice {
 
   /*! \brief Starts copies of the next slice; where the operand ends, plain stores fill it up. */
   __device__ void copy(float* shared) {
+    const int rows = threads / across;  // from round to round
+    if ((rounds - 1) * rows < outer && inner >= width) {
 #pragma unroll
-    for (int round = 0; round < rounds; ++round) {
-      const int row = round * (threads / across);
-      float* const at = shared + to + row * stride;
-      const float* const x = from + round * apart;
-      if (row < outer && inner >= width)
-        __pipeline_memcpy_async(at, x, 4 * width);
-      else
-        for (int i = 0; i < width; ++i) at[i] = row < outer && i < inner ? x[i] : 0;
+      for (int round = 0; round < rounds; ++round)
+        __pipeline_memcpy_async(shared + to + round * rows * stride, from + round * apart,
+                                4 * width);
+    } else {
+      for (int round = 0; round < rounds; ++round)
+        for (int i = 0; i < width; ++i)
+          shared[to + round * rows * stride + i] =
+              round * rows < outer && i < inner ? from[round * apart + i] : 0;
     }
     from += step;
     if (along_k)
@@ -105,6 +107,7 @@ struct Slice {
 /*! \brief What a thread has of a slice: `count` lines, as every one of `lanes`, `deep` of K. */
 template <bool along_k, int count, int lanes, int stride, int deep>
 struct Lines {
+  static const int depth = deep;
   float x[deep][count];
 
   /*! \brief The i-th line, of a thread's first one. */
@@ -152,6 +155,51 @@ struct NoSums {
   __device__ void operator()(int, float) const {}
 };
 
+/*! \brief sum += x y, of what a thread has. */
+template <int of_rows, int of_columns, class LinesA, class LinesB>
+__device__ inline void multiply(float (&sum)[of_rows][of_columns], const LinesA& x,
+                                const LinesB& y) {
+#pragma unroll
+  for (int d = 0; d < LinesA::depth; ++d)
+#pragma unroll
+    for (int i = 0; i < of_rows; ++i)
+#pragma unroll
+      for (int j = 0; j < of_columns; ++j) sum[i][j] += x.x[d][i] * y.x[d][j];
+}
+
+/*! \brief Writes a part's sums, in packs of four; `at` is this thread's first. */
+template <int of_rows, int of_columns>
+__device__ inline void put_part(float4* at, int threads, const float (&sum)[of_rows][of_columns]) {
+#pragma unroll
+  for (int i = 0; i < of_rows; ++i)
+#pragma unroll
+    for (int j = 0; j < of_columns; j += 4)
+      at[(i * of_columns + j) / 4 * threads] =
+          make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+}
+
+/*! \brief Adds up all parts, in their order; reads of a part wait for none of the others. */
+template <int of_rows, int of_columns>
+__device__ inline void add_parts(float (&sum)[of_rows][of_columns], const float4* at, int threads,
+                                 int parts, int64_t step) {
+#pragma unroll
+  for (int i = 0; i < of_rows; ++i)
+#pragma unroll
+    for (int j = 0; j < of_columns; ++j) sum[i][j] = 0;
+#pragma unroll 2
+  for (int part = 0; part < parts; ++part)
+#pragma unroll
+    for (int i = 0; i < of_rows; ++i)
+#pragma unroll
+      for (int j = 0; j < of_columns; j += 4) {
+        const float4 x = at[part * step + (i * of_columns + j) / 4 * threads];
+        sum[i][j] += x.x;
+        sum[i][j + 1] += x.y;
+        sum[i][j + 2] += x.z;
+        sum[i][j + 3] += x.w;
+      }
+}
+
 /*!
  * \brief The kernel. grid: tiles along n, tiles along m, parts of K.
  * \tparam Epilogue gets each element of c: (row, column, value).
@@ -195,36 +243,44 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
     }
     __pipeline_commit();
   }
+  // While one piece of a slice is multiplied, the next one comes from shared memory; the last piece
+  // hides the barrier, and the first one what is done for the copies.
+  LinesA x[2];
+  LinesB y[2];
+  __pipeline_wait_prior(T::stages - 2);
+  __syncthreads();
+  x[0].read(gemm_shared, warp_row, row, 0);
+  y[0].read(gemm_shared + SliceA::floats, warp_column, column, 0);
   int stage = 0, ahead = T::stages - 1;
   for (int slice = 0; slice < slices; ++slice) {
-    __pipeline_wait_prior(T::stages - 2);
-    __syncthreads();  // this slice is there, and all have read the one before
-    if (slice + T::stages - 1 < slices) {
-      of_a.copy(gemm_shared + ahead * floats);
-      of_b.copy(gemm_shared + ahead * floats + SliceA::floats);
-    }
-    __pipeline_commit();
-    const float* const shared_a = gemm_shared + stage * floats;
-    const float* const shared_b = shared_a + SliceA::floats;
+    const float* from = gemm_shared + stage * floats;
+    stage = stage + 1 < T::stages ? stage + 1 : 0;
     if constexpr (Sums::wanted)
       if (adds_columns)
         for (int k = thread / T::columns; k < T::depth; k += T::threads / T::columns)
-          column_sum += shared_b[k * SliceB::stride + thread % T::columns];
+          column_sum += from[SliceA::floats + k * SliceB::stride + thread % T::columns];
 #pragma unroll
     for (int k = 0; k < T::depth; k += T::deep) {
-      LinesA x;
-      LinesB y;
-      x.read(shared_a, warp_row, row, k);
-      y.read(shared_b, warp_column, column, k);
-#pragma unroll
-      for (int d = 0; d < T::deep; ++d)
-#pragma unroll
-        for (int i = 0; i < T::of_rows; ++i)
-#pragma unroll
-          for (int j = 0; j < T::of_columns; ++j) sum[i][j] += x.x[d][i] * y.x[d][j];
+      const int turn = k / T::deep % 2, next = (k + T::deep) % T::depth;
+      if (next == 0) {
+        __pipeline_wait_prior(T::stages - 2);
+        __syncthreads();  // the next slice is there, and all have read this one
+        from = gemm_shared + stage * floats;
+      }
+      if (next != 0 || slice + 1 < slices) {
+        x[turn ^ 1].read(from, warp_row, row, next);
+        y[turn ^ 1].read(from + SliceA::floats, warp_column, column, next);
+      }
+      if (k == 0) {
+        if (slice + T::stages - 1 < slices) {
+          of_a.copy(gemm_shared + ahead * floats);
+          of_b.copy(gemm_shared + ahead * floats + SliceA::floats);
+        }
+        __pipeline_commit();
+        ahead = ahead + 1 < T::stages ? ahead + 1 : 0;
+      }
+      multiply(sum, x[turn], y[turn]);
     }
-    stage = stage + 1 < T::stages ? stage + 1 : 0;
-    ahead = ahead + 1 < T::stages ? ahead + 1 : 0;
   }
   const int tile = blockIdx.y * gridDim.x + blockIdx.x;
   if (adds_columns) {
@@ -242,12 +298,7 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
     float4* const all = reinterpret_cast<float4*>(partial) + tile * e.parts * step + thread;
     float* const all_sums =
         partial + 4 * tiles * e.parts * step + tile * e.parts * T::columns + thread;
-#pragma unroll
-    for (int i = 0; i < T::of_rows; ++i)
-#pragma unroll
-      for (int j = 0; j < T::of_columns; j += 4)
-        all[blockIdx.z * step + (i * T::of_columns + j) / 4 * T::threads] =
-            make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+    put_part(all + blockIdx.z * step, T::threads, sum);
     if (adds_columns && thread < T::columns) all_sums[blockIdx.z * T::columns] = column_sum;
     __threadfence();
     __syncthreads();
@@ -256,22 +307,7 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
     if (!is_last) return;
     __threadfence();
     if (thread == 0) arrived[tile] = 0;
-#pragma unroll
-    for (int i = 0; i < T::of_rows; ++i)
-#pragma unroll
-      for (int j = 0; j < T::of_columns; ++j) sum[i][j] = 0;
-#pragma unroll 2
-    for (int part = 0; part < e.parts; ++part)  // reads of a part wait for none of the others
-#pragma unroll
-      for (int i = 0; i < T::of_rows; ++i)
-#pragma unroll
-        for (int j = 0; j < T::of_columns; j += 4) {
-          const float4 x = all[part * step + (i * T::of_columns + j) / 4 * T::threads];
-          sum[i][j] += x.x;
-          sum[i][j + 1] += x.y;
-          sum[i][j + 2] += x.z;
-          sum[i][j + 3] += x.w;
-        }
+    add_parts(sum, all, T::threads, e.parts, step);
     if (adds_columns && thread < T::columns) {
       column_sum = 0;
       for (int part = 0; part < e.parts; ++part) column_sum += all_sums[part * T::columns];

@@ -9,7 +9,7 @@
 #include "ladder.h"
 
 #ifndef TILE
-#define TILE 128, 128, 16, 8, 8, 3, 2
+#define TILE 128, 128, 16, 8, 8, 3, 1
 #endif
 
 namespace ladder {

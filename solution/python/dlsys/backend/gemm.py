@@ -27,7 +27,7 @@ _PROCESSORS, _BLOCKS = 132, 4
 _LEAST_DEPTH = 64
 #: A block's tile: rows, columns, depth of a slice; rows and columns of a thread; slices in flight,
 #: and blocks of a multiprocessor. See gemm.cuh.
-_LARGE, _SMALL = (128, 128, 16, 8, 8, 3, 2), (64, 32, 16, 4, 4, 4, 4)
+_LARGE, _SMALL = (128, 128, 16, 8, 8, 3, 1), (64, 32, 16, 4, 4, 4, 4)
 _NARROW = (32, 32, 32, 4, 4, 4, 4)
 
 
