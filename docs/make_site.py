@@ -36,7 +36,10 @@ from findings.kinds import WORDS  # noqa: E402
 # pictures, which tools/pass_pictures.py does.
 HAND_WRITTEN = ("conf.py", "index.md", "api.md", "ops.md", "passes.md", "findings/index.md")
 #: Figures that tools measured.
-MEASURED = ("speed.md", "gpu_speed.md", "step_speed.md", "step_memory.md", "graph_costs.md")
+MEASURED = (
+    "speed.md", "gpu_speed.md", "step_speed.md", "step_memory.md", "graph_costs.md",
+    "gemm_ladder.md",
+)  # fmt: skip
 ROOMS = "rooms.md"  # hand-written, but for `ROOMS_PICTURE`, `ROOMS_FIGURES` and `ROOMS_SIZES`
 GENERATED_ELSEWHERE = ("suite", "catalogue", "mistakes", "reports", "results")
 _PICTURE = re.compile(r'!\[(?P<words>[^\]]+)\]\(picture:(?P<name>\w+) "(?P<caption>[^"]*)"\)')

@@ -1,15 +1,18 @@
 /*!
  * \file gemm.cuh
- * \brief The matrix product of a compiled step: tiles in registers, K cut in parts, an epilogue.
+ * \brief The matrix product of a compiled step: the top of the ladder in src/gemm, an epilogue.
  *
- * c = epilogue(a b). A block computes a tile of c; its threads keep their part of it in registers
- * and read a and b through shared memory, the next slice while this one is multiplied. Where the
- * tiles alone would leave multiprocessors idle, K is cut in parts: the block that is last at a tile
- * adds them up in their order, so that each run gives the same bits.
+ * c = epilogue(a b). A block computes a tile of c, a warp a part of it, a thread of_rows x
+ * of_columns, in registers. Slices of a and b come into shared memory by asynchronous copies, some
+ * stages ahead, as they lie in memory: a slice whose lines lie along K is read four of K at a time,
+ * another one four lines at a time, so nothing is transposed on the way. Where the tiles alone
+ * would leave multiprocessors idle, K is cut in parts: the block that is last at a tile adds them
+ * up in their order, so that each run gives the same bits.
  */
 #ifndef DLSYS_BACKEND_GEMM_CUH_
 #define DLSYS_BACKEND_GEMM_CUH_
 
+#include <cuda_pipeline.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -19,14 +22,24 @@
 namespace dlsys {
 namespace backend {
 
-/*! \brief A tile: rows, columns and depth of a slice; what a thread has of it. */
-template <int rows_, int columns_, int depth_, int of_rows_, int of_columns_>
+/*!
+ * \brief A tile: rows, columns and depth of a slice; what a thread has of it; slices in flight;
+ * blocks that a multiprocessor is to hold, from which the compiler has its limit of registers.
+ */
+template <int rows_, int columns_, int depth_, int of_rows_, int of_columns_, int stages_,
+          int blocks_>
 struct Block {
   static const int rows = rows_, columns = columns_, depth = depth_;
   static const int of_rows = of_rows_, of_columns = of_columns_;
-  static const int along = columns / of_columns;  // threads side by side
-  static const int threads = rows / of_rows * along;
+  static const int stages = stages_, blocks = blocks_;
+  static const int down = 4, along = 8;  // lanes of a warp
+  static const int warps_along = columns / (along * of_columns);
+  static const int threads = rows / (down * of_rows) * warps_along * 32;
   static const int values = of_rows * of_columns;
+  // Of K, what a thread reads at once: as much as its registers hold twice, besides its sums.
+  static const int registers = blocks * threads > 256 ? 65536 / (blocks * threads) : 255;
+  static const int deep = values + 8 * (of_rows + of_columns) + 40 <= registers ? 4 : 2;
+  static_assert(threads % columns == 0, "a thread adds up one column of b");
 };
 
 /*! \brief Sizes of a product, and how the operands lie. */
@@ -37,191 +50,256 @@ struct Extents {
   int of_part;             // slices of K in a part, all but the last one
 };
 
-/*! \brief Floats that a tile's rows in shared memory lie apart beyond their length. */
-const int kPad = 4;
-
-__device__ inline void add(float4& to, float4 x) {
-  to.x += x.x;
-  to.y += x.y;
-  to.z += x.z;
-  to.w += x.w;
-}
-
 /*!
  * \brief One operand's way into shared memory: `lines` rows or columns of it, `depth` of K.
- * \tparam along_k whether its lines lie along K in memory.
- * \tparam packs whether four neighbours can be read at once, everywhere.
+ * \tparam along_k whether its lines lie along K in memory. They lie so in shared memory too, with
+ * four floats between them, so that neighbouring lines begin in other banks.
+ * \tparam packs whether four neighbours can be copied at once, everywhere.
  */
 template <int lines, int depth, int threads, bool along_k, bool packs>
 struct Slice {
-  static const int items = lines * depth / 4;  // packs of four
-  static const int rounds = (items + threads - 1) / threads;
-  static const int stride = lines + kPad;
-  float4 held[rounds];
+  static const int stride = along_k ? depth + 4 : lines;
+  static const int floats = along_k ? lines * stride : depth * stride;
+  static const int width = packs ? 4 : 1;
+  static const int across = (along_k ? depth : lines) / width;  // copies of a row
+  static const int rounds = lines * depth / width / threads;
+  static_assert(threads % across == 0 && lines * depth / width % threads == 0, "whole rounds");
+  const float* from;
+  int64_t apart, step;  // of what a thread copies in a slice; from slice to slice
+  int outer, inner;     // what is left of the operand from here, across rows and along them
+  int to;
 
-  /*! \brief Reads four neighbours, 0 where there are none. */
-  __device__ static float4 read(const float* x, int64_t lead, int line, int k, int count,
-                                int last) {
-    float4 found = make_float4(0, 0, 0, 0);
-    if (along_k) {
-      if (line >= count || k >= last) return found;
-      const float* const at = x + line * lead + k;
-      if (packs && k + 3 < last) return *reinterpret_cast<const float4*>(at);
-      found.x = at[0];
-      if (k + 1 < last) found.y = at[1];
-      if (k + 2 < last) found.z = at[2];
-      if (k + 3 < last) found.w = at[3];
+  /*! \brief Begins at line `first` of `count`, at k of `last`. */
+  __device__ Slice(const float* x, int64_t lead, int first, int count, int k, int last,
+                   int thread) {
+    const int row = thread / across, column = thread % across * width;
+    const int line = first + (along_k ? row : column), at = k + (along_k ? column : row);
+    from = x + (along_k ? line * lead + at : at * lead + line);
+    apart = threads / across * lead;
+    step = along_k ? depth : depth * lead;
+    outer = along_k ? count - line : last - at;
+    inner = along_k ? last - at : count - line;
+    to = row * stride + column;
+  }
+
+  /*! \brief Starts copies of the next slice; where the operand ends, plain stores fill it up. */
+  __device__ void copy(float* shared) {
+    const int rows = threads / across;  // from round to round
+    if ((rounds - 1) * rows < outer && inner >= width) {
+#pragma unroll
+      for (int round = 0; round < rounds; ++round)
+        __pipeline_memcpy_async(shared + to + round * rows * stride, from + round * apart,
+                                4 * width);
     } else {
-      if (k >= last || line >= count) return found;
-      const float* const at = x + k * lead + line;
-      if (packs && line + 3 < count) return *reinterpret_cast<const float4*>(at);
-      found.x = at[0];
-      if (line + 1 < count) found.y = at[1];
-      if (line + 2 < count) found.z = at[2];
-      if (line + 3 < count) found.w = at[3];
+      for (int round = 0; round < rounds; ++round)
+        for (int i = 0; i < width; ++i)
+          shared[to + round * rows * stride + i] =
+              round * rows < outer && i < inner ? from[round * apart + i] : 0;
     }
-    return found;
-  }
-
-  /*! \brief Takes this thread's share of a slice into registers. */
-  __device__ void load(const float* x, int64_t lead, int first, int k, int count, int last,
-                       int thread) {
-    for (int round = 0; round < rounds; ++round) {
-      const int item = round * threads + thread;
-      if (items % threads != 0 && item >= items) break;
-      if (along_k)
-        held[round] =
-            read(x, lead, first + item / (depth / 4), k + item % (depth / 4) * 4, count, last);
-      else
-        held[round] =
-            read(x, lead, first + item % (lines / 4) * 4, k + item / (lines / 4), count, last);
-    }
-  }
-
-  /*! \brief Adds up this thread's packs, which are of the same four lines; not along K. */
-  __device__ void add_to(float4& total, int thread) const {
-    static_assert(!along_k && threads % (lines / 4) == 0, "a thread has packs of the same lines");
-    for (int round = 0; round < rounds; ++round)
-      if (items % threads == 0 || round * threads + thread < items) add(total, held[round]);
-  }
-
-  /*! \brief Writes it to shared memory, depth by depth. */
-  __device__ void store(float* shared, int thread) const {
-    for (int round = 0; round < rounds; ++round) {
-      const int item = round * threads + thread;
-      if (items % threads != 0 && item >= items) break;
-      if (along_k) {
-        const int line = item / (depth / 4), k = item % (depth / 4) * 4;
-        shared[(k + 0) * stride + line] = held[round].x;
-        shared[(k + 1) * stride + line] = held[round].y;
-        shared[(k + 2) * stride + line] = held[round].z;
-        shared[(k + 3) * stride + line] = held[round].w;
-      } else {
-        const int line = item % (lines / 4) * 4, k = item / (lines / 4);
-        *reinterpret_cast<float4*>(shared + k * stride + line) = held[round];
-      }
-    }
+    from += step;
+    if (along_k)
+      inner -= depth;
+    else
+      outer -= depth;
   }
 };
 
-/*! \brief What a thread has of one depth of a slice: groups of four that lie `apart`. */
-template <int count, int apart>
-__device__ inline void take(float (&into)[count], const float* shared, int first) {
-  for (int i = 0; i < count; i += 4) {
-    const float4 four = *reinterpret_cast<const float4*>(shared + first * 4 + i / 4 * apart);
-    into[i] = four.x;
-    into[i + 1] = four.y;
-    into[i + 2] = four.z;
-    into[i + 3] = four.w;
+/*! \brief What a thread has of a slice: `count` lines, as every one of `lanes`, `deep` of K. */
+template <bool along_k, int count, int lanes, int stride, int deep>
+struct Lines {
+  static const int depth = deep;
+  float x[deep][count];
+
+  /*! \brief The i-th line, of a thread's first one. */
+  __device__ static int place(int lane, int i) {
+    return along_k ? lane + i * lanes : (lane + i / 4 * lanes) * 4 + i % 4;
   }
-}
+
+  /*! \brief Reads from k on; `first` is the warp's first line. */
+  __device__ void read(const float* shared, int first, int lane, int k) {
+    if constexpr (along_k) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) {
+        const float* const at = shared + (first + place(lane, i)) * stride + k;
+        if constexpr (deep == 4) {
+          const float4 four = *reinterpret_cast<const float4*>(at);
+          x[0][i] = four.x;
+          x[1][i] = four.y;
+          x[2][i] = four.z;
+          x[3][i] = four.w;
+        } else {
+          const float2 two = *reinterpret_cast<const float2*>(at);
+          x[0][i] = two.x;
+          x[1][i] = two.y;
+        }
+      }
+    } else {
+#pragma unroll
+      for (int d = 0; d < deep; ++d)
+#pragma unroll
+        for (int i = 0; i < count; i += 4) {
+          const float4 four =
+              *reinterpret_cast<const float4*>(shared + (k + d) * stride + first + place(lane, i));
+          x[d][i] = four.x;
+          x[d][i + 1] = four.y;
+          x[d][i + 2] = four.z;
+          x[d][i + 3] = four.w;
+        }
+    }
+  }
+};
 
 /*! \brief What is done with the sums of b's columns: nothing. */
 struct NoSums {
   static const bool wanted = false;
-  __device__ void operator()(int, int, const float*) const {}
+  __device__ void operator()(int, float) const {}
 };
+
+/*! \brief sum += x y, of what a thread has. */
+template <int of_rows, int of_columns, class LinesA, class LinesB>
+__device__ inline void multiply(float (&sum)[of_rows][of_columns], const LinesA& x,
+                                const LinesB& y) {
+#pragma unroll
+  for (int d = 0; d < LinesA::depth; ++d)
+#pragma unroll
+    for (int i = 0; i < of_rows; ++i)
+#pragma unroll
+      for (int j = 0; j < of_columns; ++j) sum[i][j] += x.x[d][i] * y.x[d][j];
+}
+
+/*! \brief Writes a part's sums, in packs of four; `at` is this thread's first. */
+template <int of_rows, int of_columns>
+__device__ inline void put_part(float4* at, int threads, const float (&sum)[of_rows][of_columns]) {
+#pragma unroll
+  for (int i = 0; i < of_rows; ++i)
+#pragma unroll
+    for (int j = 0; j < of_columns; j += 4)
+      at[(i * of_columns + j) / 4 * threads] =
+          make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+}
+
+/*! \brief Adds up all parts, in their order; reads of a part wait for none of the others. */
+template <int of_rows, int of_columns>
+__device__ inline void add_parts(float (&sum)[of_rows][of_columns], const float4* at, int threads,
+                                 int parts, int64_t step) {
+#pragma unroll
+  for (int i = 0; i < of_rows; ++i)
+#pragma unroll
+    for (int j = 0; j < of_columns; ++j) sum[i][j] = 0;
+#pragma unroll 2
+  for (int part = 0; part < parts; ++part)
+#pragma unroll
+    for (int i = 0; i < of_rows; ++i)
+#pragma unroll
+      for (int j = 0; j < of_columns; j += 4) {
+        const float4 x = at[part * step + (i * of_columns + j) / 4 * threads];
+        sum[i][j] += x.x;
+        sum[i][j + 1] += x.y;
+        sum[i][j + 2] += x.z;
+        sum[i][j + 3] += x.w;
+      }
+}
 
 /*!
  * \brief The kernel. grid: tiles along n, tiles along m, parts of K.
- * \tparam Epilogue gets four neighbours of c at a time: (row, column, columns of c, values).
- * \tparam Sums gets the sums of four columns of b: (column, columns of b, values).
+ * \tparam Epilogue gets each element of c: (row, column, value).
+ * \tparam Sums gets the sum of each column of b, which does not lie along K: (column, value).
  * \param partial room for parts x tiles x a tile's floats, and parts x columns of all tiles, if K
  * is cut.
  * \param arrived a counter for each tile, 0 before and after.
  */
 template <class T, bool a_along_k, bool b_along_k, bool packs, class Epilogue, class Sums>
-__global__ __launch_bounds__(T::threads) void gemm_kernel(const float* __restrict__ a,
-                                                          const float* __restrict__ b, Extents e,
-                                                          Epilogue epilogue, Sums sums,
-                                                          float4* partial, unsigned* arrived) {
+__global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float* __restrict__ a,
+                                                                     const float* __restrict__ b,
+                                                                     Extents e, Epilogue epilogue,
+                                                                     Sums sums, float* partial,
+                                                                     unsigned* arrived) {
   typedef Slice<T::rows, T::depth, T::threads, a_along_k, packs> SliceA;
   typedef Slice<T::columns, T::depth, T::threads, b_along_k, packs> SliceB;
-  __shared__ __align__(16) float of_a[2][T::depth * SliceA::stride];
-  __shared__ __align__(16) float of_b[2][T::depth * SliceB::stride];
-  static_assert(T::threads * 4 <= 2 * T::depth * SliceA::stride, "sums of columns fit");
+  typedef Lines<a_along_k, T::of_rows, T::down, SliceA::stride, T::deep> LinesA;
+  typedef Lines<b_along_k, T::of_columns, T::along, SliceB::stride, T::deep> LinesB;
+  static const int floats = SliceA::floats + SliceB::floats;  // of a stage
+  extern __shared__ __align__(16) float gemm_shared[];
   __shared__ bool is_last;
-  const int thread = threadIdx.x;
-  const int row = thread / T::along, column = thread % T::along;
+  const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
+  const int warp_row = warp / T::warps_along * T::down * T::of_rows;
+  const int warp_column = warp % T::warps_along * T::along * T::of_columns;
+  // Lanes whose numbers differ in bit 0 have the same rows, in bit 1 the same columns: then half a
+  // warp reads four floats each in one go, where it else takes two.
+  const int row = lane / 2 % 2 + lane / 16 * 2, column = lane % 2 + lane / 4 % 4 * 2;
   const int first_row = blockIdx.y * T::rows, first_column = blockIdx.x * T::columns;
   const int begin = blockIdx.z * e.of_part * T::depth;
   const int end = e.k < begin + e.of_part * T::depth ? e.k : begin + e.of_part * T::depth;
+  const int slices = (end - begin + T::depth - 1) / T::depth;
   const bool adds_columns = Sums::wanted && blockIdx.y == 0;
-  float4 column_sum = make_float4(0, 0, 0, 0);
+  float column_sum = 0;
   float sum[T::of_rows][T::of_columns] = {};
-  SliceA next_a;
-  SliceB next_b;
-  next_a.load(a, e.lead_a, first_row, begin, e.m, end, thread);
-  next_b.load(b, e.lead_b, first_column, begin, e.n, end, thread);
-  next_a.store(of_a[0], thread);
-  next_b.store(of_b[0], thread);
-  if constexpr (Sums::wanted)
-    if (adds_columns) next_b.add_to(column_sum, thread);
-  __syncthreads();
-  int turn = 0;
-  for (int k = begin; k < end; k += T::depth) {
-    const bool goes_on = k + T::depth < end;
-    if (goes_on) {
-      next_a.load(a, e.lead_a, first_row, k + T::depth, e.m, end, thread);
-      next_b.load(b, e.lead_b, first_column, k + T::depth, e.n, end, thread);
+  SliceA of_a(a, e.lead_a, first_row, e.m, begin, end, thread);
+  SliceB of_b(b, e.lead_b, first_column, e.n, begin, end, thread);
+  for (int stage = 0; stage < T::stages - 1; ++stage) {
+    if (stage < slices) {
+      of_a.copy(gemm_shared + stage * floats);
+      of_b.copy(gemm_shared + stage * floats + SliceA::floats);
     }
-    for (int d = 0; d < T::depth; ++d) {
-      float x[T::of_rows], y[T::of_columns];
-      take<T::of_rows, T::rows / (T::of_rows / 4)>(x, of_a[turn] + d * SliceA::stride, row);
-      take<T::of_columns, T::columns / (T::of_columns / 4)>(y, of_b[turn] + d * SliceB::stride,
-                                                            column);
-      for (int i = 0; i < T::of_rows; ++i)
-        for (int j = 0; j < T::of_columns; ++j) sum[i][j] += x[i] * y[j];
-    }
-    if (goes_on) {
-      next_a.store(of_a[turn ^ 1], thread);
-      next_b.store(of_b[turn ^ 1], thread);
-      if constexpr (Sums::wanted)
-        if (adds_columns) next_b.add_to(column_sum, thread);
-    }
-    __syncthreads();
-    turn ^= 1;
+    __pipeline_commit();
   }
-  // Sums of columns: of each thread's packs, then of all threads that have the same columns.
-  const int quads = T::columns / 4, tile = blockIdx.y * gridDim.x + blockIdx.x;
-  float4* const shared_sums = reinterpret_cast<float4*>(&of_a[0][0]);
+  // While one piece of a slice is multiplied, the next one comes from shared memory; the last piece
+  // hides the barrier, and the first one what is done for the copies.
+  LinesA x[2];
+  LinesB y[2];
+  __pipeline_wait_prior(T::stages - 2);
+  __syncthreads();
+  x[0].read(gemm_shared, warp_row, row, 0);
+  y[0].read(gemm_shared + SliceA::floats, warp_column, column, 0);
+  int stage = 0, ahead = T::stages - 1;
+  for (int slice = 0; slice < slices; ++slice) {
+    const float* from = gemm_shared + stage * floats;
+    stage = stage + 1 < T::stages ? stage + 1 : 0;
+    if constexpr (Sums::wanted)
+      if (adds_columns)
+        for (int k = thread / T::columns; k < T::depth; k += T::threads / T::columns)
+          column_sum += from[SliceA::floats + k * SliceB::stride + thread % T::columns];
+#pragma unroll
+    for (int k = 0; k < T::depth; k += T::deep) {
+      const int turn = k / T::deep % 2, next = (k + T::deep) % T::depth;
+      if (next == 0) {
+        __pipeline_wait_prior(T::stages - 2);
+        __syncthreads();  // the next slice is there, and all have read this one
+        from = gemm_shared + stage * floats;
+      }
+      if (next != 0 || slice + 1 < slices) {
+        x[turn ^ 1].read(from, warp_row, row, next);
+        y[turn ^ 1].read(from + SliceA::floats, warp_column, column, next);
+      }
+      if (k == 0) {
+        if (slice + T::stages - 1 < slices) {
+          of_a.copy(gemm_shared + ahead * floats);
+          of_b.copy(gemm_shared + ahead * floats + SliceA::floats);
+        }
+        __pipeline_commit();
+        ahead = ahead + 1 < T::stages ? ahead + 1 : 0;
+      }
+      multiply(sum, x[turn], y[turn]);
+    }
+  }
+  const int tile = blockIdx.y * gridDim.x + blockIdx.x;
   if (adds_columns) {
-    shared_sums[thread] = column_sum;
+    // Sums of columns: of each thread, then of all threads that have the same column.
     __syncthreads();
-    if (thread < quads)
-      for (int other = thread + quads; other < T::threads; other += quads)
-        add(column_sum, shared_sums[other]);
+    gemm_shared[thread] = column_sum;
+    __syncthreads();
+    if (thread < T::columns)
+      for (int other = thread + T::columns; other < T::threads; other += T::columns)
+        column_sum += gemm_shared[other];
   }
   if (e.parts > 1) {
     const int64_t step = static_cast<int64_t>(T::values / 4) * T::threads;
     const int64_t tiles = static_cast<int64_t>(gridDim.x) * gridDim.y;
-    float4* const all = partial + tile * e.parts * step + thread;
-    float4* const all_sums = partial + tiles * e.parts * step + tile * e.parts * quads + thread;
-    for (int i = 0; i < T::of_rows; ++i)
-      for (int j = 0; j < T::of_columns; j += 4)
-        all[blockIdx.z * step + (i * T::of_columns + j) / 4 * T::threads] =
-            make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
-    if (adds_columns && thread < quads) all_sums[blockIdx.z * quads] = column_sum;
+    float4* const all = reinterpret_cast<float4*>(partial) + tile * e.parts * step + thread;
+    float* const all_sums =
+        partial + 4 * tiles * e.parts * step + tile * e.parts * T::columns + thread;
+    put_part(all + blockIdx.z * step, T::threads, sum);
+    if (adds_columns && thread < T::columns) all_sums[blockIdx.z * T::columns] = column_sum;
     __threadfence();
     __syncthreads();
     if (thread == 0) is_last = atomicAdd(&arrived[tile], 1u) == static_cast<unsigned>(e.parts) - 1;
@@ -229,33 +307,39 @@ __global__ __launch_bounds__(T::threads) void gemm_kernel(const float* __restric
     if (!is_last) return;
     __threadfence();
     if (thread == 0) arrived[tile] = 0;
-    for (int i = 0; i < T::of_rows; ++i)
-      for (int j = 0; j < T::of_columns; j += 4) {
-        float4 total = make_float4(0, 0, 0, 0);
-        for (int part = 0; part < e.parts; ++part)
-          add(total, all[part * step + (i * T::of_columns + j) / 4 * T::threads]);
-        sum[i][j] = total.x;
-        sum[i][j + 1] = total.y;
-        sum[i][j + 2] = total.z;
-        sum[i][j + 3] = total.w;
-      }
-    if (adds_columns && thread < quads) {
-      column_sum = make_float4(0, 0, 0, 0);
-      for (int part = 0; part < e.parts; ++part) add(column_sum, all_sums[part * quads]);
+    add_parts(sum, all, T::threads, e.parts, step);
+    if (adds_columns && thread < T::columns) {
+      column_sum = 0;
+      for (int part = 0; part < e.parts; ++part) column_sum += all_sums[part * T::columns];
     }
   }
-  if (adds_columns && thread < quads) {
-    const float four[4] = {column_sum.x, column_sum.y, column_sum.z, column_sum.w};
-    sums(first_column + thread * 4, e.n, four);
-  }
+  if (adds_columns && thread < T::columns && first_column + thread < e.n)
+    sums(first_column + thread, column_sum);
+#pragma unroll
   for (int i = 0; i < T::of_rows; ++i) {
-    const int m = first_row + row * 4 + i / 4 * (T::rows / (T::of_rows / 4)) + i % 4;
+    const int m = first_row + warp_row + LinesA::place(row, i);
     if (m >= e.m) continue;
-    for (int j = 0; j < T::of_columns; j += 4) {
-      const int n = first_column + column * 4 + j / 4 * (T::columns / (T::of_columns / 4));
-      epilogue(m, n, e.n, &sum[i][j]);
+#pragma unroll
+    for (int j = 0; j < T::of_columns; ++j) {
+      const int n = first_column + warp_column + LinesB::place(column, j);
+      if (n < e.n) epilogue(m, n, sum[i][j]);
     }
   }
+}
+
+/*! \brief Launches it. */
+template <class T, bool a_along_k, bool b_along_k, bool packs, class Epilogue, class Sums>
+void launch_gemm(const float* a, const float* b, Extents e, Epilogue epilogue, Sums sums,
+                 float* partial, unsigned* arrived, cudaStream_t on) {
+  const int bytes = T::stages * 4 *
+                    (Slice<T::rows, T::depth, T::threads, a_along_k, packs>::floats +
+                     Slice<T::columns, T::depth, T::threads, b_along_k, packs>::floats);
+  if (bytes > 47 * 1024)  // with what the kernel has besides, 48 KB need no leave
+    cudaFuncSetAttribute(gemm_kernel<T, a_along_k, b_along_k, packs, Epilogue, Sums>,
+                         cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  const dim3 grid((e.n + T::columns - 1) / T::columns, (e.m + T::rows - 1) / T::rows, e.parts);
+  gemm_kernel<T, a_along_k, b_along_k, packs, Epilogue, Sums>
+      <<<grid, T::threads, bytes, on>>>(a, b, e, epilogue, sums, partial, arrived);
 }
 
 }  // namespace backend

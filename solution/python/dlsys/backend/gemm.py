@@ -6,6 +6,9 @@ b = b - rate * sum(g, 0)                the same kernel: it reads g anyway
 """
 
 import dataclasses
+import functools
+import json
+import os
 
 import numpy as np
 
@@ -22,8 +25,10 @@ from .view import new_view
 _PROCESSORS, _BLOCKS = 132, 4
 #: Of K, the least that is worth a part.
 _LEAST_DEPTH = 64
-#: A block's tile: rows, columns, depth of a slice; rows and columns of a thread. See gemm.cuh.
-_LARGE, _SMALL, _NARROW = (128, 128, 8, 8, 8), (64, 32, 16, 4, 4), (32, 32, 16, 4, 4)
+#: A block's tile: rows, columns, depth of a slice; rows and columns of a thread; slices in flight,
+#: and blocks of a multiprocessor. See gemm.cuh.
+_LARGE, _SMALL = (128, 128, 16, 8, 8, 3, 1), (64, 32, 16, 4, 4, 4, 4)
+_NARROW = (32, 32, 32, 4, 4, 4, 4)
 
 
 @dataclasses.dataclass(eq=False)
@@ -44,13 +49,13 @@ class Gemm(Instruction):
     def __post_init__(self):
         a, b = self.inputs
         (self.m, self.k), self.n = a.shape, b.shape[-1]
-        self.tile = _tile(self.m, self.n)
+        self.steps = [steps_of_matrix(view) for view in (a, b)]
+        flips = (self.steps[0][1] != 1, self.steps[1][1] != 1)
+        self.tile, parts = _choice(self.m, self.n, self.k, *flips)
         tiles = -(-self.m // self.tile[0]) * -(-self.n // self.tile[1])
         slices = -(-self.k // self.tile[2])
-        parts = min(_PROCESSORS * _BLOCKS // tiles, -(-self.k // _LEAST_DEPTH), slices)
-        self.of_part = -(-slices // max(1, parts))
+        self.of_part = -(-slices // max(1, min(parts, slices)))
         self.parts = -(-slices // self.of_part)
-        self.steps = [steps_of_matrix(view) for view in (a, b)]
         self.scratch = ()
         if self.parts > 1:
             floats = self.parts * tiles * (self.tile[0] + 1) * self.tile[1]
@@ -119,10 +124,24 @@ class Gemm(Instruction):
         return (self.m, self.n, self.k, *lead, self.parts, self.of_part, *strides)
 
 
-def _tile(m, n):
+@functools.cache
+def _tuned():
+    """What tools/gemm_ladder.py found best: m, n, k, is a transposed, is b -> (tile, parts)."""
+    with open(os.path.join(os.path.dirname(__file__), "gemm_tiles.json")) as file:
+        return {tuple(shape): (tuple(tile), parts) for shape, tile, parts in json.load(file)}
+
+
+def _choice(m, n, k, flips_a, flips_b):
+    """A tile and parts of K for a product: as tuned, else enough blocks for a whole GPU."""
+    tuned = _tuned().get((m, n, k, flips_a, flips_b))
+    if tuned:
+        return tuned
     if m * n >= 1 << 20:
-        return _LARGE
-    return _NARROW if n <= 32 or m * n <= 1 << 14 else _SMALL
+        tile = _LARGE
+    else:
+        tile = _NARROW if n <= 32 or m * n <= 1 << 14 else _SMALL
+    tiles = -(-m // tile[0]) * -(-n // tile[1])
+    return tile, max(1, min(_PROCESSORS * _BLOCKS // tiles, -(-k // _LEAST_DEPTH)))
 
 
 def with_products(instructions, kept):
@@ -302,7 +321,6 @@ def source(name, tile, along_k, packs, parts):
         first_output += len(stores)
         first_input += len(others)
         numbers, strides = numbers + count, strides + axes * len(places)
-    sums = "%s_sums" % name if len(parts) == 2 else "NoSums"
     if len(parts) == 1:
         operands.append("const NoSums sums;")
     block = "Block<%s>" % ", ".join(map(str, tile))
@@ -311,9 +329,8 @@ def source(name, tile, along_k, packs, parts):
     def launch(is_packed):
         how = ", ".join("true" if each else "false" for each in (*along_k, is_packed))
         return [
-            "gemm_kernel<%s, %s, %s_epilogue, %s><<<grid, %s::threads, 0, on>>>("
-            % (block, how, name, sums, block),
-            "    %s, %s, extents, epilogue, sums, partial, arrived);" % tuple(a_b),
+            "launch_gemm<%s, %s>(" % (block, how),
+            "    %s, %s, extents, epilogue, sums, partial, arrived, on);" % tuple(a_b),
         ]
 
     lines = [
@@ -321,13 +338,10 @@ def source(name, tile, along_k, packs, parts):
         "const Extents extents = {static_cast<int>(n[0]), static_cast<int>(n[1]),",
         "                         static_cast<int>(n[2]), n[3], n[4], static_cast<int>(n[5]),",
         "                         static_cast<int>(n[6])};",
-        "float4* const partial = n[5] > 1 ? reinterpret_cast<float4*>(data[%d]) : nullptr;"
+        "float* const partial = n[5] > 1 ? reinterpret_cast<float*>(data[%d]) : nullptr;"
         % first_input,
         "unsigned* const arrived = n[5] > 1 ? reinterpret_cast<unsigned*>(data[%d]) : nullptr;"
         % (first_input + 1),
-        "const dim3 grid(static_cast<unsigned>((n[1] + %d) / %d)," % (tile[1] - 1, tile[1]),
-        "                static_cast<unsigned>((n[0] + %d) / %d)," % (tile[0] - 1, tile[0]),
-        "                static_cast<unsigned>(n[5]));",
     ]
     if packs:
         lines += ["if (is_aligned(data[%d]) && is_aligned(data[%d]))" % (outputs, outputs + 1)]
@@ -341,11 +355,11 @@ def source(name, tile, along_k, packs, parts):
 
 
 def _functor(name, which, statements, stores, dtypes, given, others, axes, count):
-    """Lines of the struct that does the statements on four neighbours."""
+    """Lines of the struct that does the statements on one element."""
     outputs = range(len(stores))
-    words = {"i%d" % given: "values[j]"}
+    words = {"i%d" % given: "value"}
     members, steps = [], []
-    at = "row * row_%s + (column + j) * column_%s" if axes == 2 else "(column + j) * column_%s"
+    at = "row * row_%s + column * column_%s" if axes == 2 else "column * column_%s"
 
     def place(word):
         return at % ((word,) * axes)
@@ -372,12 +386,8 @@ def _functor(name, which, statements, stores, dtypes, given, others, axes, count
         "struct %s_%s {" % (name, which),
         "  static const bool wanted = true;",
         *("  " + member for member in members),
-        "  __device__ void operator()(%sint column, int columns, const float* values) const {"
-        % row,
-        "    for (int j = 0; j < 4; ++j) {",
-        "      if (column + j >= columns) break;",
-        *("      " + line for line in lines),
-        "    }",
+        "  __device__ void operator()(%sint column, float value) const {" % row,
+        *("    " + line for line in lines),
         "  }",
         "};",
         "",

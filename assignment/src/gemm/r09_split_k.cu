@@ -1,0 +1,24 @@
+/*!
+ * \file r09_split_k.cu
+ * \brief Rung 9: K is cut in parts.
+ *
+ * Before: a small c has few tiles: 1000 x 256 in tiles of 64 x 64 are 64, and half of 132
+ * multiprocessors have nothing to do. Now K is cut in parts, each a block's work. The block that
+ * comes last at a tile adds the parts up in their order, so that each run gives the same bits; it
+ * costs a trip of c's tiles to memory and back.
+ *
+ * in: a, b of any size. out: c. grid: tiles of c, times parts. cost: 2 m n k operations, and 8 m n
+ * bytes a part. next: what is done with c before it goes to memory.
+ */
+#include "own.cuh"
+
+/*! \brief Parts of K; 0 for as many as keep the multiprocessors busy. */
+extern "C" int gemm_parts;
+int gemm_parts = 0;
+
+extern "C" int gemm(const void* a, const void* b, float* c, int m, int n, int k, int transposes_a,
+                    int transposes_b, void* stream) {
+  const ladder::Store store = {c, n};
+  const int parts = gemm_parts ? gemm_parts : ladder::parts_of(m, n);
+  return ladder::multiply(a, b, store, m, n, k, transposes_a, transposes_b, parts, stream);
+}

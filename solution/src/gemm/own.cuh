@@ -1,0 +1,101 @@
+/*!
+ * \file own.cuh
+ * \brief Calls src/backend/gemm.cuh, the kernel of compiled steps, with a tile and an epilogue.
+ */
+#ifndef DLSYS_GEMM_OWN_CUH_
+#define DLSYS_GEMM_OWN_CUH_
+
+#include "../backend/gemm.cuh"
+#include "ladder.h"
+
+#ifndef TILE
+#define TILE 128, 128, 16, 8, 8, 3, 1
+#endif
+
+namespace ladder {
+
+typedef dlsys::backend::Block<TILE> Tile;
+using dlsys::backend::Extents;
+
+const int kProcessors = 132, kLeastDepth = 32;
+
+/*! \brief Room for parts of sums, and counters that are 0; kept for the next call. */
+struct Room {
+  float* floats = nullptr;
+  unsigned* counters = nullptr;
+  int64_t size = 0, tiles = 0;
+
+  cudaError_t grow(int64_t to_size, int64_t to_tiles) {
+    cudaError_t error = cudaSuccess;
+    if (to_size > size) {
+      cudaFree(floats);
+      size = to_size;
+      error = cudaMalloc(&floats, size * sizeof(float));
+    }
+    if (error == cudaSuccess && to_tiles > tiles) {
+      cudaFree(counters);
+      tiles = to_tiles;
+      error = cudaMalloc(&counters, tiles * sizeof(unsigned));
+      if (error == cudaSuccess) error = cudaMemset(counters, 0, tiles * sizeof(unsigned));
+    }
+    return error;
+  }
+};
+
+template <bool a_along_k, bool b_along_k, class Epilogue>
+void launch(const float* a, const float* b, Extents e, Epilogue epilogue, const Room& room,
+            cudaStream_t on) {
+  const dlsys::backend::NoSums sums;
+  if (e.lead_a % 4 == 0 && e.lead_b % 4 == 0)
+    dlsys::backend::launch_gemm<Tile, a_along_k, b_along_k, true>(a, b, e, epilogue, sums,
+                                                                  room.floats, room.counters, on);
+  else
+    dlsys::backend::launch_gemm<Tile, a_along_k, b_along_k, false>(a, b, e, epilogue, sums,
+                                                                   room.floats, room.counters, on);
+}
+
+/*! \brief Parts of K that keep the multiprocessors busy. */
+inline int parts_of(int m, int n) {
+  return kProcessors * Tile::blocks / (tiles(m, Tile::rows) * tiles(n, Tile::columns));
+}
+
+/*! \brief c = epilogue(op(a) op(b)), with K in about so many parts. */
+template <class Epilogue>
+int multiply(const void* a, const void* b, Epilogue epilogue, int m, int n, int k,
+             bool transposes_a, bool transposes_b, int parts, void* stream) {
+  static Room room;
+  const int count = tiles(m, Tile::rows) * tiles(n, Tile::columns);
+  const int slices = tiles(k, Tile::depth);
+  if (parts > k / kLeastDepth) parts = k / kLeastDepth;
+  if (parts < 1) parts = 1;
+  const int of_part = tiles(slices, parts);
+  parts = tiles(slices, of_part);
+  if (parts > 1) {
+    const int64_t values = static_cast<int64_t>(parts) * count * (Tile::rows + 1) * Tile::columns;
+    const cudaError_t error = room.grow(values, count);
+    if (error != cudaSuccess) return error;
+  }
+  const Extents e = {m, n, k, transposes_a ? m : k, transposes_b ? k : n, parts, of_part};
+  const float *x = static_cast<const float*>(a), *y = static_cast<const float*>(b);
+  cudaStream_t on = static_cast<cudaStream_t>(stream);
+  if (transposes_a && transposes_b)
+    launch<false, true>(x, y, e, epilogue, room, on);
+  else if (transposes_a)
+    launch<false, false>(x, y, e, epilogue, room, on);
+  else if (transposes_b)
+    launch<true, true>(x, y, e, epilogue, room, on);
+  else
+    launch<true, false>(x, y, e, epilogue, room, on);
+  return cudaGetLastError();
+}
+
+/*! \brief The plain epilogue. */
+struct Store {
+  float* c;
+  int64_t row;
+  __device__ void operator()(int m, int n, float value) const { c[m * row + n] = value; }
+};
+
+}  // namespace ladder
+
+#endif  // DLSYS_GEMM_OWN_CUH_

@@ -1,0 +1,115 @@
+"""Each rung of the GEMM ladder multiplies on the emulated GPU as numpy does."""
+
+import ctypes
+import functools
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dlsys import ndarray
+from gemm_rungs import KIT, RUNGS, SOURCES
+
+GPU = ndarray.gpu(0)
+#: m, n, k: one element, parts of a tile, a tile and one more, lines of four; K in parts.
+SIZES = [(1, 1, 1), (33, 65, 127), (129, 31, 70), (4, 8, 12), (20, 36, 256)]
+LAYOUTS = list(itertools.product((0, 1), repeat=2))
+EMULATED = [rung for rung in RUNGS if "mma" not in rung.name]
+
+
+@functools.cache
+def command(source, target):
+    """What make says of a build."""
+    made = ["make", "-s", "--no-print-directory", "-C", KIT / "solution", "kernels"]
+    made += [f"SOURCE={source}", f"TARGET={target}", f"PYTHON={sys.executable}"]
+    return subprocess.run(made, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A function that gives the library of a rung."""
+    folder = tmp_path_factory.mktemp("rungs")
+
+    def build(rung):
+        source = folder / f"{rung.name.replace(' ', '_').replace(',', '')}.cu"
+        if not source.exists():
+            text = (SOURCES / rung.file).read_text().replace('"../', f'"{SOURCES}/../')
+            source.write_text(rung.lines + text.replace('"own.cuh"', f'"{SOURCES}/own.cuh"')
+                              .replace('"ladder.h"', f'"{SOURCES}/ladder.h"'))  # fmt: skip
+        done = command(source, source.with_suffix(".so"))
+        assert done.returncode == 0, done.stderr
+        library = ctypes.CDLL(str(source.with_suffix(".so")))
+        library.gemm.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_int] * 5 + [ctypes.c_void_p]
+        return library
+
+    return build
+
+
+def address(array):
+    """Where an array on the GPU lies."""
+    return array.handle.contents.data
+
+
+def rounded(x, bits):
+    """float32 with so many bits after the first one: to nearest, halves away from 0."""
+    word = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    cut = 23 - bits
+    return ((word + np.uint32(1 << (cut - 1))) & np.uint32((1 << 32) - (1 << cut))).view(np.float32)
+
+
+def product(library, a, b, flips, kind="float32"):
+    """What a rung makes of a and b, which lie transposed where flips say so."""
+    m, n, k = len(a), b.shape[1], b.shape[0]
+    there = []
+    for each, is_flipped in zip((a, b), flips, strict=True):
+        lies = np.ascontiguousarray(each.T if is_flipped else each)
+        if kind == "bf16":  # two numbers in a word
+            halves = (lies.view(np.uint32) >> 16).astype(np.uint16).ravel()
+            lies = np.append(halves, np.zeros(halves.size % 2, np.uint16)).view(np.float32)
+        there.append(ndarray.array(lies, GPU))
+    c = ndarray.array(np.full((m, n), np.nan, np.float32), GPU)
+    assert library.gemm(*map(address, (*there, c)), m, n, k, *flips, None) == 0
+    return c.asnumpy()
+
+
+@pytest.mark.parametrize("rung", EMULATED, ids=lambda rung: rung.name)
+def test_a_rung_multiplies_odd_sizes_that_lie_either_way(rung, built):
+    library, random = built(rung), np.random.default_rng(0)
+    bits = {"float32": 23, "tf32": 10, "bf16": 7}[rung.kind]
+    for (m, n, k), flips in itertools.product(SIZES, LAYOUTS):
+        a, b = (random.normal(size=size).astype(np.float32) for size in ((m, k), (k, n)))
+        if bits < 23:
+            a, b = rounded(a, bits), rounded(b, bits)
+        found = product(library, a, b, flips, rung.kind)
+        wanted = a.astype(float) @ b
+        bound = 1e-6 * (np.abs(a).astype(float) @ np.abs(b)) + 1e-30
+        assert (np.abs(found - wanted) <= bound).all(), (m, n, k, flips)
+
+
+def test_parts_of_k_give_the_same_product_and_leave_nothing_behind(built):
+    library = built(next(rung for rung in RUNGS if rung.name == "split-K"))
+    random = np.random.default_rng(1)
+    a, b = (random.normal(size=size).astype(np.float32) for size in ((40, 300), (300, 30)))
+    parts = ctypes.c_int.in_dll(library, "gemm_parts")
+    for parts.value in (1, 2, 5, 9, 3):
+        found = product(library, a, b, (0, 0))
+        np.testing.assert_allclose(found, a.astype(float) @ b, rtol=0, atol=1e-4)
+        np.testing.assert_array_equal(product(library, a, b, (0, 0)), found)
+
+
+def test_an_epilogue_adds_a_bias_and_cuts_what_is_negative(built):
+    library = built(next(rung for rung in RUNGS if rung.name == "epilogue"))
+    random = np.random.default_rng(2)
+    a, b, bias = (random.normal(size=s).astype(np.float32) for s in ((37, 50), (50, 21), (21,)))
+    there = ndarray.array(bias, GPU)
+    ctypes.c_void_p.in_dll(library, "gemm_bias").value = address(there)
+    found = product(library, a, b, (1, 1))
+    np.testing.assert_allclose(found, np.maximum(a.astype(float) @ b + bias, 0), atol=1e-5)
+
+
+def test_what_only_hopper_has_is_refused_in_one_line(tmp_path):
+    done = command(SOURCES / "r12_wgmma.cu", tmp_path / "wgmma.so")
+    assert done.returncode != 0
+    assert "the emulated GPU has no PTX (asm); hint:" in done.stderr

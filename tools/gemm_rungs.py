@@ -1,0 +1,113 @@
+"""The rungs of the GEMM ladder, the shapes that they are asked for, and how they are built."""
+
+import dataclasses
+import itertools
+import json
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+KIT = Path(__file__).resolve().parent.parent
+SOURCES = KIT / "solution/src/gemm"
+#: What compiled steps read: [shape, tile, parts of K].
+TUNED = KIT / "solution/python/dlsys/backend/gemm_tiles.json"
+COMPILE = ("nvcc", "-std=c++17", "-O3", "-gencode=arch=compute_90a,code=sm_90a", "-lineinfo",
+           "-Xcompiler", "-fPIC", "-shared")  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Rung:
+    """A file of the ladder, what it multiplies, and lines that come before it."""
+
+    name: str
+    file: str
+    kind: str = "float32"
+    lines: str = ""
+
+    @property
+    def has_tiles(self):
+        """Whether its tile is a macro: those of src/backend/gemm.cuh."""
+        return self.file in (WARP_TILES, SPLIT)
+
+
+WARP_TILES, SPLIT = "r08_warp_tiles.cu", "r09_split_k.cu"
+RUNGS = (
+    Rung("naive", "r01_naive.cu"),
+    Rung("coalesced", "r02_coalesced.cu"),
+    Rung("shared memory", "r03_shared.cu"),
+    Rung("registers, 1-D", "r04_register_1d.cu"),
+    Rung("registers, 2-D", "r05_register_2d.cu"),
+    Rung("vectors", "r06_vectors.cu"),
+    Rung("asynchronous", "r07_async.cu"),
+    Rung("warp tiles", WARP_TILES),
+    Rung("split-K", SPLIT),
+    Rung("epilogue", "r10_epilogue.cu"),
+    Rung("mma, bf16", "r11_mma.cu", "bf16"),
+    Rung("mma, TF32", "r11_mma.cu", "tf32", "#define TF32\n"),
+    Rung("wgmma, bf16", "r12_wgmma.cu", "bf16"),
+    Rung("wgmma, TF32", "r12_wgmma.cu", "tf32", "#define TF32\n"),
+)
+
+SPLIT_RUNG = next(rung for rung in RUNGS if rung.file == SPLIT)
+
+#: m, n, k, whether a and b are transposed: sizes that no tile divides.
+ODD = tuple(
+    (*sizes, *flips)
+    for sizes in ((1, 1, 1), (33, 65, 127), (129, 31, 257), (4, 8, 12), (200, 300, 1000))
+    for flips in itertools.product((0, 1), repeat=2)
+)
+SQUARE = {"float32": (4096, 4096, 4096, 0, 0), "tf32": (8192, 8192, 8192, 0, 1),
+          "bf16": (8192, 8192, 8192, 0, 1)}  # fmt: skip
+#: Products of the MLP 784-256-100-10 at batch 1,000: forward, weights' and inputs' gradients.
+SKINNY = tuple(
+    shape
+    for before, after in itertools.pairwise((784, 256, 100, 10))
+    for shape in (
+        (1000, after, before, 0, 0), (before, after, 1000, 1, 0), (1000, before, after, 0, 1),
+    )
+)  # fmt: skip
+#: What --tune tries: rows, columns, depth; rows, columns of a thread; stages, blocks. See gemm.cuh.
+TILES = (
+    (128, 128, 16, 8, 8, 3, 2), (128, 128, 16, 8, 8, 3, 1), (128, 128, 8, 16, 8, 4, 2),
+    (256, 128, 8, 16, 8, 4, 1), (256, 128, 16, 16, 8, 3, 1), (128, 256, 16, 8, 16, 3, 1),
+    (128, 128, 32, 8, 8, 2, 2), (128, 128, 16, 16, 8, 3, 2), (128, 128, 8, 8, 8, 4, 2),
+    (64, 64, 16, 8, 4, 4, 3), (64, 64, 32, 8, 4, 3, 2), (64, 64, 32, 4, 4, 3, 2),
+    (64, 64, 16, 4, 4, 4, 3), (64, 32, 16, 4, 4, 4, 4), (64, 32, 32, 4, 4, 4, 4),
+    (32, 64, 16, 4, 4, 4, 4), (32, 64, 32, 4, 4, 4, 4), (32, 32, 32, 4, 4, 4, 4),
+    (128, 64, 16, 8, 4, 4, 2), (128, 64, 16, 8, 8, 4, 2), (128, 64, 32, 8, 8, 2, 2),
+    (64, 64, 16, 8, 8, 4, 4), (64, 32, 16, 8, 4, 4, 6), (32, 32, 64, 4, 4, 2, 4),
+)  # fmt: skip
+PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
+
+
+def tile_rung(tile, rung):
+    """A rung with another tile."""
+    text = ", ".join(map(str, tile))
+    name = f"{rung.name} {'_'.join(map(str, tile))}"
+    return dataclasses.replace(rung, name=name, lines=f"#define TILE {text}\n")
+
+
+def library(rung, folder):
+    """The path of a rung's library, compiled if it is not there."""
+    name = rung.name.replace(",", "").replace(" ", "_")
+    built, source = folder / f"{name}.so", folder / f"{name}.cu"
+    if not built.exists():
+        source.write_text(f'{rung.lines}#include "{SOURCES / rung.file}"\n')
+        subprocess.run([*COMPILE, source, "-o", built], check=True)
+    return built
+
+
+def wanted(is_tuning):
+    """The rungs to build: with all tiles, or with the tuned ones."""
+    if is_tuning:
+        return [tile_rung(tile, SPLIT_RUNG) for tile in TILES]
+    tiles = {tuple(tile) for _, tile, _ in json.loads(TUNED.read_text())}
+    return [*RUNGS, *(tile_rung(tile, rung) for rung in RUNGS if rung.has_tiles for tile in tiles)]
+
+
+def build_all(rungs, folder):
+    """Compiles what is not there, on all cores."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        list(pool.map(lambda rung: library(rung, folder), rungs))
