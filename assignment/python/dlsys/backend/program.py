@@ -78,7 +78,7 @@ class Program:
         for each in passes:
             self.instructions = each(self.instructions, self._kept() | written)
         self._feeds = {node: lowering.values[node] for node in feeds}
-        self._captured, self._captures = {}, {}
+        self._captured, self._captures, self._fed_at = {}, {}, {}
         self._lay_out(plan)
         self._load()
 
@@ -89,11 +89,13 @@ class Program:
             arrays: fed node -> NDArray of the device, which is kept.
         """
         self._fed = arrays
-        addresses = {node: address_of(arrays[node]) for node in self._places_of_feeds}
         for node, places in self._places_of_feeds.items():
-            self._pointers[places] = self._offsets[places] + addresses[node]
+            address = address_of(arrays[node])
+            if self._fed_at.get(node) != address:
+                self._fed_at[node] = address
+                self._pointers[places] = self._offsets[places] + address
         self._results = [self._value_of(view, arrays) for view in self._outputs]
-        self._key = tuple(addresses.values())
+        self._key = tuple(self._fed_at.values())
         self._captured = self._captures.get(self._key, {})
 
     def run(self, launch=None):

@@ -97,6 +97,10 @@ class Lowering:
             return Literal(values.item(), dtype)
         return new_view(values.shape, dtype, values=np.ascontiguousarray(values, dtype))
 
+    def number(self, value, shape):
+        """One number for all elements of the node's value."""
+        return Literal(value, self._dtype, shape)
+
     def known(self, values):
         """The view of an array as it is, a single number too, of its very dtype."""
         return new_view(values.shape, values.dtype, values=np.ascontiguousarray(values))

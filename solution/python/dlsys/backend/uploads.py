@@ -38,17 +38,15 @@ class Uploads:
             self._make()
         self._check(self._has_left)
         self._half ^= 1
-        arrays = self._arrays[self._half]
-        for key, each in ours.items():
+        arrays, count = self._arrays[self._half], len(ours)
+        to, sources, sizes = ((ctypes.c_int64 * count)() for _ in range(3))
+        for number, (key, each) in enumerate(ours.items()):
             there = arrays.get(key)
             if there is None or (there.shape, there.dtype) != (each.shape, each.dtype):
-                arrays[key] = ndarray.empty(each.shape, self._ctx, each.dtype)
-        to = [arrays[key].handle.contents.data or 0 for key in ours]
-        tables = [to, [each.ctypes.data for each in ours.values()]]
-        tables = [np.array(each, np.uintp) for each in tables]
-        tables.append(np.array([each.nbytes for each in ours.values()], np.int64))
-        pointers = [each.ctypes.data for each in tables]
-        self._check(functions()["fill"](self._made, self._half, len(ours), *pointers) == 0)
+                there = arrays[key] = ndarray.empty(each.shape, self._ctx, each.dtype)
+            to[number] = there.handle.contents.data or 0
+            sources[number], sizes[number] = each.ctypes.data, each.nbytes
+        self._check(functions()["fill"](self._made, self._half, count, to, sources, sizes) == 0)
         return {key: arrays[key] if key in ours else each for key, each in values.items()}
 
     def leave(self):
