@@ -207,7 +207,7 @@ def test_shapes_that_do_not_fit_are_told_at_once(x, w, attributes, said):
     [
         ({"stride": 0}, "stride is 0; hint: a whole number from 1 on, or two"),
         ({"padding": (1, 2, 3)}, r"padding is \(1, 2, 3\)"),
-        ({"method": "fast"}, "method is 'fast', not one of auto, im2col, image, direct"),
+        ({"method": "fast"}, "method is 'fast', not one of auto, im2col, image, shifted, direct"),
         ({"layout": "CHWN"}, "layout is 'CHWN'; hint"),
     ],
 )

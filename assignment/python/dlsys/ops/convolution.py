@@ -17,9 +17,9 @@ from .base import TensorOp
 from .movement import reshape_op, transpose_op
 
 #: "im2col": windows are copied to columns of one matrix for the whole batch, and multiplied.
-#: "image": the same of a part of an image at a time, on a CPU. "direct": loops. "auto": the back
-#: end's choice. On numpy all are one.
-METHODS = ("auto", "im2col", "image", "direct")
+#: "image": the same of a part of an image at a time, and "shifted": without columns, both on a CPU.
+#: "direct": loops. "auto": the back end's choice. On numpy all are one.
+METHODS = ("auto", "im2col", "image", "shifted", "direct")
 
 
 def pair(value, name, least):
@@ -171,7 +171,11 @@ class _Layout:
         return g.reshape(g.shape[0], self.groups, -1, self._positions)
 
     def method(self, build):
-        return build.convolution if self._method == "auto" else self._method
+        if self._method != "auto":
+            return self._method
+        # Where each channel is a group of its own, products have a side of 1.
+        is_by_channel = self.groups > 1 and self.groups == self.channels[1]
+        return "direct" if is_by_channel else build.convolution
 
     def convolved(self, build, kind, method, shape, *inputs):
         said = (kind, method, shape, self.windows, self.channels, self.groups)
