@@ -7,6 +7,7 @@ from dlsys import autodiff, ndarray, ops
 from dlsys.gradcheck import evaluate
 from dlsys.ops.base import ShapeError
 from dlsys.ops.convolution import METHODS
+from dlsys.ops.winograd import TILES
 
 CPU, GPU = ndarray.cpu(0), ndarray.gpu(0)
 
@@ -52,7 +53,7 @@ def assert_as_numpy(nodes, feeds, ctx, dtype, tolerance):
         np.testing.assert_allclose(got, expected, rtol=0, atol=bound)
 
 
-@pytest.mark.parametrize("method", [each for each in METHODS if each != "auto"])
+@pytest.mark.parametrize("method", ["im2col", "image", "shifted", "direct"])
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_every_method_of_a_cpu_computes_value_and_gradients(case, method):
     x, w, attributes = case
@@ -66,6 +67,36 @@ def test_every_method_of_a_gpu_computes_value_and_gradients(method):
     for x, w, attributes in CASES[:-1]:
         nodes, feeds = nodes_of(x, w, {**attributes, "method": method})
         assert_as_numpy(nodes, feeds, GPU, "float32", 2e-5)
+
+
+#: x, w and padding of Winograd's method: parts of tiles, images that are smaller than one.
+IN_TILES = [
+    ((3, 4, 9, 7), (6, 4, 3, 3), 1),
+    ((2, 3, 8, 12), (5, 3, 3, 3), 0),
+    ((1, 2, 3, 3), (2, 2, 3, 3), 0),
+    ((2, 1, 1, 4), (3, 1, 3, 3), (1, 2)),
+]
+
+
+@pytest.mark.parametrize("ctx", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("method", TILES)
+def test_tiles_of_either_size_have_the_value_and_gradients(method, ctx):
+    for x, w, padding in IN_TILES:
+        nodes, feeds = nodes_of(x, w, {"padding": padding, "method": method})
+        assert_as_numpy(nodes, feeds, ctx, "float32", 1e-4)
+        if ctx is CPU:
+            assert_as_numpy(nodes, feeds, ctx, "float64", 1e-12)
+
+
+@pytest.mark.parametrize("attributes", [{"stride": 2}, {"dilation": 2}, {"padding": 3}])
+def test_winograd_s_method_says_what_it_takes(attributes):
+    x, w = ops.variable("x", (1, 2, 8, 8)), ops.variable("w", (2, 2, 3, 3))
+    with pytest.raises(ShapeError, match="takes kernels of 3 x 3, stride"):
+        ops.conv2d(x, w, method="winograd4", **attributes)
+
+
+def test_every_method_has_been_tested():
+    assert ("auto", "im2col", "image", "shifted", "direct", *TILES) == METHODS
 
 
 def test_a_method_that_a_back_end_lacks_is_refused():
@@ -207,7 +238,10 @@ def test_shapes_that_do_not_fit_are_told_at_once(x, w, attributes, said):
     [
         ({"stride": 0}, "stride is 0; hint: a whole number from 1 on, or two"),
         ({"padding": (1, 2, 3)}, r"padding is \(1, 2, 3\)"),
-        ({"method": "fast"}, "method is 'fast', not one of auto, im2col, image, direct"),
+        (
+            {"method": "fast"},
+            "method is 'fast', not one of auto, im2col, image, shifted, direct, winograd2",
+        ),
         ({"layout": "CHWN"}, "layout is 'CHWN'; hint"),
     ],
 )

@@ -26,6 +26,8 @@ def little(monkeypatch, tmp_path):
     monkeypatch.setattr(images, "MIRRORS", {"cifar10": (), "fashion-mnist": ()})
     monkeypatch.setattr(images, "CIFAR10_IMAGES", COUNT)
     monkeypatch.setattr(images, "VALIDATION_IMAGES", 30)
+    official = tuple(records(5)[:10, 0])
+    monkeypatch.setattr(images, "CIFAR10_FIRST_LABELS", official)
 
 
 def records(seed):
@@ -53,6 +55,13 @@ def test_cifar10_is_read_as_planes_of_colours_and_split(tmp_path):
     np.testing.assert_array_equal(found.valid_x[-1, 1, 0], record[1025:1057])
     np.testing.assert_array_equal(found.test_y, records(5)[:, 0])
     assert found.classes[3] == "cat" and found.source == str(tmp_path / "given")
+
+
+def test_a_copy_with_another_order_is_called_one(tmp_path):
+    folder = cifar10(tmp_path / "given")
+    records(5)[::-1].tofile(folder / "test_batch.bin")
+    said = "given, a copy that is not the official one"
+    assert datasets.load("cifar10", folder).source.endswith(said)
 
 
 def test_it_is_found_in_dlsys_data_and_in_the_cache(tmp_path, monkeypatch):

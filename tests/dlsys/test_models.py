@@ -1,10 +1,13 @@
 """Whole networks: published losses, and loss and gradients beside PyTorch."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
 import dlsys
 from dlsys import autodiff, models, ndarray, nn, ops
+from dlsys._base import _LIB
 from dlsys.gradcheck import evaluate
 from dlsys.nn import init
 
@@ -199,17 +202,34 @@ def test_vgg11_has_the_names_of_torchvision():
     assert names == {f"{place}.{part}" for place in places for part in ("weight", "bias")}
 
 
-@pytest.mark.parametrize("ctx", [ndarray.cpu(0), ndarray.gpu(0)], ids=["cpu", "gpu"])
-def test_a_net_with_norms_trains_on_every_back_end_as_on_numpy(ctx):
+def small_step(ctx):
+    """(step of a small net with norms, its feeds)."""
     nn.seed(2)
     net = models.ResNet((2, 4), (1, 1), size=64)
     values = np.random.default_rng(5).normal(size=(3, 3, 64, 64)).astype(np.float32)
     loss, x, labels = loss_of(net, values.shape, 0.01)
     weights = net.parameters()
     updates = dlsys.optim.sgd(weights, autodiff.gradients(loss, weights), 0.05, momentum=0.9)
+    return dlsys.compile(loss, {**updates, **net.updates()}, ctx), {x: values, labels: LABELS}
+
+
+@pytest.mark.parametrize("ctx", [ndarray.cpu(0), ndarray.gpu(0)], ids=["cpu", "gpu"])
+def test_a_net_with_norms_trains_on_every_back_end_as_on_numpy(ctx):
     losses = []
     for device in (None, ctx):
-        step = dlsys.compile(loss, {**updates, **net.updates()}, device)
-        losses.append([step({x: values, labels: LABELS}, True) for _ in range(3)])
+        step, feeds = small_step(device)
+        losses.append([step(feeds, True) for _ in range(3)])
     assert losses[0][2] < losses[0][0]
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
+
+
+def test_a_step_asks_for_no_memory_of_the_gpu_after_the_second():
+    step, feeds = small_step(ndarray.gpu(0))
+    counts = []
+    for _ in range(4):
+        step(feeds, True)
+        arrays, raw = ctypes.c_int64(), ctypes.c_int64()
+        _LIB.DLGetAllocationCounts(ctypes.byref(arrays), ctypes.byref(raw))
+        counts.append((arrays.value, raw.value))
+    assert counts[0][0] > 0
+    assert counts[3] == counts[2] == counts[1]

@@ -3,15 +3,14 @@
  * \brief The CPU back end's convolutions and pooling.
  *
  * direct_*: loops as the formula has them. image_*: a part of an image at a time becomes columns
- * in memory of the thread, which its cache holds, and a product does the rest.
+ * in memory of the thread, which its cache holds, and a product does the rest. shifted_*:
+ * shifted.h.
  */
 #ifndef DLSYS_BACKEND_CONVOLUTION_H_
 #define DLSYS_BACKEND_CONVOLUTION_H_
 
-#include <vector>
-
 #include "product.h"
-#include "windows.h"
+#include "shifted.h"
 
 namespace dlsys {
 namespace backend {
@@ -169,14 +168,6 @@ inline int64_t rows_at_once(const Convolution& all, int64_t elements) {
   return std::max<int64_t>(1, std::min(all.down.out, fit));
 }
 
-/*! \brief Memory of a thread, which it keeps: no run after the first allocates. */
-template <class T, int number>
-T* scratch(int64_t size) {
-  static thread_local std::vector<T> kept;
-  if (static_cast<int64_t>(kept.size()) < size) kept.resize(size);
-  return kept.data();
-}
-
 /*!
  * \brief The columns (depth * kernel, rows * OW) of rows of windows of one group of an image.
  * \param x its first plane.
@@ -276,45 +267,69 @@ int image_data(T* out, const T* w, const T* g, const int64_t* n) {
 /*! \brief Elements that the sums of parts of the images take at most, together. */
 const int64_t kSumsAtOnce = 1 << 22;
 
-/*! \brief The sum over a part of the images; parts are added in their order. */
+/*! \brief The gradient of w as the sum over parts of the images, which are added in their order.
+ *
+ * sums(parts, where) writes (parts, size). How many there are does not depend on the threads.
+ */
+template <class T, class Sums>
+int weights_of_parts(T* out, const Convolution& all, Sums sums) {
+  const int64_t size = all.filters * all.filter();
+  if (size == 0) return 0;
+  const int64_t most = std::max<int64_t>(4, std::min<int64_t>(16, kSumsAtOnce / size));
+  const int64_t parts = std::max<int64_t>(1, std::min(all.images, most));
+  T* const made = scratch<T, 2>(parts * size);
+  sums(parts, made);
+  for_items((size + kColumns - 1) / kColumns, size * parts, [=](int64_t tile) {
+    const int64_t end = std::min(size, (tile + 1) * kColumns);
+    for (int64_t i = tile * kColumns; i < end; ++i) out[i] = made[i];
+    for (int64_t part = 1; part < parts; ++part)
+#pragma omp simd
+      for (int64_t i = tile * kColumns; i < end; ++i) out[i] += made[part * size + i];
+  });
+  return 0;
+}
+
+/*! \brief The sum over some images of one group, by their columns. */
+template <class T>
+void image_sum(const Convolution& all, const T* x, const T* g, int64_t first, int64_t end,
+               int64_t group, T* sum) {
+  const bool is_plain = all.are_elements();
+  const int64_t rows = is_plain ? all.down.out : rows_at_once(all, kColumnsAtOnce);
+  T* const made = is_plain ? nullptr : scratch<T, 0>(all.filter() * rows * all.across.out);
+  std::fill(sum, sum + all.height() * all.filter(), T(0));
+  for (int64_t image = first; image < end; ++image) {
+    const T* const from = x + (image * all.channels + group * all.depth()) * all.plane();
+    const T* const grads = g + (image * all.filters + group * all.height()) * all.out();
+    for (int64_t begin = 0; begin < all.down.out; begin += rows) {
+      const int64_t count = std::min(rows, all.down.out - begin), width = count * all.across.out;
+      if (!is_plain) columns_of(all, from, begin, count, made);
+      const Matrix<const T> turned = {is_plain ? from : made, 1, width};
+      multiply(Matrix<T>{sum, all.filter(), 1},
+               Matrix<const T>{grads + begin * all.across.out, all.out(), 1}, turned, all.height(),
+               all.filter(), width, T(1));
+    }
+  }
+}
+
 template <class T>
 int image_weights(T* out, const T* x, const T* g, const int64_t* n) {
   one_thread_each();
   const Convolution all(n);
   const int64_t size = all.filters * all.filter();
-  const int64_t work = all.images * all.out() * size;
-  if (size == 0) return 0;
-  const int64_t most = std::max<int64_t>(4, std::min<int64_t>(32, kSumsAtOnce / size));
-  const int64_t parts = std::max<int64_t>(1, std::min(all.images, most));
-  const int64_t rows = all.are_elements() ? all.down.out : rows_at_once(all, kColumnsAtOnce);
-  T* const sums = scratch<T, 1>(parts * size);
-  for_items(parts * all.groups, work, [=](int64_t item) {
-    const int64_t part = item / all.groups, group = item % all.groups;
-    T* const made = scratch<T, 0>(all.filter() * rows * all.across.out);
-    T* const sum = sums + part * size + group * all.height() * all.filter();
-    std::fill(sum, sum + all.height() * all.filter(), T(0));
-    for (int64_t image = all.images * part / parts; image < all.images * (part + 1) / parts;
-         ++image) {
-      const T* const from = x + (image * all.channels + group * all.depth()) * all.plane();
-      const T* const grads = g + (image * all.filters + group * all.height()) * all.out();
-      for (int64_t begin = 0; begin < all.down.out; begin += rows) {
-        const int64_t count = std::min(rows, all.down.out - begin), width = count * all.across.out;
-        if (!all.are_elements()) columns_of(all, from, begin, count, made);
-        const Matrix<const T> turned = {all.are_elements() ? from : made, 1, width};
-        multiply(Matrix<T>{sum, all.filter(), 1},
-                 Matrix<const T>{grads + begin * all.across.out, all.out(), 1}, turned,
-                 all.height(), all.filter(), width, T(1));
-      }
-    }
+  return weights_of_parts(out, all, [&](int64_t parts, T* sums) {
+    for_items(parts * all.groups, all.images * all.out() * size, [&](int64_t item) {
+      const int64_t part = item / all.groups, group = item % all.groups;
+      image_sum(all, x, g, all.images * part / parts, all.images * (part + 1) / parts, group,
+                sums + part * size + group * all.height() * all.filter());
+    });
   });
-  for_items((size + kColumns - 1) / kColumns, size * parts, [=](int64_t tile) {
-    const int64_t end = std::min(size, (tile + 1) * kColumns);
-    for (int64_t i = tile * kColumns; i < end; ++i) out[i] = sums[i];
-    for (int64_t part = 1; part < parts; ++part)
-#pragma omp simd
-      for (int64_t i = tile * kColumns; i < end; ++i) out[i] += sums[part * size + i];
-  });
-  return 0;
+}
+
+template <class T>
+int shifted_weights(T* out, const T* x, const T* g, const int64_t* n) {
+  const Shifted<T> by{Convolution(n)};
+  return weights_of_parts(out, by.all,
+                          [&](int64_t parts, T* sums) { shifted_sums(by, x, g, parts, sums); });
 }
 
 }  // namespace backend

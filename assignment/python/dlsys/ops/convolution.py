@@ -13,13 +13,15 @@ import numpy as np
 from dlsys.autodiff import zeroslike_op
 from dlsys.backend.windows import Windows
 
+from . import winograd
 from .base import TensorOp
 from .movement import reshape_op, transpose_op
 
 #: "im2col": windows are copied to columns of one matrix for the whole batch, and multiplied.
-#: "image": the same of a part of an image at a time, on a CPU. "direct": loops. "auto": the back
-#: end's choice. On numpy all are one.
-METHODS = ("auto", "im2col", "image", "direct")
+#: "image": the same of a part of an image at a time, and "shifted": without columns, both on a CPU.
+#: "direct": loops. "winograd2", "winograd4": kernels of 3 x 3 in tiles, with less work and fewer
+#: digits; the gradient of weights is im2col's. "auto": the back end's choice. On numpy all are one.
+METHODS = ("auto", "im2col", "image", "shifted", "direct", *winograd.TILES)
 
 
 def pair(value, name, least):
@@ -49,6 +51,7 @@ class ConvolutionOp(TensorOp):
         ((2, 3, 4, 4), (3, 1, 3, 3), {"groups": 3, "padding": 1, "method": "direct"}),
         ((2, 4, 5, 5), (2, 4, 3, 3), {"stride": 3, "padding": 1, "method": "direct"}),
         ((2, 4, 5, 4), (3, 4, 1, 1), {"method": "im2col"}),
+        ((2, 2, 5, 4), (3, 2, 3, 3), {"method": "winograd2", "padding": 1}),
     )
 
     def __call__(self, x, w, stride=1, padding=0, dilation=1, groups=1, method="auto"):
@@ -66,6 +69,9 @@ class ConvolutionOp(TensorOp):
     def lower(self, node, build, x, w):
         layout = _Layout(node, x.shape, w.shape)
         method = layout.method(build)
+        if method in winograd.TILES:
+            padding = node.attributes["padding"]
+            return winograd.convolved(build, x, w, padding, winograd.TILES[method])
         if method != "im2col":
             return layout.convolved(build, "value", method, layout.out, x, w)
         columns = layout.lowered_columns(build, x)
@@ -112,7 +118,10 @@ class ConvolutionGradientOp(TensorOp):
     def lower(self, node, build, x, w, g):
         layout = _Layout(node, x.shape, w.shape)
         of, method = node.attributes["of"], layout.method(build)
-        if method != "im2col":
+        if method in winograd.TILES and of == 0:
+            padding = node.attributes["padding"]
+            return winograd.gradient_of_data(build, w, g, padding, winograd.TILES[method])
+        if method not in ("im2col", *winograd.TILES):
             if of == 0:
                 return layout.convolved(build, "data", method, x.shape, w, g)
             return layout.convolved(build, "weights", method, w.shape, x, g)
@@ -155,6 +164,8 @@ class _Layout:
         self.windows = Windows(
             x[2:], w[2:], attributes["stride"], attributes["padding"], attributes["dilation"]
         )
+        if self._method in winograd.TILES:
+            winograd.check(self.windows, groups)
         self.channels = (x[0], x[1], w[0])
         self.out = (x[0], w[0], *self.windows.out)
         self.as_windows = (*x[:2], *w[2:], *self.windows.out)
@@ -171,7 +182,11 @@ class _Layout:
         return g.reshape(g.shape[0], self.groups, -1, self._positions)
 
     def method(self, build):
-        return build.convolution if self._method == "auto" else self._method
+        if self._method != "auto":
+            return self._method
+        # Where each channel is a group of its own, products have a side of 1.
+        is_by_channel = self.groups > 1 and self.groups == self.channels[1]
+        return "direct" if is_by_channel else build.convolution
 
     def convolved(self, build, kind, method, shape, *inputs):
         said = (kind, method, shape, self.windows, self.channels, self.groups)

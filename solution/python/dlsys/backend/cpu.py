@@ -11,7 +11,7 @@ SUFFIX = ".cc"
 #: Partial results of a reduction that need memory of the program's.
 MOST_PARTIAL = 0
 #: The method of convolutions that leave the choice.
-CONVOLUTION = "image"
+CONVOLUTION = "shifted"
 
 DRAWS = {"uniform": "UniformDraw", "normal": "NormalDraw", "bernoulli": "BernoulliDraw"}
 

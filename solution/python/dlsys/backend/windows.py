@@ -146,7 +146,8 @@ class MaxPool(Instruction):
 class Convolve(Instruction):
     """A convolution: its "value" of x and w, or the gradient of x ("data") or w ("weights").
 
-    "data" reads w and g, "weights" x and g; all lie dense. `method` is "direct" or "image".
+    "data" reads w and g, "weights" x and g; all lie dense. `method` is "direct", or on
+    a CPU "image" or "shifted".
     """
 
     kind: str = "value"
