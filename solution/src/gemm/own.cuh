@@ -12,6 +12,10 @@
 #define TILE 128, 128, 16, 8, 8, 3, 1
 #endif
 
+/*! \brief Parts of K; 0 for as many as keep the multiprocessors busy. */
+extern "C" int gemm_parts;
+int gemm_parts = 0;
+
 namespace ladder {
 
 typedef dlsys::backend::Block<TILE> Tile;
@@ -54,8 +58,9 @@ void launch(const float* a, const float* b, Extents e, Epilogue epilogue, const 
                                                                    room.floats, room.counters, on);
 }
 
-/*! \brief Parts of K that keep the multiprocessors busy. */
+/*! \brief Parts of K: as they were set, else as many as keep the multiprocessors busy. */
 inline int parts_of(int m, int n) {
+  if (gemm_parts != 0) return gemm_parts;
   return kProcessors * Tile::blocks / (tiles(m, Tile::rows) * tiles(n, Tile::columns));
 }
 
