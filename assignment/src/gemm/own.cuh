@@ -51,11 +51,11 @@ void launch(const float* a, const float* b, Extents e, Epilogue epilogue, const 
             cudaStream_t on) {
   const dlsys::backend::NoSums sums;
   if (e.lead_a % 4 == 0 && e.lead_b % 4 == 0)
-    dlsys::backend::launch_gemm<Tile, a_along_k, b_along_k, true>(a, b, e, epilogue, sums,
-                                                                  room.floats, room.counters, on);
+    dlsys::backend::launch_gemm<Tile, a_along_k, b_along_k, true, true>(
+        a, b, e, epilogue, sums, room.floats, room.counters, on);
   else
-    dlsys::backend::launch_gemm<Tile, a_along_k, b_along_k, false>(a, b, e, epilogue, sums,
-                                                                   room.floats, room.counters, on);
+    dlsys::backend::launch_gemm<Tile, a_along_k, b_along_k, false, false>(
+        a, b, e, epilogue, sums, room.floats, room.counters, on);
 }
 
 /*! \brief Parts of K: as they were set, else as many as keep the multiprocessors busy. */

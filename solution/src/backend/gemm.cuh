@@ -201,10 +201,10 @@ __device__ inline void add_parts(float (&sum)[of_rows][of_columns], const float4
 }
 
 /*! \brief Where a thread's part of a block's tile begins, and how a slice of both lies there. */
-template <class T, bool a_along_k, bool b_along_k, bool packs>
+template <class T, bool a_along_k, bool b_along_k, bool packs_a, bool packs_b>
 struct Place {
-  typedef Slice<T::rows, T::depth, T::threads, a_along_k, packs> SliceA;
-  typedef Slice<T::columns, T::depth, T::threads, b_along_k, packs> SliceB;
+  typedef Slice<T::rows, T::depth, T::threads, a_along_k, packs_a> SliceA;
+  typedef Slice<T::columns, T::depth, T::threads, b_along_k, packs_b> SliceB;
   typedef Lines<a_along_k, T::of_rows, T::down, SliceA::stride, T::deep> LinesA;
   typedef Lines<b_along_k, T::of_columns, T::along, SliceB::stride, T::deep> LinesB;
   static const int floats = SliceA::floats + SliceB::floats;  // of a stage
@@ -316,13 +316,14 @@ __device__ inline bool add_up(float (&sum)[T::of_rows][T::of_columns], float& co
  * is cut.
  * \param arrived a counter for each tile, 0 before and after.
  */
-template <class T, bool a_along_k, bool b_along_k, bool packs, class Epilogue, class Sums>
+template <class T, bool a_along_k, bool b_along_k, bool packs_a, bool packs_b, class Epilogue,
+          class Sums>
 __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float* __restrict__ a,
                                                                      const float* __restrict__ b,
                                                                      Extents e, Epilogue epilogue,
                                                                      Sums sums, float* partial,
                                                                      unsigned* arrived) {
-  typedef Place<T, a_along_k, b_along_k, packs> Where;
+  typedef Place<T, a_along_k, b_along_k, packs_a, packs_b> Where;
   extern __shared__ __align__(16) float gemm_shared[];
   const int thread = threadIdx.x;
   const Where place(thread);
@@ -361,15 +362,16 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
 }
 
 /*! \brief Launches it. */
-template <class T, bool a_along_k, bool b_along_k, bool packs, class Epilogue, class Sums>
+template <class T, bool a_along_k, bool b_along_k, bool packs_a, bool packs_b, class Epilogue,
+          class Sums>
 void launch_gemm(const float* a, const float* b, Extents e, Epilogue epilogue, Sums sums,
                  float* partial, unsigned* arrived, cudaStream_t on) {
-  const int bytes = T::stages * 4 * Place<T, a_along_k, b_along_k, packs>::floats;
+  const int bytes = T::stages * 4 * Place<T, a_along_k, b_along_k, packs_a, packs_b>::floats;
   if (bytes > 47 * 1024)  // with what the kernel has besides, 48 KB need no leave
-    cudaFuncSetAttribute(gemm_kernel<T, a_along_k, b_along_k, packs, Epilogue, Sums>,
+    cudaFuncSetAttribute(gemm_kernel<T, a_along_k, b_along_k, packs_a, packs_b, Epilogue, Sums>,
                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   const dim3 grid((e.n + T::columns - 1) / T::columns, (e.m + T::rows - 1) / T::rows, e.parts);
-  gemm_kernel<T, a_along_k, b_along_k, packs, Epilogue, Sums>
+  gemm_kernel<T, a_along_k, b_along_k, packs_a, packs_b, Epilogue, Sums>
       <<<grid, T::threads, bytes, on>>>(a, b, e, epilogue, sums, partial, arrived);
 }
 
