@@ -27,11 +27,11 @@ from gemm_rungs import (
     RUNGS,
     SKINNY,
     SOURCES,
-    SPLIT,
     SPLIT_RUNG,
     SQUARE,
     TILES,
     TUNED,
+    WARP_TILES,
     build_all,
     library,
     tile_rung,
@@ -165,7 +165,7 @@ def tuned(rung, shape, folder):
         return None
     tile, parts = known[shape]
     library, call = loaded(tile_rung(tile, rung), folder)
-    if rung.file == SPLIT:
+    if rung.file != WARP_TILES:
         ctypes.c_int.in_dll(library, "gemm_parts").value = parts
     return call
 

@@ -28,10 +28,10 @@ class Rung:
     @property
     def has_tiles(self):
         """Whether its tile is a macro: those of src/backend/gemm.cuh."""
-        return self.file in (WARP_TILES, SPLIT)
+        return self.file in (WARP_TILES, SPLIT, EPILOGUE)
 
 
-WARP_TILES, SPLIT = "r08_warp_tiles.cu", "r09_split_k.cu"
+WARP_TILES, SPLIT, EPILOGUE = "r08_warp_tiles.cu", "r09_split_k.cu", "r10_epilogue.cu"
 RUNGS = (
     Rung("naive", "r01_naive.cu"),
     Rung("coalesced", "r02_coalesced.cu"),
@@ -42,7 +42,7 @@ RUNGS = (
     Rung("asynchronous", "r07_async.cu"),
     Rung("warp tiles", WARP_TILES),
     Rung("split-K", SPLIT),
-    Rung("epilogue", "r10_epilogue.cu"),
+    Rung("epilogue", EPILOGUE),
     Rung("mma, bf16", "r11_mma.cu", "bf16"),
     Rung("mma, TF32", "r11_mma.cu", "tf32", "#define TF32\n"),
     Rung("wgmma, bf16", "r12_wgmma.cu", "bf16"),

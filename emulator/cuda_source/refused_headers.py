@@ -35,7 +35,7 @@ LIBRARIES = (
     (r"cublas\.h", "cuBLAS of before 2011",
      "include cublas_v2.h, whose functions take a handle"),
     (r"cublasXt\.h", "cuBLAS over several devices", "include cublas_v2.h"),
-    (r"mma\.h|crt/mma\.h", "tensor cores", "multiply with plain loops in shared memory"),
+    (r"crt/mma\.h", "header of the compiler's own", "include mma.h"),
     (r"cuda_fp8\.h|cuda_fp6\.h|cuda_fp4\.h", "numbers of 8 bits and less",
      "use __half or __nv_bfloat16"),
     (r"cuda_awbarrier\w*\.h|cuda/barrier", "split barriers", "use __syncthreads()"),
@@ -77,7 +77,7 @@ SINGLE = """cufft.h cufftXt.h cufftw.h curand.h curand_kernel.h curand_uniform.h
  cusparseLt.h cusolverDn.h cusolverSp.h cusolver_common.h cusolverRf.h cusolverMg.h cudnn.h
  cudnn_frontend.h nccl.h nvshmem.h nvshmemx.h nvml.h npp.h nppi.h npps.h nppcore.h nppdefs.h
  nppversion.h nvjpeg.h cutensor.h cutlass/cutlass.h cutlass/gemm/device/gemm.h
- cutlass/numeric_types.h cute/tensor.hpp nvrtc.h nvrtc_helper.h cublas.h cublasXt.h mma.h crt/mma.h
+ cutlass/numeric_types.h cute/tensor.hpp nvrtc.h nvrtc_helper.h cublas.h cublasXt.h crt/mma.h
  cuda_fp8.h cuda_fp6.h cuda_fp4.h cuda_awbarrier.h cuda_awbarrier_primitives.h nv/target
  cuda_gl_interop.h cuda_egl_interop.h cuda_vdpau_interop.h cudaGL.h cudaEGL.h cudaVDPAU.h cupti.h
  cufile.h optix.h optix_stubs.h"""

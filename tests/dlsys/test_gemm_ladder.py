@@ -16,7 +16,7 @@ GPU = ndarray.gpu(0)
 #: m, n, k: one element, parts of a tile, a tile and one more, lines of four; K in parts.
 SIZES = [(1, 1, 1), (33, 65, 127), (129, 31, 70), (4, 8, 12), (20, 36, 256)]
 LAYOUTS = list(itertools.product((0, 1), repeat=2))
-EMULATED = [rung for rung in RUNGS if "mma" not in rung.name]
+EMULATED = [rung for rung in RUNGS if "wgmma" not in rung.name]
 
 
 @functools.cache

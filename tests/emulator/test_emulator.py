@@ -55,6 +55,7 @@ ALONE = {
     "flat": {"past_the_end"},
     "loops": set(),
     "simd": set(),
+    "fragments": set(),
     "numbers": {"round_a_file", "widen_all", "compute_a_file_of_halves",
                 "compute_a_file_of_bfloats"},
     "endless": set(cases("endless")),  # test_watchdog.py

@@ -45,7 +45,7 @@ DEVICE = [
 HEADERS = ["thrust/device_vector.h", "thrust/some/part.h", "cub/cub.cuh", "cufft.h",
            "curand_kernel.h", "cuda/barrier", "cuda/std/array", "cusparse.h", "cusolverDn.h",
             "nccl.h",
-           "nvrtc.h", "cublas.h", "mma.h", "cuda_fp8.h", "cudnn.h",
+           "nvrtc.h", "cublas.h", "crt/mma.h", "cuda_fp8.h", "cudnn.h",
             "cuda_gl_interop.h"]  # fmt: skip
 HEAD = """#include <cooperative_groups.h>
 #include <cublas_v2.h>

@@ -238,7 +238,7 @@ def test_host_code_may_have_assembler(kit, tmp_path):
 
 @pytest.mark.parametrize(
     "header, said",
-    [("mma.h", "no tensor cores"), ("curand_kernel.h", "no cuRAND"), ("cub/cub.cuh", "no CUB")],
+    [("nccl.h", "no NCCL"), ("curand_kernel.h", "no cuRAND"), ("cub/cub.cuh", "no CUB")],
 )
 def test_a_header_of_what_there_is_not_says_so(kit, tmp_path, header, said):
     message = said_of(kit, tmp_path, f"\n#include <{header}>\n")

@@ -12,6 +12,10 @@
 #define TILE 128, 128, 16, 8, 8, 3, 1
 #endif
 
+/*! \brief Parts of K; 0 for as many as keep the multiprocessors busy. */
+extern "C" int gemm_parts;
+int gemm_parts = 0;
+
 namespace ladder {
 
 typedef dlsys::backend::Block<TILE> Tile;
@@ -47,15 +51,16 @@ void launch(const float* a, const float* b, Extents e, Epilogue epilogue, const 
             cudaStream_t on) {
   const dlsys::backend::NoSums sums;
   if (e.lead_a % 4 == 0 && e.lead_b % 4 == 0)
-    dlsys::backend::launch_gemm<Tile, a_along_k, b_along_k, true>(a, b, e, epilogue, sums,
-                                                                  room.floats, room.counters, on);
+    dlsys::backend::launch_gemm<Tile, a_along_k, b_along_k, true, true>(
+        a, b, e, epilogue, sums, room.floats, room.counters, on);
   else
-    dlsys::backend::launch_gemm<Tile, a_along_k, b_along_k, false>(a, b, e, epilogue, sums,
-                                                                   room.floats, room.counters, on);
+    dlsys::backend::launch_gemm<Tile, a_along_k, b_along_k, false, false>(
+        a, b, e, epilogue, sums, room.floats, room.counters, on);
 }
 
-/*! \brief Parts of K that keep the multiprocessors busy. */
+/*! \brief Parts of K: as they were set, else as many as keep the multiprocessors busy. */
 inline int parts_of(int m, int n) {
+  if (gemm_parts != 0) return gemm_parts;
   return kProcessors * Tile::blocks / (tiles(m, Tile::rows) * tiles(n, Tile::columns));
 }
 

@@ -9,6 +9,9 @@
  * stores write zeros: a copy that is told at run time how much of it is zeros compiles to a dozen
  * branches.
  *
+ * Where an operand lies along K this rung can be slower than the one before: a thread starts four
+ * copies of 4 bytes where it read 16 bytes at once. The next rung has nothing to turn.
+ *
  * in: a, b of any size. out: c. grid: 128 x 128 elements a block.
  * cost: as before. next: which threads of a warp read the same words, and operands that lie as they
  * like.

@@ -12,13 +12,9 @@
  */
 #include "own.cuh"
 
-/*! \brief Parts of K; 0 for as many as keep the multiprocessors busy. */
-extern "C" int gemm_parts;
-int gemm_parts = 0;
-
 extern "C" int gemm(const void* a, const void* b, float* c, int m, int n, int k, int transposes_a,
                     int transposes_b, void* stream) {
   const ladder::Store store = {c, n};
-  const int parts = gemm_parts ? gemm_parts : ladder::parts_of(m, n);
-  return ladder::multiply(a, b, store, m, n, k, transposes_a, transposes_b, parts, stream);
+  return ladder::multiply(a, b, store, m, n, k, transposes_a, transposes_b, ladder::parts_of(m, n),
+                          stream);
 }

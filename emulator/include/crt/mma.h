@@ -1,5 +1,5 @@
 /*!
  * \file crt/mma.h
- * \brief Refused: tensor cores. Written by refused_headers.py.
+ * \brief Refused: header of the compiler's own. Written by refused_headers.py.
  */
-#error the emulated GPU has no tensor cores (crt/mma.h); hint: multiply with plain loops in shared memory, or DEVICE=cuda
+#error the emulated GPU has no header of the compiler's own (crt/mma.h); hint: include mma.h, or DEVICE=cuda

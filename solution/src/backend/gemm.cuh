@@ -200,6 +200,114 @@ __device__ inline void add_parts(float (&sum)[of_rows][of_columns], const float4
       }
 }
 
+/*! \brief Where a thread's part of a block's tile begins, and how a slice of both lies there. */
+template <class T, bool a_along_k, bool b_along_k, bool packs_a, bool packs_b>
+struct Place {
+  typedef Slice<T::rows, T::depth, T::threads, a_along_k, packs_a> SliceA;
+  typedef Slice<T::columns, T::depth, T::threads, b_along_k, packs_b> SliceB;
+  typedef Lines<a_along_k, T::of_rows, T::down, SliceA::stride, T::deep> LinesA;
+  typedef Lines<b_along_k, T::of_columns, T::along, SliceB::stride, T::deep> LinesB;
+  static const int floats = SliceA::floats + SliceB::floats;  // of a stage
+  int warp_row, warp_column, row, column;
+
+  /*! \brief Lanes whose numbers differ in bit 0 have the same rows, in bit 1 the same columns: then
+   * half a warp reads four floats each in one go, where it else takes two. */
+  __device__ explicit Place(int thread) {
+    const int warp = thread / 32, lane = thread % 32;
+    warp_row = warp / T::warps_along * T::down * T::of_rows;
+    warp_column = warp % T::warps_along * T::along * T::of_columns;
+    row = lane / 2 % 2 + lane / 16 * 2;
+    column = lane % 2 + lane / 4 % 4 * 2;
+  }
+
+  /*! \brief Reads a piece of a slice, from k on. */
+  __device__ void read(LinesA& x, LinesB& y, const float* stage, int k) const {
+    x.read(stage, warp_row, row, k);
+    y.read(stage + SliceA::floats, warp_column, column, k);
+  }
+};
+
+/*!
+ * \brief sum += a b of a part of K; adds this thread's share of a column of b to column_sum.
+ *
+ * While one piece of a slice is multiplied, the next one comes from shared memory; the last piece
+ * hides the barrier, and the first one what is done for the copies.
+ */
+template <class T, class Where, bool adds>
+__device__ inline void multiply_part(float (&sum)[T::of_rows][T::of_columns], float& column_sum,
+                                     float* shared, const Where& place, typename Where::SliceA of_a,
+                                     typename Where::SliceB of_b, int slices, bool adds_columns) {
+  for (int stage = 0; stage < T::stages - 1; ++stage) {
+    if (stage < slices) {
+      of_a.copy(shared + stage * Where::floats);
+      of_b.copy(shared + stage * Where::floats + Where::SliceA::floats);
+    }
+    __pipeline_commit();
+  }
+  typename Where::LinesA x[2];
+  typename Where::LinesB y[2];
+  __pipeline_wait_prior(T::stages - 2);
+  __syncthreads();
+  place.read(x[0], y[0], shared, 0);
+  int stage = 0, ahead = T::stages - 1;
+  for (int slice = 0; slice < slices; ++slice) {
+    const float* from = shared + stage * Where::floats;
+    stage = stage + 1 < T::stages ? stage + 1 : 0;
+    if constexpr (adds)
+      if (adds_columns)
+        for (int k = threadIdx.x / T::columns; k < T::depth; k += T::threads / T::columns)
+          column_sum +=
+              from[Where::SliceA::floats + k * Where::SliceB::stride + threadIdx.x % T::columns];
+#pragma unroll
+    for (int k = 0; k < T::depth; k += T::deep) {
+      const int turn = k / T::deep % 2, next = (k + T::deep) % T::depth;
+      if (next == 0) {
+        __pipeline_wait_prior(T::stages - 2);
+        __syncthreads();  // the next slice is there, and all have read this one
+        from = shared + stage * Where::floats;
+      }
+      if (next != 0 || slice + 1 < slices) place.read(x[turn ^ 1], y[turn ^ 1], from, next);
+      if (k == 0) {
+        if (slice + T::stages - 1 < slices) {
+          of_a.copy(shared + ahead * Where::floats);
+          of_b.copy(shared + ahead * Where::floats + Where::SliceA::floats);
+        }
+        __pipeline_commit();
+        ahead = ahead + 1 < T::stages ? ahead + 1 : 0;
+      }
+      multiply(sum, x[turn], y[turn]);
+    }
+  }
+}
+
+/*! \brief Puts a part of K where all are, and adds them up in the block that is the last one at its
+ * tile. Returns whether this is it. */
+template <class T>
+__device__ inline bool add_up(float (&sum)[T::of_rows][T::of_columns], float& column_sum, int parts,
+                              float* partial, unsigned* arrived, bool adds_column) {
+  __shared__ bool is_last;
+  const int thread = threadIdx.x, tile = blockIdx.y * gridDim.x + blockIdx.x;
+  const int64_t step = static_cast<int64_t>(T::values / 4) * T::threads;
+  const int64_t tiles = static_cast<int64_t>(gridDim.x) * gridDim.y;
+  float4* const all = reinterpret_cast<float4*>(partial) + tile * parts * step + thread;
+  float* const all_sums = partial + 4 * tiles * parts * step + tile * parts * T::columns + thread;
+  put_part(all + blockIdx.z * step, T::threads, sum);
+  if (adds_column) all_sums[blockIdx.z * T::columns] = column_sum;
+  __threadfence();
+  __syncthreads();
+  if (thread == 0) is_last = atomicAdd(&arrived[tile], 1u) == static_cast<unsigned>(parts) - 1;
+  __syncthreads();
+  if (!is_last) return false;
+  __threadfence();
+  if (thread == 0) arrived[tile] = 0;
+  add_parts(sum, all, T::threads, parts, step);
+  if (adds_column) {
+    column_sum = 0;
+    for (int part = 0; part < parts; ++part) column_sum += all_sums[part * T::columns];
+  }
+  return true;
+}
+
 /*!
  * \brief The kernel. grid: tiles along n, tiles along m, parts of K.
  * \tparam Epilogue gets each element of c: (row, column, value).
@@ -208,81 +316,27 @@ __device__ inline void add_parts(float (&sum)[of_rows][of_columns], const float4
  * is cut.
  * \param arrived a counter for each tile, 0 before and after.
  */
-template <class T, bool a_along_k, bool b_along_k, bool packs, class Epilogue, class Sums>
+template <class T, bool a_along_k, bool b_along_k, bool packs_a, bool packs_b, class Epilogue,
+          class Sums>
 __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float* __restrict__ a,
                                                                      const float* __restrict__ b,
                                                                      Extents e, Epilogue epilogue,
                                                                      Sums sums, float* partial,
                                                                      unsigned* arrived) {
-  typedef Slice<T::rows, T::depth, T::threads, a_along_k, packs> SliceA;
-  typedef Slice<T::columns, T::depth, T::threads, b_along_k, packs> SliceB;
-  typedef Lines<a_along_k, T::of_rows, T::down, SliceA::stride, T::deep> LinesA;
-  typedef Lines<b_along_k, T::of_columns, T::along, SliceB::stride, T::deep> LinesB;
-  static const int floats = SliceA::floats + SliceB::floats;  // of a stage
+  typedef Place<T, a_along_k, b_along_k, packs_a, packs_b> Where;
   extern __shared__ __align__(16) float gemm_shared[];
-  __shared__ bool is_last;
-  const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
-  const int warp_row = warp / T::warps_along * T::down * T::of_rows;
-  const int warp_column = warp % T::warps_along * T::along * T::of_columns;
-  // Lanes whose numbers differ in bit 0 have the same rows, in bit 1 the same columns: then half a
-  // warp reads four floats each in one go, where it else takes two.
-  const int row = lane / 2 % 2 + lane / 16 * 2, column = lane % 2 + lane / 4 % 4 * 2;
+  const int thread = threadIdx.x;
+  const Where place(thread);
   const int first_row = blockIdx.y * T::rows, first_column = blockIdx.x * T::columns;
   const int begin = blockIdx.z * e.of_part * T::depth;
   const int end = e.k < begin + e.of_part * T::depth ? e.k : begin + e.of_part * T::depth;
-  const int slices = (end - begin + T::depth - 1) / T::depth;
   const bool adds_columns = Sums::wanted && blockIdx.y == 0;
   float column_sum = 0;
   float sum[T::of_rows][T::of_columns] = {};
-  SliceA of_a(a, e.lead_a, first_row, e.m, begin, end, thread);
-  SliceB of_b(b, e.lead_b, first_column, e.n, begin, end, thread);
-  for (int stage = 0; stage < T::stages - 1; ++stage) {
-    if (stage < slices) {
-      of_a.copy(gemm_shared + stage * floats);
-      of_b.copy(gemm_shared + stage * floats + SliceA::floats);
-    }
-    __pipeline_commit();
-  }
-  // While one piece of a slice is multiplied, the next one comes from shared memory; the last piece
-  // hides the barrier, and the first one what is done for the copies.
-  LinesA x[2];
-  LinesB y[2];
-  __pipeline_wait_prior(T::stages - 2);
-  __syncthreads();
-  x[0].read(gemm_shared, warp_row, row, 0);
-  y[0].read(gemm_shared + SliceA::floats, warp_column, column, 0);
-  int stage = 0, ahead = T::stages - 1;
-  for (int slice = 0; slice < slices; ++slice) {
-    const float* from = gemm_shared + stage * floats;
-    stage = stage + 1 < T::stages ? stage + 1 : 0;
-    if constexpr (Sums::wanted)
-      if (adds_columns)
-        for (int k = thread / T::columns; k < T::depth; k += T::threads / T::columns)
-          column_sum += from[SliceA::floats + k * SliceB::stride + thread % T::columns];
-#pragma unroll
-    for (int k = 0; k < T::depth; k += T::deep) {
-      const int turn = k / T::deep % 2, next = (k + T::deep) % T::depth;
-      if (next == 0) {
-        __pipeline_wait_prior(T::stages - 2);
-        __syncthreads();  // the next slice is there, and all have read this one
-        from = gemm_shared + stage * floats;
-      }
-      if (next != 0 || slice + 1 < slices) {
-        x[turn ^ 1].read(from, warp_row, row, next);
-        y[turn ^ 1].read(from + SliceA::floats, warp_column, column, next);
-      }
-      if (k == 0) {
-        if (slice + T::stages - 1 < slices) {
-          of_a.copy(gemm_shared + ahead * floats);
-          of_b.copy(gemm_shared + ahead * floats + SliceA::floats);
-        }
-        __pipeline_commit();
-        ahead = ahead + 1 < T::stages ? ahead + 1 : 0;
-      }
-      multiply(sum, x[turn], y[turn]);
-    }
-  }
-  const int tile = blockIdx.y * gridDim.x + blockIdx.x;
+  const typename Where::SliceA of_a(a, e.lead_a, first_row, e.m, begin, end, thread);
+  const typename Where::SliceB of_b(b, e.lead_b, first_column, e.n, begin, end, thread);
+  multiply_part<T, Where, Sums::wanted>(sum, column_sum, gemm_shared, place, of_a, of_b,
+                                        (end - begin + T::depth - 1) / T::depth, adds_columns);
   if (adds_columns) {
     // Sums of columns: of each thread, then of all threads that have the same column.
     __syncthreads();
@@ -292,53 +346,32 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
       for (int other = thread + T::columns; other < T::threads; other += T::columns)
         column_sum += gemm_shared[other];
   }
-  if (e.parts > 1) {
-    const int64_t step = static_cast<int64_t>(T::values / 4) * T::threads;
-    const int64_t tiles = static_cast<int64_t>(gridDim.x) * gridDim.y;
-    float4* const all = reinterpret_cast<float4*>(partial) + tile * e.parts * step + thread;
-    float* const all_sums =
-        partial + 4 * tiles * e.parts * step + tile * e.parts * T::columns + thread;
-    put_part(all + blockIdx.z * step, T::threads, sum);
-    if (adds_columns && thread < T::columns) all_sums[blockIdx.z * T::columns] = column_sum;
-    __threadfence();
-    __syncthreads();
-    if (thread == 0) is_last = atomicAdd(&arrived[tile], 1u) == static_cast<unsigned>(e.parts) - 1;
-    __syncthreads();
-    if (!is_last) return;
-    __threadfence();
-    if (thread == 0) arrived[tile] = 0;
-    add_parts(sum, all, T::threads, e.parts, step);
-    if (adds_columns && thread < T::columns) {
-      column_sum = 0;
-      for (int part = 0; part < e.parts; ++part) column_sum += all_sums[part * T::columns];
-    }
-  }
-  if (adds_columns && thread < T::columns && first_column + thread < e.n)
-    sums(first_column + thread, column_sum);
+  const bool has_column = adds_columns && thread < T::columns;
+  if (e.parts > 1 && !add_up<T>(sum, column_sum, e.parts, partial, arrived, has_column)) return;
+  if (has_column && first_column + thread < e.n) sums(first_column + thread, column_sum);
 #pragma unroll
   for (int i = 0; i < T::of_rows; ++i) {
-    const int m = first_row + warp_row + LinesA::place(row, i);
+    const int m = first_row + place.warp_row + Where::LinesA::place(place.row, i);
     if (m >= e.m) continue;
 #pragma unroll
     for (int j = 0; j < T::of_columns; ++j) {
-      const int n = first_column + warp_column + LinesB::place(column, j);
+      const int n = first_column + place.warp_column + Where::LinesB::place(place.column, j);
       if (n < e.n) epilogue(m, n, sum[i][j]);
     }
   }
 }
 
 /*! \brief Launches it. */
-template <class T, bool a_along_k, bool b_along_k, bool packs, class Epilogue, class Sums>
+template <class T, bool a_along_k, bool b_along_k, bool packs_a, bool packs_b, class Epilogue,
+          class Sums>
 void launch_gemm(const float* a, const float* b, Extents e, Epilogue epilogue, Sums sums,
                  float* partial, unsigned* arrived, cudaStream_t on) {
-  const int bytes = T::stages * 4 *
-                    (Slice<T::rows, T::depth, T::threads, a_along_k, packs>::floats +
-                     Slice<T::columns, T::depth, T::threads, b_along_k, packs>::floats);
+  const int bytes = T::stages * 4 * Place<T, a_along_k, b_along_k, packs_a, packs_b>::floats;
   if (bytes > 47 * 1024)  // with what the kernel has besides, 48 KB need no leave
-    cudaFuncSetAttribute(gemm_kernel<T, a_along_k, b_along_k, packs, Epilogue, Sums>,
+    cudaFuncSetAttribute(gemm_kernel<T, a_along_k, b_along_k, packs_a, packs_b, Epilogue, Sums>,
                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   const dim3 grid((e.n + T::columns - 1) / T::columns, (e.m + T::rows - 1) / T::rows, e.parts);
-  gemm_kernel<T, a_along_k, b_along_k, packs, Epilogue, Sums>
+  gemm_kernel<T, a_along_k, b_along_k, packs_a, packs_b, Epilogue, Sums>
       <<<grid, T::threads, bytes, on>>>(a, b, e, epilogue, sums, partial, arrived);
 }
 

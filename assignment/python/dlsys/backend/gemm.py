@@ -103,8 +103,9 @@ class Gemm(Instruction):
             given = each.inputs.index(next(v for v in each.inputs if v.buffer is own.buffer))
             parts.append((each.key, given))
         along_k = (self.steps[0][1] == 1, self.steps[1][1] != 1)
-        packs = all(max(steps) % 4 == 0 or 1 in shape for steps, shape in zip(
-            self.steps, (self.inputs[0].shape, self.inputs[1].shape)))  # fmt: skip
+        packs = tuple(
+            max(steps) % 4 == 0 or 1 in view.shape for steps, view in zip(self.steps, self.inputs)
+        )
         return ("gemm", self.tile, along_k, packs, tuple(parts))
 
     @property
@@ -327,7 +328,9 @@ def source(name, tile, along_k, packs, parts):
     a_b = ["reinterpret_cast<const float*>(data[%d])" % (outputs + i) for i in range(2)]
 
     def launch(is_packed):
-        how = ", ".join("true" if each else "false" for each in (*along_k, is_packed))
+        how = ", ".join(
+            "true" if each else "false" for each in (*along_k, *(p and is_packed for p in packs))
+        )
         return [
             "launch_gemm<%s, %s>(" % (block, how),
             "    %s, %s, extents, epilogue, sums, partial, arrived, on);" % tuple(a_b),
@@ -343,7 +346,7 @@ def source(name, tile, along_k, packs, parts):
         "unsigned* const arrived = n[5] > 1 ? reinterpret_cast<unsigned*>(data[%d]) : nullptr;"
         % (first_input + 1),
     ]
-    if packs:
+    if any(packs):
         lines += ["if (is_aligned(data[%d]) && is_aligned(data[%d]))" % (outputs, outputs + 1)]
         lines += ["  " + line for line in launch(True)] + ["else"]
         lines += ["  " + line for line in launch(False)]
