@@ -175,7 +175,8 @@ def confined(
         size = room if room and can_size_scratch() else None
         words = _bubblewrap((cwd, *view.readable), view.writable, user, view.hidden, (home, size))
         placed = [word for pair in view.placed for word in ("--ro-bind", *map(str, pair))]
-        words += [*placed, "--remount-ro", "/", "--chdir", "/"]
+        closed = ["--remount-ro", "/dev", "--remount-ro", "/"]  # scratch may lie in /dev/shm
+        words += [*placed, *closed, "--chdir", "/"]
         return [*words, *_shim(argv, cwd, own, user, view=view)]
     plain, written = (*interpreter_paths(), cwd, *view.readable), list(view.writable)
     written += [home] if room is None else []
@@ -359,7 +360,7 @@ def _system() -> list[str]:
     words += ["--proc", "/proc"]
     for name in filter(os.path.exists, ("/proc/keys", "/proc/key-users")):
         words += ["--ro-bind", "/dev/null", name]  # what keys this user has is nobody's business
-    words += ["--dev", "/dev", "--remount-ro", "/dev"]
+    words += ["--dev", "/dev"]
     return words + _bind("--dev-bind", sorted(Path("/dev").glob("nvidia*")))
 
 
