@@ -30,6 +30,7 @@ CHECKED_LIBRARY = "build/checked/lib/libc_runtime_api.so"
 #: Folders of a tree that only its build needs.
 FOR_BUILDING = ("emulator", "src", "tests")
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+_TOOLS = ("g++", "clang++", "c++", "nvcc", "as", "ld")
 # Folders that tools leave in a source tree.
 _NO_SOURCE = frozenset({"build", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 
@@ -128,10 +129,24 @@ def tree_key(device: str, checked: bool = False, source: Path = PRISTINE) -> str
     """A digest of everything that a built tree of the kit depends on."""
     digest = hashlib.sha256(repr((__version__, device, checked, sys.executable)).encode())
     digest.update(repr(sorted(build_environment().items())).encode())
-    digest.update(os.environ.get("PATH", "").encode() + _processor().encode())
+    digest.update(repr((tool_chain(), _processor())).encode())
     for name, path in _to_build(source).items():
         digest.update(str(name).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:24]
+
+
+def tool_chain() -> list[tuple[str, int, int] | None]:
+    """What tells the compilers that configure.py may choose, and what they call, from others, also
+    from newer ones in their place."""
+    return [_identity(shutil.which(name)) for name in _TOOLS]
+
+
+def _identity(program: str | None) -> tuple[str, int, int] | None:
+    if program is None:
+        return None
+    path = os.path.realpath(program)
+    status = os.stat(path)
+    return path, status.st_size, status.st_mtime_ns
 
 
 @functools.cache
