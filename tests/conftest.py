@@ -16,6 +16,7 @@ FOLDERS = ("tests/support", "tools", "tests/emulator", "tests/suite", "tests/pro
 sys.path[:0] = [str(KIT / folder) for folder in FOLDERS]
 
 import kit as emulator_kit  # noqa: E402 (after the path to it)
+import scratch_in_memory  # noqa: E402
 from class_states import class_in_all_states  # noqa: E402
 from grader.classroom.store import read_classbook  # noqa: E402
 from grader.sandbox.process import Limits  # noqa: E402
@@ -33,16 +34,19 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Tells slow tests from quick ones, and makes one folder for the libraries of the emulated GPU
-    that all workers of a run share."""
+    """Tells slow tests from quick ones, makes one folder for the libraries of the emulated GPU that
+    all workers of a run share, and moves temporary folders to memory."""
     config.pluginmanager.register(SlowTests(config.getoption("--write-slow")))
     if emulator_kit.KEPT not in os.environ:
         os.environ[emulator_kit.KEPT] = config.kept_libraries = tempfile.mkdtemp()
+    config.scratch_in_memory = scratch_in_memory.use()
 
 
 def pytest_unconfigure(config):
-    """Removes it where it was made."""
+    """Removes what was made."""
     shutil.rmtree(getattr(config, "kept_libraries", ""), ignore_errors=True)
+    if getattr(config, "scratch_in_memory", None):
+        config.scratch_in_memory.remove()
 
 
 @pytest.fixture(scope="module")

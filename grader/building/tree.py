@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import os
 import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from grader import __version__
@@ -28,6 +30,7 @@ CHECKED_LIBRARY = "build/checked/lib/libc_runtime_api.so"
 #: Folders of a tree that only its build needs.
 FOR_BUILDING = ("emulator", "src", "tests")
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+_TOOLS = ("g++", "clang++", "c++", "nvcc", "as", "ld")
 # Folders that tools leave in a source tree.
 _NO_SOURCE = frozenset({"build", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 
@@ -126,10 +129,32 @@ def tree_key(device: str, checked: bool = False, source: Path = PRISTINE) -> str
     """A digest of everything that a built tree of the kit depends on."""
     digest = hashlib.sha256(repr((__version__, device, checked, sys.executable)).encode())
     digest.update(repr(sorted(build_environment().items())).encode())
-    digest.update(os.environ.get("PATH", "").encode())
+    digest.update(repr((tool_chain(), _processor())).encode())
     for name, path in _to_build(source).items():
         digest.update(str(name).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:24]
+
+
+def tool_chain() -> list[tuple[str, int, int] | None]:
+    """What tells the compilers that configure.py may choose, and what they call, from others, also
+    from newer ones in their place."""
+    return [_identity(shutil.which(name)) for name in _TOOLS]
+
+
+def _identity(program: str | None) -> tuple[str, int, int] | None:
+    if program is None:
+        return None
+    path = os.path.realpath(program)
+    status = os.stat(path)
+    return path, status.st_size, status.st_mtime_ns
+
+
+@functools.cache
+def _processor() -> str:
+    """What tells kinds of processors apart; kernels are built for one of them."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        return next((line for line in file if line.startswith(("flags", "Features"))), "")
+    return ""
 
 
 def copy_pristine(target: Path, source: Path = PRISTINE) -> None:
@@ -144,13 +169,17 @@ def copy_files(files: Mapping[Path, Path], target: Path) -> None:
         shutil.copy2(path, target / name)
 
 
-def copy_built(target: Path, built: Path) -> None:
-    """Copies a built tree of the kit, with its sources, to a folder.
+def copy_built(target: Path, built: Path, leave_out: Collection[Path] = ()) -> None:
+    """Copies a built tree of the kit, with its sources, to a folder; without some of its paths.
 
     Sources keep their times relative to the objects made from them. Otherwise those of a newer
     clone would be younger than the objects, and make would rebuild everything.
     """
-    shutil.copytree(built, target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+
+    def needless(folder: str, names: list[str]) -> list[str]:
+        return [n for n in names if n == "__pycache__" or Path(folder, n) in leave_out]
+
+    shutil.copytree(built, target, ignore=needless, dirs_exist_ok=True)
 
 
 def lay_over(tree: Path, taken: Mapping[str, bytes]) -> None:

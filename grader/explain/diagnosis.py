@@ -24,6 +24,7 @@ from typing import Any
 
 from grader.base.printable import plain
 from grader.building import tree as build
+from grader.building.sharing import seeing_shared
 from grader.checks.harness.child import ChildContext, ChildSession
 from grader.checks.harness.compare import Failure
 from grader.checks.harness.traits import traits_of
@@ -324,6 +325,7 @@ class Diagnosis:
             library = str(tree / build.CHECKED_LIBRARY)
             argv = [sys.executable, "-I", "-B", str(script), "emulator", str(path), library]
             view = dataclasses.replace(self._view, readable=(script, path))
+            view = seeing_shared(view, tree, self._prebuilt())
             done = process.run(argv, tree, limits=_RESOLVING, view=view)
         if done.rc != 0:
             said = done.output.strip().rpartition("\n")[2][:200]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from grader.building import compiler_output
+from grader.building import compiler_output, sharing
 from grader.building import tree as build
 from grader.checks.harness.child import ChildContext
 from grader.checks.harness.compare import Failure
@@ -103,9 +103,10 @@ def rebuild(
         seconds: for the build.
         form: `checked` or `fast`, see grader.building.tree.make_command.
     """
-    build.copy_built(tree, kit)
+    sharing.lay_out(tree, kit, view)
     build.lay_over(tree, taken)
     view = dataclasses.replace(view, writable=(tree / "build",))
+    view = sharing.seeing_shared(view, tree, kit)
     command, environment = build.make_command("emulated", **form), build.build_environment()
     done = process.run(command, tree, environment, Limits(wall=seconds), view)
     if done.rc == 0:

@@ -43,6 +43,7 @@ import numpy as np
 
 from grader.base.printable import plain
 from grader.building import tree as build
+from grader.building.sharing import seeing_shared
 from grader.building.snapshot import Snapshot
 from grader.checks.harness.child import ChildContext
 from grader.checks.harness.compare import Array, Failure
@@ -162,10 +163,11 @@ class SecondOpinion:
         if self._scratch is None:
             return []
         sources = sorted(name for name in self._taken if name.endswith(".cu"))
+        view = seeing_shared(self._view, self._scratch.path, self._prebuilt())
         lines: list[str] = []
         for source in sources:
             done = process.run([*_EXPLAIN, source], self._scratch.path,
-                               build.build_environment(), _EXPLAINING, self._view)  # fmt: skip
+                               build.build_environment(), _EXPLAINING, view)  # fmt: skip
             lines += done.output.strip().splitlines() if done.rc == 0 else []
         return lines[:_KERNELS]
 

@@ -17,7 +17,6 @@ from grader.building import tree as build
 _KEY = "emulator.key"
 # Of a tree, beside the emulated GPU itself: how its objects are compiled.
 _RULES = ("Makefile", "configure.py", "emulator/toolchain.py")
-_COMPILERS = ("g++", "clang++", "c++")  # which configure.py looks for
 
 
 def take_objects(target: Path, checked: bool, kept: Path) -> None:
@@ -48,24 +47,14 @@ def _config(checked: bool) -> Path:
 
 def _key(tree: Path, checked: bool) -> str:
     """A digest of all that the objects depend on, compilers that may be chosen among them."""
-    compilers = [_identity(shutil.which(name)) for name in _COMPILERS]
     chosen = sorted(build.build_environment().items())
-    said = (__version__, checked, sys.executable, compilers, chosen)
+    said = (__version__, checked, sys.executable, build.tool_chain(), chosen)
     digest = hashlib.sha256(repr(said).encode())
     folders = (tree / "emulator" / "src", tree / "emulator" / "include")
     sources = sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
     for path in (*sources, *(tree / name for name in _RULES)):
         digest.update(str(path.relative_to(tree)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
-
-
-def _identity(program: str | None) -> tuple[str, int, int] | None:
-    """What tells a compiler from another one, also from a newer one in its place."""
-    if program is None:
-        return None
-    path = os.path.realpath(program)
-    status = os.stat(path)
-    return path, status.st_size, status.st_mtime_ns
 
 
 def _copy(tree: Path, target: Path, checked: bool) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from grader.building import tree as build
+from grader.building.sharing import let_all_read
 from grader.course.course import kit_course, load_course
 from grader.grading.emulator_objects import leave_objects, take_objects
 from grader.sandbox import gpu_memory, process
@@ -60,6 +61,7 @@ def prebuilt(device: str, checked: bool = False, source: Path = build.PRISTINE) 
         if done.rc != 0:
             raise GraderError(f"the kit does not build here:\n{done.output[-2000:].strip()}")
         leave_objects(scratch, checked)
+        let_all_read(scratch)
         with contextlib.suppress(OSError):  # somebody else was faster
             scratch.rename(target)
         _forget_old_builds(target.parent)

@@ -200,8 +200,9 @@ class _Grading:
         self._backend = self._report.device = build.backend_of(self._kit)
         device, view = self._options.device, self._seen
         self._build = SubmissionBuild(
-            self._submission, self._pristine, self._kit, device, self._report, view, self._second
-        )
+            self._submission, self._pristine, self._kit, device, self._report, view, self._second,
+            keeps=self._options.keep is not None,
+        )  # fmt: skip
         self._kept = self._take_up_unfinished()
         with self._report.timed("laying out the submission"), contextlib.ExitStack() as stack:
             stack.enter_context(self._diagnosis)

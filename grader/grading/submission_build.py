@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from grader.building import sharing
 from grader.building import tree as trees
 from grader.building.snapshot import Snapshot
 from grader.course.rubric import Row
@@ -42,8 +43,9 @@ class SubmissionBuild:
         kit: the built tree of the skeleton.
         device: "auto", "cuda" or "emulated".
         report: takes the seconds of what is done beside the build.
-        view: gives what student code sees if it may write to a folder.
+        view: gives what student code sees if it may write to folders.
         second: builds the submission without the emulated GPU's fast form.
+        keeps: whether somebody uses the tree afterwards.
     """
 
     submission: Submission
@@ -51,12 +53,17 @@ class SubmissionBuild:
     kit: Path
     device: str
     report: Report
-    view: Callable[[Path], isolation.View]
+    view: Callable[..., isolation.View]
     second: SecondOpinion
+    keeps: bool = False
 
     def lay_out(self, tree: Path, taken: Mapping[str, bytes]) -> None:
-        """Copies the kit's built tree to a folder, and the files in `taken` over it."""
-        trees.copy_built(tree, self.kit)
+        """Copies the kit's built tree to a folder, and the files in `taken` over it; whole if the
+        tree is kept."""
+        if self.keeps:
+            trees.copy_built(tree, self.kit)
+        else:
+            sharing.lay_out(tree, self.kit, self.view())
         trees.lay_over(tree, taken)
 
     def run(self, row: Row, tree: Path) -> Built:
@@ -98,7 +105,7 @@ class SubmissionBuild:
 
     def _make(self, tree: Path, row: Row) -> process.Completed:
         command, environment = trees.make_command(self.device), trees.build_environment()
-        view = self.view(tree / "build")
+        view = sharing.seeing_shared(self.view(tree / "build"), tree, self.kit)
         for _ in range(2):  # others may keep it from the processor for a while
             done = process.run(command, tree, environment, Limits(wall=row.seconds), view)
             if done.reason != "starved":

@@ -7,7 +7,8 @@ a forked, perhaps threaded, parent. SETTINGS is a JSON object:
 - limits: [[name of the limit, soft, hard], ...]
 - cwd: the folder to run in
 - uid: the user and group to become, or null
-- hide, show: folders to cover, and paths that stay visible below them; null for no namespaces
+- hide, show: folders to cover, and [path, where it is seen, whether it may be written] of what is
+  visible below them all the same; null for no namespaces
 - scratch: [folder, bytes] of memory to mount there, or null; only with namespaces
 - filter: the filter of system calls that lasts from here on, in hex, or null; see syscalls.py
 - must: whether a kernel without such filters is refused
@@ -110,18 +111,18 @@ def enter_namespaces() -> None:
 
 
 def cover(folders: list[str], shown: list[Any], scratch: list[Any] | None) -> None:
-    """Covers folders with empty ones that show only what is listed, at its own place.
+    """Covers folders with empty ones that show only what is listed, at the place that it names.
 
-    `shown` is a list of [path, whether it may be written]. All else except `scratch` becomes
+    `shown` is a list of [path, place, whether it may be written]. All else except `scratch` becomes
     read-only.
     """
-    held = [(path, os.open(path, os.O_PATH)) for path, _ in shown]
+    held = [(place, os.open(path, os.O_PATH)) for path, place, _ in shown]
     for folder in folders:
         mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV, b"mode=755,size=1m")
     for path, fd in held:
-        place(path, fd)
+        bind(path, fd)
         os.close(fd)
-    writable = {path for path, may_write in shown if may_write}
+    writable = {place for _, place, may_write in shown if may_write}
     if scratch is not None:
         mount_scratch(*scratch)
         writable.add(scratch[0])
@@ -152,8 +153,8 @@ def mounts() -> list[tuple[str, list[str]]]:
     return [(path, row[5].split(",")) for path, row in zip(plain, rows, strict=True)]
 
 
-def place(path: str, fd: int) -> None:
-    """Binds what was kept open back to its old place."""
+def bind(path: str, fd: int) -> None:
+    """Binds what was kept open to its place."""
     real = f"/proc/self/fd/{fd}"
     if os.path.isdir(real):
         os.makedirs(path, exist_ok=True)

@@ -79,6 +79,8 @@ class View:
         readable: files and folders.
         writable: folders; they are given to the user that the child runs as.
         hidden: further folders that must not be seen.
+        placed: (file or folder, where it is seen instead of what lies there), read-only. Only where
+            the level has mounts, see `has_mounts`.
         budget: of processor time, shared with other children; or None.
         gpu: measures the GPU's memory while the child runs; or None.
         tools: whether it runs tools, as make and compilers, which need more system calls.
@@ -88,6 +90,7 @@ class View:
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
+    placed: tuple[tuple[Path, Path], ...] = ()
     budget: Budget | None = None
     gpu: Meter | None = None
     tools: bool = True
@@ -96,6 +99,13 @@ class View:
         for name in ("readable", "writable", "hidden"):
             absolute = tuple(path.absolute() for path in getattr(self, name))
             object.__setattr__(self, name, absolute)
+        placed = tuple((what.absolute(), where.absolute()) for what, where in self.placed)
+        object.__setattr__(self, "placed", placed)
+
+
+def has_mounts(level: str) -> bool:
+    """Whether a level can show a child something at another place."""
+    return level in ("bubblewrap", "namespaces")
 
 
 def choose(wanted: str = "auto") -> str:
@@ -164,9 +174,15 @@ def confined(
     if view.level == "bubblewrap":
         size = room if room and can_size_scratch() else None
         words = _bubblewrap((cwd, *view.readable), view.writable, user, view.hidden, (home, size))
+        placed = [word for pair in view.placed for word in ("--ro-bind", *map(str, pair))]
+        closed = ["--remount-ro", "/dev", "--remount-ro", "/"]  # scratch may lie in /dev/shm
+        words += [*placed, *closed, "--chdir", "/"]
         return [*words, *_shim(argv, cwd, own, user, view=view)]
-    shown = [(str(path), False) for path in (*interpreter_paths(), cwd, *view.readable)]
-    shown += [(str(path), True) for path in (*view.writable, *((home,) if room is None else ()))]
+    plain, written = (*interpreter_paths(), cwd, *view.readable), list(view.writable)
+    written += [home] if room is None else []
+    shown = [(str(path), str(path), False) for path in plain]
+    shown += [(str(path), str(path), True) for path in written]
+    shown += [(str(what), str(place), False) for what, place in view.placed]
     scratch = None if room is None else (str(home), room)
     hidden = _hidden(view.hidden)
     return _shim(argv, cwd, own, user, hidden, shown, scratch, view=view)
@@ -184,7 +200,7 @@ def _shim(
     limits: list[list[object]],
     uid: int | None = None,
     hide: list[str] | None = None,
-    show: list[tuple[str, bool]] | None = None,
+    show: list[tuple[str, str, bool]] | None = None,
     scratch: tuple[str, int] | None = None,
     *,
     view: View,
@@ -295,7 +311,7 @@ def _bubblewrap(
     hidden: Iterable[Path],
     scratch: tuple[Path, int | None],
 ) -> list[str]:
-    """The words of a command before the program: a root with what may be seen."""
+    """The words of a command before the program: a root, still open, with what may be seen."""
     writable = (*writable, scratch[0])
     parents = {p for path in (*interpreter_paths(), *readable, *writable) for p in path.parents}
     words = ["bwrap", "--die-with-parent", *_separate(user), *_system()]
@@ -315,7 +331,7 @@ def _bubblewrap(
     words += _bind("--bind", writable)
     if scratch[1] is not None:
         words += ["--perms", "1777", "--size", str(scratch[1]), "--tmpfs", str(scratch[0])]
-    return [*words, "--remount-ro", "/", "--chdir", "/"]
+    return words
 
 
 def _separate(user: int | None) -> list[str]:
@@ -344,7 +360,7 @@ def _system() -> list[str]:
     words += ["--proc", "/proc"]
     for name in filter(os.path.exists, ("/proc/keys", "/proc/key-users")):
         words += ["--ro-bind", "/dev/null", name]  # what keys this user has is nobody's business
-    words += ["--dev", "/dev", "--remount-ro", "/dev"]
+    words += ["--dev", "/dev"]
     return words + _bind("--dev-bind", sorted(Path("/dev").glob("nvidia*")))
 
 

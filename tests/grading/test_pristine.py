@@ -82,6 +82,19 @@ def test_the_kit_is_not_built_again_for_a_submission_from_a_newer_clone(tmp_path
     assert "--precompile" not in steps  # the emulated GPU's headers
 
 
+def test_a_kit_is_built_anew_for_another_compiler_and_not_for_another_path(tmp_path, monkeypatch):
+    before = build.tree_key("emulated")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "compute-sanitizer").touch()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    assert build.tree_key("emulated") == before
+    compiler = tmp_path / "bin" / "g++"
+    shutil.copy(shutil.which("sh"), compiler)
+    another = build.tree_key("emulated")
+    os.utime(compiler, (0, 0))  # as if it had been renewed in its place
+    assert len({before, another, build.tree_key("emulated")}) == 3
+
+
 @pytest.mark.parametrize("cxx", ["g++", "clang++"])
 def test_headers_that_were_precompiled_serve_in_a_copy_of_the_tree(tmp_path, cxx):
     """The built tree is gone, or lies elsewhere, when a submission is compiled in a copy."""

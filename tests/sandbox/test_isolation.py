@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -58,6 +59,21 @@ def test_relative_folders_are_those_of_who_asks(tree, level, monkeypatch):
     done = python(tree, level, code, view)
     assert (done.rc, done.output) == (0, "")
     assert (tree / "build" / "out").read_text() == "seen"
+
+
+def test_trees_and_scratch_may_lie_in_memory_beside_other_devices(level, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
+    with scratch.scratch_folder() as folder:
+        (folder / "build").mkdir()
+        code = """
+import os
+open("build/made", "w").write("x")
+open(os.environ["HOME"] + "/scratch", "w").write("x")
+print(os.environ["HOME"].startswith("/dev/shm/"), os.access("/dev/shm", os.W_OK))
+"""
+        done = python(folder, level, code)
+        assert (done.rc, done.output) == (0, "True False\n")
+        assert (folder / "build" / "made").read_text() == "x"
 
 
 def test_the_tree_is_read_only_and_its_build_folder_is_not(tree, level):

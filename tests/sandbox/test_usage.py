@@ -76,7 +76,7 @@ def test_no_name_of_a_process_or_a_file_hides_what_it_holds(tmp_path, name, file
 
 ENDED = """
 import ctypes, mmap, os, sys, threading, time
-path = os.environ["HOME"] + "/x"
+path = {path!r}
 def rest():
     time.sleep(1.0)
     held = b"x" * (100 << 20)
@@ -92,7 +92,8 @@ ctypes.CDLL(None).pthread_exit(None)
 
 @pytest.mark.parametrize("kind", ["memory", "disk"])
 def test_a_first_thread_that_ended_hides_nothing(tmp_path, kind):
-    code = ENDED.format(disk=4 if kind == "memory" else 100)
+    path = str(tmp_path / "x")  # on the disk, where a run of the tests has its scratch in memory
+    code = ENDED.format(disk=4 if kind == "memory" else 100, path=path)
     limits = {"memory": 90 * MIB} if kind == "memory" else {"disk": 80 * MIB}
     assert python(tmp_path, code, **limits).reason == kind
 

@@ -11,6 +11,7 @@ from grader.grading.runner import Options, grade
 from grader.grading.submission_build import SubmissionBuild
 from grader.report.model import ERROR, FAIL, PASS
 from grader.sandbox import process
+from grader.sandbox.isolation import View
 from grader.sandbox.limits import Starved
 from grader.student import blame
 from grader.student.blame import Evidence, OutOfMemory, was_killed
@@ -157,7 +158,7 @@ def test_a_build_that_others_kept_from_the_processor_is_an_error(monkeypatch):
 
     monkeypatch.setattr(process, "run", starved)
     build = SubmissionBuild(SimpleNamespace(taken={}, changed=()), KIT, KIT, "emulated",
-                            None, lambda folder: None, None)  # fmt: skip
+                            None, lambda folder: View(), None)  # fmt: skip
     row = next(row for row in load_rubric("default").rows if row.name == "build")
     done = build._make(KIT, row)
     assert len(ran) == 2
