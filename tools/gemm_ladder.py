@@ -33,6 +33,7 @@ from gemm_rungs import (
     TUNED,
     WARP_TILES,
     build_all,
+    code_of,
     library,
     tile_rung,
     wanted,
@@ -151,7 +152,7 @@ def timed(call, shape, kind):
 def measured(rung, folder):
     """A rung's errors and times, beside cuBLAS's in the same process."""
     _, call = loaded(rung, folder)
-    found = {"error": check(call, ODD, rung.kind), "shapes": []}
+    found = {"code": code_of(rung), "error": check(call, ODD, rung.kind), "shapes": []}
     for shape in (SQUARE[rung.kind], *(SKINNY if rung.kind == "float32" else ())):
         row = {"shape": shape, **timed(tuned(rung, shape, folder) or call, shape, rung.kind)}
         found["shapes"].append({**row, "cublas": cublas(shape, rung.kind)})
@@ -275,14 +276,15 @@ def page(kept):
         "The files lie in `solution/src/gemm/`, a rung each; its head says what changes and why. "
         "Beside cuBLAS,\nas PyTorch calls it, in the same process: share is cuBLAS's time over the "
         "rung's. Medians with quartiles,\nin microseconds. The error is relative, in the norm of "
-        "the whole product, against float64.\n\n",
+        "the whole product, against float64. What is changed since has other code now.\n\n",
         "| rung | what | numbers | n | us | quartiles | cuBLAS | share | error |\n"
         "|---|---|---|--:|--:|--:|--:|--:|--:|\n",
     ]
     skinny = []
     for rung in RUNGS:
         row = kept["rows"][rung.name]
-        begin = f"| {rung.name} | {says(rung)} | {rung.kind} |"
+        changed = "" if row.get("code") == code_of(rung) else " (changed since)"
+        begin = f"| {rung.name}{changed} | {says(rung)} | {rung.kind} |"
         if "failed" in row:
             lines.append(f"{begin} | | | | | not measured: {row['failed']} |\n")
             continue

@@ -1,9 +1,11 @@
 """The rungs of the GEMM ladder, the shapes that they are asked for, and how they are built."""
 
 import dataclasses
+import hashlib
 import itertools
 import json
 import os
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -86,6 +88,16 @@ def tile_rung(tile, rung):
     text = ", ".join(map(str, tile))
     name = f"{rung.name} {'_'.join(map(str, tile))}"
     return dataclasses.replace(rung, name=name, lines=f"#define TILE {text}\n")
+
+
+def code_of(rung, read=Path.read_text):
+    """A hash of what a rung is compiled from, without comments and white space."""
+    names = [SOURCES / rung.file, SOURCES / "ladder.h"]
+    if rung.has_tiles:
+        names += [SOURCES / "own.cuh", SOURCES.parent / "backend/gemm.cuh"]
+    text = rung.lines + "\n".join(map(read, names))
+    code = re.sub(r"/\*.*?\*/|//[^\n]*|\s", "", text, flags=re.DOTALL)
+    return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 
 def library(rung, folder):

@@ -3,14 +3,16 @@
 import ctypes
 import functools
 import itertools
+import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+import gemm_ladder
 from dlsys import ndarray
-from gemm_rungs import KIT, RUNGS, SOURCES
+from gemm_rungs import KIT, RUNGS, SOURCES, code_of
 
 GPU = ndarray.gpu(0)
 #: m, n, k: one element, parts of a tile, a tile and one more, lines of four; K in parts.
@@ -113,3 +115,20 @@ def test_what_only_hopper_has_is_refused_in_one_line(tmp_path):
     done = command(SOURCES / "r12_wgmma.cu", tmp_path / "wgmma.so")
     assert done.returncode != 0
     assert "the emulated GPU has no PTX (asm); hint:" in done.stderr
+
+
+def test_the_page_says_which_rungs_have_other_code_than_was_timed():
+    kept = json.loads(gemm_ladder.KEPT.read_text())
+    assert gemm_ladder.page(kept) == gemm_ladder.PAGE.read_text()
+    for rung in RUNGS[:2]:
+        kept["rows"][rung.name]["code"] = {"naive": "other"}.get(rung.name, code_of(rung))
+    page = gemm_ladder.page(kept)
+    assert "| naive (changed since) |" in page
+    assert "| coalesced |" in page
+
+
+def test_comments_and_white_space_are_no_change_of_a_rung():
+    rung = RUNGS[0]
+    says = code_of(rung)
+    assert code_of(rung, lambda path: "/* new */ " + path.read_text() + "\n// and this") == says
+    assert code_of(rung, lambda path: path.read_text() + "int x;") != says
