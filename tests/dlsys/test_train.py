@@ -238,6 +238,8 @@ def test_the_command_trains_refuses_a_second_run_and_goes_on(tmp_path, capsys):
     assert command.main(asked) == 0
     said = capsys.readouterr()
     assert "epoch 1: loss" in said.out and "page.html" in said.out
+    assert command.main([*asked, "--summary"]) == 0
+    assert "layers.0 Linear" in capsys.readouterr().out
     assert command.main(asked) == 2
     assert "has a run; hint: --resume, or another --output" in capsys.readouterr().err
     assert command.main([*asked, "--resume"]) == 0

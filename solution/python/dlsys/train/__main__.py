@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
-from dlsys import datasets, models, ndarray
+from dlsys import datasets, models, ndarray, nn
 from dlsys.download import DataError
 from dlsys.step.files import FileError
 
@@ -33,6 +33,7 @@ def parser():
     found.add_argument("--device", choices=("auto", *_DEVICES), default="auto")
     found.add_argument("--output", help="the folder of the run; runs/MODEL-SET otherwise")
     found.add_argument("--resume", action="store_true", help="go on with the run of that folder")
+    found.add_argument("--summary", action="store_true", help="says what the network has, and ends")
     found.add_argument("--save-every", type=int, default=200, metavar="N", help="steps")
     return found
 
@@ -44,9 +45,14 @@ def main(argv=None):
     folder = Path(options.output or "runs/%s-%s" % (options.model, options.data))
     try:
         settings = Settings(**{name: getattr(options, name) for name in names})
+        images = datasets.load(options.data, options.path)
+        if options.summary:
+            shape = images.train_x.shape[1:]
+            net = models.BY_NAME[options.model](shape, len(images.classes))
+            print(nn.summary(net, (options.batch, *shape)))
+            return 0
         if (folder / "log.jsonl").exists() and not options.resume:
             raise SettingsError("%s has a run; hint: --resume, or another --output" % folder)
-        images = datasets.load(options.data, options.path)
         solver = Solver(settings, images, folder, _device(options.device), options.save_every)
     except (DataError, FileError, SettingsError) as error:
         print(error, file=sys.stderr)
