@@ -15,10 +15,10 @@ namespace dlsys {
 namespace backend {
 
 /*! \brief Which plane an element of images lies in, and where there. */
-struct Place {
+struct Pixel {
   int64_t plane, h, w;
 
-  __device__ Place(int64_t at, int64_t height, int64_t width) {
+  __device__ Pixel(int64_t at, int64_t height, int64_t width) {
     const int64_t row = at / width;
     plane = row / height, h = row - plane * height, w = at - row * width;
   }
@@ -56,7 +56,7 @@ struct Folded {
   OfColumns s;
 
   __device__ T operator()(int64_t at) const {
-    const Place own(at, all.down.size, all.across.size);
+    const Pixel own(at, all.down.size, all.across.size);
     const int64_t image = own.plane / all.channels, c = own.plane - image * all.channels;
     const T* const x = columns + image * s.steps[0] + c * s.steps[1];
     T sum = 0;
@@ -88,7 +88,7 @@ struct Largest2d {
   Windows all;
 
   __device__ T operator()(int64_t at) const {
-    const Place own(at, all.down.out, all.across.out);
+    const Pixel own(at, all.down.out, all.across.out);
     const int64_t first = own.plane * all.plane();
     return y[first + all.largest(x + first, own.h, own.w)];
   }
@@ -102,7 +102,7 @@ struct PlacedAtLargest {
   Windows all;
 
   __device__ T operator()(int64_t at) const {
-    const Place own(at, all.down.size, all.across.size);
+    const Pixel own(at, all.down.size, all.across.size);
     const int64_t first = own.plane * all.plane();
     T sum = 0;
     for (int64_t i = all.down.kernel; i-- > 0;) {  // windows in their order, as on a CPU
@@ -143,7 +143,7 @@ struct DirectValue {
   Convolution all;
 
   __device__ T operator()(int64_t at) const {
-    const Place own(at, all.down.out, all.across.out);
+    const Pixel own(at, all.down.out, all.across.out);
     const int64_t image = own.plane / all.filters, f = own.plane - image * all.filters;
     const int64_t channel = image * all.channels + f / all.height() * all.depth();
     const T* weight = w + f * all.filter();
@@ -170,7 +170,7 @@ struct DirectData {
   Convolution all;
 
   __device__ T operator()(int64_t at) const {
-    const Place own(at, all.down.size, all.across.size);
+    const Pixel own(at, all.down.size, all.across.size);
     const int64_t image = own.plane / all.channels, c = own.plane - image * all.channels;
     const int64_t group = c / all.depth(), in_group = c - group * all.depth();
     T sum = 0;
@@ -197,7 +197,7 @@ struct DirectWeights {
   Convolution all;
 
   __device__ T operator()(int64_t at) const {
-    const Place own(at, all.down.kernel, all.across.kernel);  // its plane is a filter's channel
+    const Pixel own(at, all.down.kernel, all.across.kernel);  // its plane is a filter's channel
     const int64_t f = own.plane / all.depth(), in_group = own.plane - f * all.depth();
     const int64_t c = f / all.height() * all.depth() + in_group;
     T total = 0;
