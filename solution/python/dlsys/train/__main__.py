@@ -13,28 +13,55 @@ from dlsys.step.files import FileError
 from .settings import SCHEDULES, Settings, SettingsError
 from .solver import Solver
 
+_EXAMPLES = """examples:
+  python -m dlsys.train mlp --data synthetic --epochs 2        needs no download
+  python -m dlsys.train resnet14 --data cifar10 --output runs/first
+  python -m dlsys.train resnet14 --data cifar10 --output runs/first --resume
+  python -m dlsys.train resnet18 --data cifar10 --summary      layers, and no training
+"""
+#: Option -> what it says, for those whose name does not say it.
+_HELP = {
+    "epochs": "how often all images are seen",
+    "batch": "images of a step",
+    "warm_up": "steps in which the rate rises from 0",
+    "seed": "of the initial values, of the order, and of all else that is random",
+    "rate": "learning rate",
+    "momentum": "of the gradient descent",
+    "decay": "strength of L2 on all weights",
+}
 _DEVICES = {"cpu": ndarray.cpu(0), "gpu": ndarray.gpu(0), "numpy": None}
 
 
 def parser():
     """The options; those of Settings have its fields' names."""
-    found = argparse.ArgumentParser(prog="python -m dlsys.train", description=__doc__)
+    found = argparse.ArgumentParser(
+        prog="python -m dlsys.train", description=__doc__, epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
     of = Settings()
-    found.add_argument("model", choices=models.BY_NAME)
-    found.add_argument("--data", choices=datasets.NAMES, default=of.data)
+    found.add_argument("model", choices=models.BY_NAME, help="the network")
+    found.add_argument("--data", choices=datasets.NAMES, default=of.data, help="the images")
     found.add_argument("--path", help="the folder of the data, if it is not found by itself")
-    for name in ("epochs", "batch", "warm_up", "seed"):
-        option = "--" + name.replace("_", "-")
-        found.add_argument(option, type=int, default=getattr(of, name), metavar="N")
-    for name in ("rate", "momentum", "decay"):
-        found.add_argument("--" + name, type=float, default=getattr(of, name), metavar="X")
-    found.add_argument("--schedule", choices=SCHEDULES, default=of.schedule)
+    for name, words in _HELP.items():
+        value = getattr(of, name)
+        found.add_argument(
+            "--" + name.replace("_", "-"), type=type(value), default=value,
+            metavar="N" if isinstance(value, int) else "X",
+            help="%s (default: %s)" % (words, value),
+        )  # fmt: skip
+    found.add_argument(
+        "--schedule", choices=SCHEDULES, default=of.schedule,
+        help="of the rate: a tenth after each third of the epochs, to 0 over all, or 0.91 of it in"
+        " each epoch (default: %(default)s)",
+    )  # fmt: skip
     found.add_argument("--plain", dest="augment", action="store_false", help="images as they are")
-    found.add_argument("--device", choices=("auto", *_DEVICES), default="auto")
+    found.add_argument("--device", choices=("auto", *_DEVICES), default="auto",
+                       help="auto is a real GPU, or else all cores")  # fmt: skip
     found.add_argument("--output", help="the folder of the run; runs/MODEL-SET otherwise")
     found.add_argument("--resume", action="store_true", help="go on with the run of that folder")
     found.add_argument("--summary", action="store_true", help="says what the network has, and ends")
-    found.add_argument("--save-every", type=int, default=200, metavar="N", help="steps")
+    found.add_argument("--save-every", type=int, default=200, metavar="N",
+                       help="steps from checkpoint to checkpoint (default: 200)")  # fmt: skip
     return found
 
 

@@ -46,7 +46,9 @@ class Settings:
             known = ", ".join(SCHEDULES)
             raise SettingsError("the schedule is %r; hint: %s" % (self.schedule, known))
         if self.epochs < 1 or self.batch < 1:
-            raise SettingsError("%d epochs of batches of %d" % (self.epochs, self.batch))
+            raise SettingsError(
+                "%d epochs of batches of %d; hint: 1 or more" % (self.epochs, self.batch)
+            )
 
     def rates(self, steps_of_epoch):
         """The rate as optim takes it: a function of the counter of steps."""
