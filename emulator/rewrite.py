@@ -1,4 +1,4 @@
-"""Turns preprocessed CUDA C++ into plain C++ for the emulated GPU. emucc.py runs it.
+"""Turns preprocessed CUDA C++ into plain C++ for the emulated GPU. compiler.py runs it.
 
 Macros do most of it (include/emulator/language.h). What they cannot do is done here:
 
