@@ -164,3 +164,24 @@ def test_what_is_filled_in_turn_is_read_where_it_arrives_and_recorded_there(monk
     assert not launches
     for value, each in zip(found, feeds[4:], strict=True):
         assert value.tobytes() == (each[nodes[0]] * 2).tobytes()
+
+
+@EVERYWHERE
+def test_calls_in_the_middle_of_a_walk_change_none_of_its_values(ctx):
+    x = ops.variable("x")
+    step, found = dlsys.compile(x * 2, ctx=ctx), []
+    for value in step.over(({x: np.full(3, i, np.float32)} for i in range(5)), as_numpy=True):
+        found.append(value[0])
+        for other in (50, 60):
+            step({x: np.full(3, other, np.float32)})
+    assert found == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("ctx", [GPU, ndarray.cpu(0)], ids=["gpu", "cpu"])
+def test_what_a_step_returned_may_be_fed_the_other_way_round(ctx):
+    x, y = ops.variable("x"), ops.variable("y")
+    step = dlsys.compile([x, y, x + y * 10], ctx=ctx)
+    for number in range(3):
+        fed = [ndarray.array(np.full(3, number + k, np.float32), ctx) for k in (1, 5)]
+        a, b, _ = step(dict(zip((x, y), fed, strict=True)))
+    assert [value.asnumpy()[0] for value in step({x: b, y: a})] == [7, 3, 37]

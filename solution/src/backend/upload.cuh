@@ -59,9 +59,11 @@ class Uploads {
    * The host waits for what arrives, so that it may overwrite its arrays.
    */
   bool leave(int half) {
-    return cudaEventRecord(read_[half], nullptr) == cudaSuccess &&
-           cudaEventSynchronize(arrived_) == cudaSuccess;
+    return cudaEventRecord(read_[half], nullptr) == cudaSuccess && settle();
   }
+
+  /*! \brief Waits for what arrives. */
+  bool settle() { return cudaEventSynchronize(arrived_) == cudaSuccess; }
 
  private:
   cudaStream_t stream_ = nullptr;

@@ -54,6 +54,8 @@ HOST = {
   return uploads->leave(half) ? 0 : -1;
 }
 """,
+    "settle": """extern "C" int %s(Uploads* uploads) { return uploads->settle() ? 0 : -1; }
+""",
     "end_uploads": """extern "C" void %s(Uploads* uploads) { delete uploads; }
 """,
     "pin": """extern "C" void* %s(int64_t bytes) { return pinned(bytes); }

@@ -16,6 +16,7 @@ _KINDS = {
     "replay": (_INT, _ADDRESS),
     "release": (_INT, _ADDRESS),
     "make_uploads": (_ADDRESS,),
+    "settle": (_INT, _ADDRESS),
     "fill": (_INT, _ADDRESS, _INT, _WHOLE, _ADDRESS, _ADDRESS, _ADDRESS),
     "leave": (_INT, _ADDRESS, _INT),
     "end_uploads": (None, _ADDRESS),

@@ -12,11 +12,15 @@ from .host import functions
 
 
 class Uploads:
-    """Two sets of arrays on the device: one is filled while kernels read the other."""
+    """Two sets of arrays on the device: one is filled while kernels read the other.
+
+    Attributes:
+        count: how often one was filled.
+    """
 
     def __init__(self, ctx):
         self._ctx, self._half, self._arrays = ctx, 0, ({}, {})
-        self._made, self._has_left = None, True
+        self._made, self._has_left, self.count = None, True, 0
 
     def fill(self, values):
         """Begins to copy to the device what is a numpy array, beside kernels that still run.
@@ -38,6 +42,7 @@ class Uploads:
             self._make()
         self._check(self._has_left)
         self._half ^= 1
+        self.count += 1
         arrays, count = self._arrays[self._half], len(ours)
         to, sources, sizes = ((ctypes.c_int64 * count)() for _ in range(3))
         for number, (key, each) in enumerate(ours.items()):
@@ -48,6 +53,12 @@ class Uploads:
             sources[number], sizes[number] = each.ctypes.data, each.nbytes
         self._check(functions()["fill"](self._made, self._half, count, to, sources, sizes) == 0)
         return {key: arrays[key] if key in ours else each for key, each in values.items()}
+
+    def settle(self):
+        """Waits until the numpy arrays have been read; returns how often a set was filled."""
+        if self._made is not None:
+            self._check(functions()["settle"](self._made) == 0)
+        return self.count
 
     def leave(self):
         """Says that all that reads what was filled last has been launched, and waits until the

@@ -182,7 +182,10 @@ class DeviceRun:
         """
         if self._fed is None and not any(map(self._overwrites, feeds.values())):
             return dict(feeds)
-        placed = {}
+        placed, own = {}, {address_of(each): node for node, each in self._own.items()}
+        for node, array in feeds.items():  # before one is written that another feed lies in
+            if own.get(address_of(array), node) is not node:
+                feeds = {**feeds, node: array.copyto(array.ctx)}
         for node, array in feeds.items():
             if (self.capture or self._stays(array)) and not self._overwrites(array):
                 placed[node] = array

@@ -100,7 +100,10 @@ class Step:
         for feeds in batches:
             arrays = self._arrays(feeds)
             if found is not None:
+                before = self._uploads.settle()
                 yield self._given(found, as_numpy)
+                if self._uploads.count != before:  # the step was called meanwhile
+                    arrays = self._arrays(feeds)
             found = self._run(arrays)
             if self._uploads is None:  # arrays of the CPU are read where they are
                 yield self._given(found, as_numpy)
