@@ -58,9 +58,7 @@ class Uploads {
    *
    * The host waits for what arrives, so that it may overwrite its arrays.
    */
-  bool leave(int half) {
-    return cudaEventRecord(read_[half], nullptr) == cudaSuccess && settle();
-  }
+  bool leave(int half) { return cudaEventRecord(read_[half], nullptr) == cudaSuccess && settle(); }
 
   /*! \brief Waits for what arrives. */
   bool settle() { return cudaEventSynchronize(arrived_) == cudaSuccess; }
