@@ -27,7 +27,7 @@ from gemm_rungs import (
     RUNGS,
     SKINNY,
     SOURCES,
-    SPLIT_RUNG,
+    SPLIT_RUNGS,
     SQUARE,
     TILES,
     TUNED,
@@ -36,6 +36,7 @@ from gemm_rungs import (
     code_of,
     library,
     tile_rung,
+    tuned,
     wanted,
 )
 
@@ -153,16 +154,17 @@ def measured(rung, folder):
     """A rung's errors and times, beside cuBLAS's in the same process."""
     _, call = loaded(rung, folder)
     found = {"code": code_of(rung), "error": check(call, ODD, rung.kind), "shapes": []}
-    for shape in (SQUARE[rung.kind], *(SKINNY if rung.kind == "float32" else ())):
-        row = {"shape": shape, **timed(tuned(rung, shape, folder) or call, shape, rung.kind)}
+    has_skinny = rung.kind == "float32" or rung.has_tiles
+    for shape in (SQUARE[rung.kind], *(SKINNY if has_skinny else ())):
+        row = {"shape": shape, **timed(tuned_call(rung, shape, folder) or call, shape, rung.kind)}
         found["shapes"].append({**row, "cublas": cublas(shape, rung.kind)})
     return found
 
 
-def tuned(rung, shape, folder):
+def tuned_call(rung, shape, folder):
     """The call of a rung with the tile and parts that were tuned for a shape; or None."""
-    known = {tuple(each): (tile, parts) for each, tile, parts in json.loads(TUNED.read_text())}
-    if not rung.has_tiles or shape not in known:
+    known = tuned(rung.kind) if rung.has_tiles else {}
+    if shape not in known:
         return None
     tile, parts = known[shape]
     library, call = loaded(tile_rung(tile, rung), folder)
@@ -171,26 +173,26 @@ def tuned(rung, shape, folder):
     return call
 
 
-def swept(tile, folder):
-    """(shape, parts, microseconds) of a tile, for all shapes; n = 4096 too, if it is large."""
-    found, call = loaded(tile_rung(tile, SPLIT_RUNG), folder)
-    check(call, ODD[4:], "float32")
+def swept(tile, kind, folder):
+    """(shape, parts, microseconds) of a tile, for all shapes; the square too, if it is large."""
+    found, call = loaded(tile_rung(tile, SPLIT_RUNGS[kind]), folder)
+    check(call, ODD[4:], kind)
     parts_of = ctypes.c_int.in_dll(found, "gemm_parts")
     rows = []
-    for shape in (*SKINNY, *([SQUARE["float32"]] if tile[0] * tile[1] >= 1 << 14 else ())):
+    for shape in (*SKINNY, *([SQUARE[kind]] if tile[0] * tile[1] >= 1 << 14 else ())):
         m, n, k, *_ = shape
         tiles = -(-m // tile[0]) * -(-n // tile[1])
         for parts in PARTS:
             if parts > 1 and (parts > k // 32 or tiles * parts > 132 * 12):
                 continue
             parts_of.value = parts
-            rows.append((shape, parts, timed(call, shape, "float32")["us"][1]))
+            rows.append((shape, parts, timed(call, shape, kind)["us"][1]))
     return rows
 
 
-def baseline():
-    """cuBLAS's times for all shapes of float32."""
-    return [(shape, cublas(shape, "float32")) for shape in (*SKINNY, SQUARE["float32"])]
+def baseline(kind):
+    """cuBLAS's times for all shapes."""
+    return [(shape, cublas(shape, kind)) for shape in (*SKINNY, SQUARE[kind])]
 
 
 def alone(function, *given):
@@ -231,11 +233,22 @@ def climb(folder):
 
 
 def tune(folder):
-    """The best tile and parts for each shape, as they were measured."""
-    bases = dict(alone(baseline))
+    """The best tile and parts for each kind of number and shape, as they were measured."""
+    found = {kind: tune_kind(kind, folder) for kind in TILES}
+    chosen = []
+    for kind, tried in found.items():
+        best = [[each["shape"], each["tried"][0][2], each["tried"][0][1]] for each in tried]
+        chosen.append(f'"{kind}": [\n' + ",\n".join(map(json.dumps, best)) + "\n]")
+    TUNED.write_text("{\n" + ",\n".join(chosen) + "\n}\n")
+    return found
+
+
+def tune_kind(kind, folder):
+    """The same of one kind of number."""
+    bases = dict(alone(baseline, kind))
     best = {}
-    for tile in TILES:
-        rows = alone(swept, tile, folder)
+    for tile in TILES[kind]:
+        rows = alone(swept, tile, kind, folder)
         if isinstance(rows, dict):
             print(f"{tile}: {rows['failed']}")
             continue
@@ -249,8 +262,6 @@ def tune(folder):
         for us, parts, tile in rows[:4]:
             print(f"   {us:8.2f} us, share {base / us:.2f}, {tile} in {parts} parts")
         found.append({"shape": shape, "cublas": base, "tried": rows})
-    chosen = [[each["shape"], each["tried"][0][2], each["tried"][0][1]] for each in found]
-    TUNED.write_text("[\n" + ",\n".join(map(json.dumps, chosen)) + "\n]\n")
     return found
 
 
@@ -282,7 +293,7 @@ def page(kept):
     ]
     skinny = []
     for rung in RUNGS:
-        row = kept["rows"][rung.name]
+        row = kept["rows"].get(rung.name, {"failed": "is new"})
         changed = "" if row.get("code") == code_of(rung) else " (changed since)"
         begin = f"| {rung.name}{changed} | {says(rung)} | {rung.kind} |"
         if "failed" in row:

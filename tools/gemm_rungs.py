@@ -12,7 +12,7 @@ from pathlib import Path
 
 KIT = Path(__file__).resolve().parent.parent
 SOURCES = KIT / "solution/src/gemm"
-#: What compiled steps read: [shape, tile, parts of K].
+#: What compiled steps read: of each kind of number [shape, tile, parts of K].
 TUNED = KIT / "solution/python/dlsys/backend/gemm_tiles.json"
 COMPILE = ("nvcc", "-std=c++17", "-O3", "-gencode=arch=compute_90a,code=sm_90a", "-lineinfo",
            "-Xcompiler", "-fPIC", "-shared")  # fmt: skip
@@ -45,13 +45,15 @@ RUNGS = (
     Rung("warp tiles", WARP_TILES),
     Rung("split-K", SPLIT),
     Rung("epilogue", EPILOGUE),
+    Rung("split-K, TF32", SPLIT, "tf32", "#define TILE 128, 128, 16, 8, 8, 3, 1, kTf32\n"),
     Rung("mma, bf16", "r11_mma.cu", "bf16"),
     Rung("mma, TF32", "r11_mma.cu", "tf32", "#define TF32\n"),
     Rung("wgmma, bf16", "r12_wgmma.cu", "bf16"),
     Rung("wgmma, TF32", "r12_wgmma.cu", "tf32", "#define TF32\n"),
 )
 
-SPLIT_RUNG = next(rung for rung in RUNGS if rung.file == SPLIT)
+#: Kind of number -> the rung that is tuned.
+SPLIT_RUNGS = {rung.kind: rung for rung in RUNGS if rung.file == SPLIT}
 
 #: m, n, k, whether a and b are transposed: sizes that no tile divides.
 ODD = tuple(
@@ -70,7 +72,7 @@ SKINNY = tuple(
     )
 )  # fmt: skip
 #: What --tune tries: rows, columns, depth; rows, columns of a thread; stages, blocks. See gemm.cuh.
-TILES = (
+_FLOAT_TILES = (
     (128, 128, 16, 8, 8, 3, 2), (128, 128, 16, 8, 8, 3, 1), (128, 128, 8, 16, 8, 4, 2),
     (256, 128, 8, 16, 8, 4, 1), (256, 128, 16, 16, 8, 3, 1), (128, 256, 16, 8, 16, 3, 1),
     (128, 128, 32, 8, 8, 2, 2), (128, 128, 16, 16, 8, 3, 2), (128, 128, 8, 8, 8, 4, 2),
@@ -79,8 +81,25 @@ TILES = (
     (32, 64, 16, 4, 4, 4, 4), (32, 64, 32, 4, 4, 4, 4), (32, 32, 32, 4, 4, 4, 4),
     (128, 64, 16, 8, 4, 4, 2), (128, 64, 16, 8, 8, 4, 2), (128, 64, 32, 8, 8, 2, 2),
     (64, 64, 16, 8, 8, 4, 4), (64, 32, 16, 8, 4, 4, 6), (32, 32, 64, 4, 4, 2, 4),
+    (128, 128, 8, 16, 8, 3, 2, "kTurned"), (128, 128, 8, 16, 8, 4, 2, "kTurned"),
+    (128, 128, 16, 16, 8, 3, 2, "kTurned"), (128, 128, 32, 8, 8, 2, 1),
+    (128, 256, 16, 8, 16, 3, 1, "kTurned"), (128, 256, 32, 8, 16, 2, 1, "kTurned"),
 )  # fmt: skip
+_TF32_TILES = (
+    (128, 128, 32, 8, 8, 3, 1), (128, 64, 32, 8, 4, 3, 2), (64, 64, 32, 4, 4, 4, 2),
+    (64, 64, 16, 4, 4, 4, 3), (64, 32, 32, 4, 4, 4, 3), (64, 32, 64, 4, 4, 3, 2),
+    (32, 64, 32, 4, 4, 4, 3), (32, 64, 64, 4, 4, 3, 2), (32, 32, 32, 4, 4, 4, 4),
+    (32, 32, 64, 4, 4, 3, 4), (64, 64, 32, 8, 4, 4, 2), (32, 32, 32, 4, 2, 4, 4),
+    (64, 64, 64, 4, 4, 3, 1), (32, 32, 64, 4, 2, 3, 4), (16, 32, 64, 4, 2, 3, 4),
+)  # fmt: skip
+TILES = {"float32": _FLOAT_TILES, "tf32": tuple((*tile, "kTf32") for tile in _TF32_TILES)}
 PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
+
+
+def tuned(kind):
+    """Shape -> (tile, parts) of what was tuned."""
+    rows = json.loads(TUNED.read_text())[kind]
+    return {tuple(shape): (tuple(tile), parts) for shape, tile, parts in rows}
 
 
 def tile_rung(tile, rung):
@@ -95,6 +114,7 @@ def code_of(rung, read=Path.read_text):
     names = [SOURCES / rung.file, SOURCES / "ladder.h"]
     if rung.has_tiles:
         names += [SOURCES / "own.cuh", SOURCES.parent / "backend/gemm.cuh"]
+        names += [SOURCES.parent / "backend/gemm_pieces.cuh"]
     text = rung.lines + "\n".join(map(read, names))
     code = re.sub(r"/\*.*?\*/|//[^\n]*|\s", "", text, flags=re.DOTALL)
     return hashlib.sha256(code.encode()).hexdigest()[:16]
@@ -113,9 +133,11 @@ def library(rung, folder):
 def wanted(is_tuning):
     """The rungs to build: with all tiles, or with the tuned ones."""
     if is_tuning:
-        return [tile_rung(tile, SPLIT_RUNG) for tile in TILES]
-    tiles = {tuple(tile) for _, tile, _ in json.loads(TUNED.read_text())}
-    return [*RUNGS, *(tile_rung(tile, rung) for rung in RUNGS if rung.has_tiles for tile in tiles)]
+        return [tile_rung(tile, SPLIT_RUNGS[kind]) for kind in TILES for tile in TILES[kind]]
+    return [*RUNGS, *(
+        tile_rung(tile, rung) for rung in RUNGS if rung.has_tiles
+        for tile in {tile for tile, _ in tuned(rung.kind).values()}
+    )]  # fmt: skip
 
 
 def build_all(rungs, folder):

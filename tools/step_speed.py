@@ -47,6 +47,11 @@ RUNGS = {
     f"{STEPS} steps a call": ({}, "scan"),
 }
 UPLOADED = "fused and captured"
+#: The same, where products may be rounded to TF32.
+ROUNDED = {
+    "fused and captured": ({"tf32": True}, "calls"),
+    f"{STEPS} steps a call": ({"tf32": True}, "scan"),
+}
 
 
 def values():
@@ -116,10 +121,11 @@ def repeated(function):
         function()
 
 
-def torch_step(compiles=False, captures=False, uploads=False):
+def torch_step(compiles=False, captures=False, uploads=False, tf32=False):
     """The same in PyTorch: (a function that makes STEPS steps, its first losses)."""
     import torch
 
+    torch.backends.cuda.matmul.allow_tf32 = tf32
     images, labels, weights, biases = values()
     params = [torch.tensor(each, device="cuda", requires_grad=True) for each in weights + biases]
     here = [torch.tensor(each).pin_memory() for each in (images, labels)]
@@ -160,14 +166,15 @@ def torch_step(compiles=False, captures=False, uploads=False):
     return lambda: repeated(uploaded if uploads else step), losses
 
 
-def jax_epoch():
+def jax_epoch(tf32=False):
     """The same in JAX, as one compiled loop; as torch_step."""
     import jax
     import jax.numpy as jnp
 
     images, labels, weights, biases = values()
     x, y = jax.device_put(images), jax.device_put(labels)
-    jax.config.update("jax_default_matmul_precision", "highest")
+    precision = "tensorfloat32" if tf32 else "highest"
+    jax.config.update("jax_default_matmul_precision", precision)
 
     def loss_of(params, x, y):
         hidden = x
@@ -188,16 +195,18 @@ def jax_epoch():
 
 
 def peers(quick):
-    """Name -> what makes it, without and with an upload in each step."""
+    """Name -> what makes it: of float32, of TF32, and with an upload in each step."""
     graph = {"captures": True}
     found = {"PyTorch eager": {}, "PyTorch CUDA graph": graph}
     if not quick:
         found["PyTorch compile and CUDA graph"] = {"compiles": True, **graph}
-    there = {name: functools.partial(torch_step, **how) for name, how in found.items()}
-    if not quick:
-        there[f"JAX, {STEPS} steps a call"] = jax_epoch
-    uploaded = {n: functools.partial(torch_step, uploads=True, **how) for n, how in found.items()}
-    return there, uploaded
+    of_jax = {} if quick else {f"JAX, {STEPS} steps a call": jax_epoch}
+
+    def all_with(others, **more):
+        made = {n: functools.partial(torch_step, **how, **more) for n, how in found.items()}
+        return {**made, **{n: functools.partial(each, **more) for n, each in others.items()}}
+
+    return all_with(of_jax), all_with(of_jax, tf32=True), all_with({}, uploads=True)
 
 
 def seconds_of(function):
@@ -235,14 +244,16 @@ def timed(ours, others):
 
 
 def measured(quick):
-    """The rows without and with uploads, and what `explain` prints."""
-    there, uploaded = peers(quick)
+    """The rows of float32, of TF32 and with uploads, and what `explain` and `profile` print."""
+    there, rounded, uploaded = peers(quick)
     rows, step = timed({**BY_HAND, **RUNGS}, there)
+    of_tf32, _ = timed(ROUNDED, rounded)
     uploads, _ = timed({UPLOADED: ({}, "uploads")}, uploaded)
     with contextlib.redirect_stdout(io.StringIO()) as text:
         step.explain()
     profiled, fed = made_step(GPU)
-    return rows, uploads, text.getvalue(), str(profiled.profile(fed))
+    tables = {"rows": rows, "tf32": of_tf32, "uploads": uploads}
+    return {**tables, "explained": text.getvalue(), "profiled": str(profiled.profile(fed))}
 
 
 def table(rows, last, target, exact):
@@ -294,6 +305,9 @@ def page(kept):
         "784-256-100-10 at batch 1,000, float32, SGD, all data on the GPU; microseconds\nof a "
         f"step, medians with quartiles of {SAMPLES} samples of {STEPS} steps.\n\n",
         table(kept["rows"], list(RUNGS)[-1], "half", kept["exact"]),
+        "\n## With TF32\n\nProducts may be rounded to TF32: `dlsys.compile(..., tf32=True)`, "
+        "and what the peers have\nfor it.\n\n",
+        table(kept["tf32"], list(ROUNDED)[-1], "half", kept["exact"]),
         "\n## With an upload in each step\n\nOf images and labels, from pinned memory.\n\n",
         table(kept["uploads"], UPLOADED, "two thirds", kept["exact"]),
         "\n## What `profile` says\n\nWith events around each launch, which takes longer than a "
@@ -324,12 +338,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="no torch.compile, no JAX")
     options = parser.parse_args()
-    rows, uploads, explained, profiled = measured(options.quick)
+    found = measured(options.quick)
     device, driver = named_device()
     kept = {
         "device": device, "driver": driver, "date": date.today().isoformat(),
-        "torch": version_of("torch"), "jax": version_of("jax"), "rows": rows, "uploads": uploads,
-        "exact": exact_losses(), "explained": explained, "profiled": profiled,
+        "torch": version_of("torch"), "jax": version_of("jax"), "exact": exact_losses(), **found,
     }  # fmt: skip
     if ndarray.is_emulated():  # which shows that all of it runs, and no speed
         print(page(kept))

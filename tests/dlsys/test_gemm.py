@@ -9,7 +9,7 @@ from test_fusion import CPU, GPU, run
 from dlsys import autodiff, dtypes, ops
 from dlsys.backend import gemm, program, streams
 from dlsys.backend.fusion import fuse
-from dlsys.backend.gemm import Gemm, with_products
+from dlsys.backend.gemm import Gemm, with_products, with_tf32
 
 FLOAT32 = dtypes.FLOAT32
 PASSES = (fuse, with_products)
@@ -153,3 +153,50 @@ def test_launches_that_share_memory_wait_for_one_another(seed):
             touched = {made._memory_of(view.buffer) for view in made.instructions[other].operands}
             if any(a[0] == b[0] and a[1] < b[2] and b[1] < a[2] for a in own for b in touched):
                 assert other in behind[number]
+
+
+@pytest.mark.parametrize("flips", ["", "a", "b", "ab"])
+def test_tensor_cores_multiply_what_is_rounded_to_tf32(flips):
+    """11 bits of each operand; the sum, the bias and the sums of columns are float32."""
+    for m, n, k in SIZES:
+        a, b, bias = numbers((m, k), (k, n), (n,))
+        x, y, z = (ops.variable(name) for name in "xyz")
+        fed = {x: a.T if "a" in flips else a, y: b.T if "b" in flips else b, z: bias}
+        left, right = (x.T if "a" in flips else x), (y.T if "b" in flips else y)
+        outputs = [ops.relu(left @ right + z)]
+        (found,), made = run(outputs, fed, GPU, (with_tf32, *PASSES), FLOAT32)
+        wanted = np.maximum(rounded(a).astype(float) @ rounded(b) + bias, 0)
+        bound = 1e-6 * (1 + np.abs(a).astype(float) @ np.abs(b)).max()
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=bound, err_msg=str((m, n, k)))
+        assert [each.tf32 for each in made.instructions] == [True]
+
+
+def rounded(x):
+    """To the nearest number of TF32, halves away from 0."""
+    words = np.ascontiguousarray(x).view(np.uint32)
+    return ((words + 0x1000) & 0xFFFFE000).view(np.float32)
+
+
+def test_sums_of_columns_are_not_rounded_with_the_product():
+    images, grads, bias = numbers((300, 33), (300, 20), (20,))
+    x, g, b = (ops.variable(name) for name in "xgb")
+    news = [b - ops.sum(g, 0), x.T @ g * 0.5]
+    passes = (with_tf32, *PASSES)
+    (sums, product), made = run(news, {x: images, g: grads, b: bias}, GPU, passes, FLOAT32)
+    assert any(isinstance(each, Gemm) and each.sums for each in made.instructions)
+    np.testing.assert_allclose(sums, bias - grads.sum(0, dtype=float), rtol=0, atol=1e-4)
+    wanted = 0.5 * (rounded(images).T.astype(float) @ rounded(grads))
+    np.testing.assert_allclose(product, wanted, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("flips", itertools.product((False, True), repeat=2))
+def test_a_large_product_turns_what_lies_along_k(flips, monkeypatch):
+    """The tile of large products, on sizes that it does not divide."""
+    monkeypatch.setattr(gemm, "_choice", lambda *shape: (gemm._LARGE, 2))
+    a, b = numbers((130, 70), (70, 260))
+    x, y = ops.variable("x"), ops.variable("y")
+    fed = {x: a.T if flips[0] else a, y: b.T if flips[1] else b}
+    outputs = [ops.relu((x.T if flips[0] else x) @ (y.T if flips[1] else y))]
+    (found,), made = run(outputs, fed, GPU, PASSES, FLOAT32)
+    assert [each.tile for each in made.instructions] == [gemm._LARGE]
+    np.testing.assert_allclose(found, np.maximum(a.astype(float) @ b, 0), atol=1e-4)

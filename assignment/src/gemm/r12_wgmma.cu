@@ -304,7 +304,7 @@ extern "C" int gemm(const void* a, const void* b, float* c, int m, int n, int k,
   }
   if (error != cudaSuccess) return error;
   const int count = ladder::tiles(m, kRows) * ladder::tiles(n, kColumns);
-  wgmma_kernel < <<count<processors ? count : processors, kThreads, kShared, on>>>(
-                     of_a.map, of_b.map, c, m, n, k);
+  const int blocks = count < processors ? count : processors;
+  wgmma_kernel<<<blocks, kThreads, kShared, on>>>(of_a.map, of_b.map, c, m, n, k);
   return cudaGetLastError();
 }

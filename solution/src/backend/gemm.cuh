@@ -17,28 +17,34 @@
 
 #include <cstdint>
 
+#include "gemm_pieces.cuh"
 #include "numbers.h"
 
 namespace dlsys {
 namespace backend {
 
 /*!
+ * \brief How numbers come to their products: as they lie in memory; turned on their way to shared
+ * memory, word by word, where they lie along K; or rounded to TF32, for tensor cores.
+ */
+enum How { kAsTheyLie, kTurned, kTf32 };
+
+/*!
  * \brief A tile: rows, columns and depth of a slice; what a thread has of it; slices in flight;
- * blocks that a multiprocessor is to hold, from which the compiler has its limit of registers.
+ * blocks that a multiprocessor is to hold, from which the compiler has its limit of registers; and
+ * how numbers come to their products.
  */
 template <int rows_, int columns_, int depth_, int of_rows_, int of_columns_, int stages_,
-          int blocks_>
+          int blocks_, How how = kAsTheyLie>
 struct Block {
   static const int rows = rows_, columns = columns_, depth = depth_;
   static const int of_rows = of_rows_, of_columns = of_columns_;
   static const int stages = stages_, blocks = blocks_;
+  static const bool turns = how == kTurned, tf32 = how == kTf32;
   static const int down = 4, along = 8;  // lanes of a warp
   static const int warps_along = columns / (along * of_columns);
   static const int threads = rows / (down * of_rows) * warps_along * 32;
   static const int values = of_rows * of_columns;
-  // Of K, what a thread reads at once: as much as its registers hold twice, besides its sums.
-  static const int registers = blocks * threads > 256 ? 65536 / (blocks * threads) : 255;
-  static const int deep = values + 8 * (of_rows + of_columns) + 40 <= registers ? 4 : 2;
   static_assert(threads % columns == 0, "a thread adds up one column of b");
 };
 
@@ -53,14 +59,18 @@ struct Extents {
 /*!
  * \brief One operand's way into shared memory: `lines` rows or columns of it, `depth` of K.
  * \tparam along_k whether its lines lie along K in memory. They lie so in shared memory too, with
- * four floats between them, so that neighbouring lines begin in other banks.
+ * four floats between them, so that neighbouring lines begin in other banks; fragments of other
+ * lines are read four of K at a time, which begin eight banks apart. A tile that turns them has all
+ * lines side by side.
  * \tparam packs whether four neighbours can be copied at once, everywhere.
  */
-template <int lines, int depth, int threads, bool along_k, bool packs>
+template <class T, int lines, bool along_k, bool packs>
 struct Slice {
-  static const int stride = along_k ? depth + 4 : lines;
-  static const int floats = along_k ? lines * stride : depth * stride;
-  static const int width = packs ? 4 : 1;
+  static const int depth = T::depth, threads = T::threads;
+  static const bool turns = along_k && T::turns, lies_along_k = along_k && !T::turns;
+  static const int stride = lies_along_k ? depth + 4 : lines + (T::tf32 ? 8 : turns ? 4 : 0);
+  static const int floats = lies_along_k ? lines * stride : depth * stride;
+  static const int width = packs && !turns ? 4 : 1;
   static const int across = (along_k ? depth : lines) / width;  // copies of a row
   static const int rounds = lines * depth / width / threads;
   static_assert(threads % across == 0 && lines * depth / width % threads == 0, "whole rounds");
@@ -79,21 +89,20 @@ struct Slice {
     step = along_k ? depth : depth * lead;
     outer = along_k ? count - line : last - at;
     inner = along_k ? last - at : count - line;
-    to = row * stride + column;
+    to = turns ? column * stride + row : row * stride + column;
   }
 
   /*! \brief Starts copies of the next slice; where the operand ends, plain stores fill it up. */
   __device__ void copy(float* shared) {
-    const int rows = threads / across;  // from round to round
+    const int rows = threads / across, down = turns ? rows : rows * stride;  // from round to round
     if ((rounds - 1) * rows < outer && inner >= width) {
 #pragma unroll
       for (int round = 0; round < rounds; ++round)
-        __pipeline_memcpy_async(shared + to + round * rows * stride, from + round * apart,
-                                4 * width);
+        __pipeline_memcpy_async(shared + to + round * down, from + round * apart, 4 * width);
     } else {
       for (int round = 0; round < rounds; ++round)
         for (int i = 0; i < width; ++i)
-          shared[to + round * rows * stride + i] =
+          shared[to + round * down + i] =
               round * rows < outer && i < inner ? from[round * apart + i] : 0;
     }
     from += step;
@@ -104,68 +113,11 @@ struct Slice {
   }
 };
 
-/*! \brief What a thread has of a slice: `count` lines, as every one of `lanes`, `deep` of K. */
-template <bool along_k, int count, int lanes, int stride, int deep>
-struct Lines {
-  static const int depth = deep;
-  float x[deep][count];
-
-  /*! \brief The i-th line, of a thread's first one. */
-  __device__ static int place(int lane, int i) {
-    return along_k ? lane + i * lanes : (lane + i / 4 * lanes) * 4 + i % 4;
-  }
-
-  /*! \brief Reads from k on; `first` is the warp's first line. */
-  __device__ void read(const float* shared, int first, int lane, int k) {
-    if constexpr (along_k) {
-#pragma unroll
-      for (int i = 0; i < count; ++i) {
-        const float* const at = shared + (first + place(lane, i)) * stride + k;
-        if constexpr (deep == 4) {
-          const float4 four = *reinterpret_cast<const float4*>(at);
-          x[0][i] = four.x;
-          x[1][i] = four.y;
-          x[2][i] = four.z;
-          x[3][i] = four.w;
-        } else {
-          const float2 two = *reinterpret_cast<const float2*>(at);
-          x[0][i] = two.x;
-          x[1][i] = two.y;
-        }
-      }
-    } else {
-#pragma unroll
-      for (int d = 0; d < deep; ++d)
-#pragma unroll
-        for (int i = 0; i < count; i += 4) {
-          const float4 four =
-              *reinterpret_cast<const float4*>(shared + (k + d) * stride + first + place(lane, i));
-          x[d][i] = four.x;
-          x[d][i + 1] = four.y;
-          x[d][i + 2] = four.z;
-          x[d][i + 3] = four.w;
-        }
-    }
-  }
-};
-
 /*! \brief What is done with the sums of b's columns: nothing. */
 struct NoSums {
   static const bool wanted = false;
   __device__ void operator()(int, float) const {}
 };
-
-/*! \brief sum += x y, of what a thread has. */
-template <int of_rows, int of_columns, class LinesA, class LinesB>
-__device__ inline void multiply(float (&sum)[of_rows][of_columns], const LinesA& x,
-                                const LinesB& y) {
-#pragma unroll
-  for (int d = 0; d < LinesA::depth; ++d)
-#pragma unroll
-    for (int i = 0; i < of_rows; ++i)
-#pragma unroll
-      for (int j = 0; j < of_columns; ++j) sum[i][j] += x.x[d][i] * y.x[d][j];
-}
 
 /*! \brief Writes a part's sums, in packs of four; `at` is this thread's first. */
 template <int of_rows, int of_columns>
@@ -200,31 +152,14 @@ __device__ inline void add_parts(float (&sum)[of_rows][of_columns], const float4
       }
 }
 
-/*! \brief Where a thread's part of a block's tile begins, and how a slice of both lies there. */
+/*! \brief How slices of both operands lie, and how a warp multiplies them. */
 template <class T, bool a_along_k, bool b_along_k, bool packs_a, bool packs_b>
-struct Place {
-  typedef Slice<T::rows, T::depth, T::threads, a_along_k, packs_a> SliceA;
-  typedef Slice<T::columns, T::depth, T::threads, b_along_k, packs_b> SliceB;
-  typedef Lines<a_along_k, T::of_rows, T::down, SliceA::stride, T::deep> LinesA;
-  typedef Lines<b_along_k, T::of_columns, T::along, SliceB::stride, T::deep> LinesB;
+struct Operands {
+  typedef Slice<T, T::rows, a_along_k, packs_a> SliceA;
+  typedef Slice<T, T::columns, b_along_k, packs_b> SliceB;
   static const int floats = SliceA::floats + SliceB::floats;  // of a stage
-  int warp_row, warp_column, row, column;
-
-  /*! \brief Lanes whose numbers differ in bit 0 have the same rows, in bit 1 the same columns: then
-   * half a warp reads four floats each in one go, where it else takes two. */
-  __device__ explicit Place(int thread) {
-    const int warp = thread / 32, lane = thread % 32;
-    warp_row = warp / T::warps_along * T::down * T::of_rows;
-    warp_column = warp % T::warps_along * T::along * T::of_columns;
-    row = lane / 2 % 2 + lane / 16 * 2;
-    column = lane % 2 + lane / 4 % 4 * 2;
-  }
-
-  /*! \brief Reads a piece of a slice, from k on. */
-  __device__ void read(LinesA& x, LinesB& y, const float* stage, int k) const {
-    x.read(stage, warp_row, row, k);
-    y.read(stage + SliceA::floats, warp_column, column, k);
-  }
+  typedef std::conditional_t<T::tf32, OfFragments<T, SliceA, SliceB>, OfFloats<T, SliceA, SliceB>>
+      Warp;
 };
 
 /*!
@@ -233,49 +168,51 @@ struct Place {
  * While one piece of a slice is multiplied, the next one comes from shared memory; the last piece
  * hides the barrier, and the first one what is done for the copies.
  */
-template <class T, class Where, bool adds>
+template <class T, class Both, bool adds>
 __device__ inline void multiply_part(float (&sum)[T::of_rows][T::of_columns], float& column_sum,
-                                     float* shared, const Where& place, typename Where::SliceA of_a,
-                                     typename Where::SliceB of_b, int slices, bool adds_columns) {
+                                     float* shared, const typename Both::Warp& warp,
+                                     typename Both::SliceA of_a, typename Both::SliceB of_b,
+                                     int slices, bool adds_columns) {
+  typedef typename Both::Warp Warp;
   for (int stage = 0; stage < T::stages - 1; ++stage) {
     if (stage < slices) {
-      of_a.copy(shared + stage * Where::floats);
-      of_b.copy(shared + stage * Where::floats + Where::SliceA::floats);
+      of_a.copy(shared + stage * Both::floats);
+      of_b.copy(shared + stage * Both::floats + Both::SliceA::floats);
     }
     __pipeline_commit();
   }
-  typename Where::LinesA x[2];
-  typename Where::LinesB y[2];
+  typename Warp::A x[2];
+  typename Warp::B y[2];
   __pipeline_wait_prior(T::stages - 2);
   __syncthreads();
-  place.read(x[0], y[0], shared, 0);
+  warp.read(x[0], y[0], shared, 0);
   int stage = 0, ahead = T::stages - 1;
   for (int slice = 0; slice < slices; ++slice) {
-    const float* from = shared + stage * Where::floats;
+    const float* from = shared + stage * Both::floats;
     stage = stage + 1 < T::stages ? stage + 1 : 0;
     if constexpr (adds)
       if (adds_columns)
         for (int k = threadIdx.x / T::columns; k < T::depth; k += T::threads / T::columns)
           column_sum +=
-              from[Where::SliceA::floats + k * Where::SliceB::stride + threadIdx.x % T::columns];
+              from[Both::SliceA::floats + k * Both::SliceB::stride + threadIdx.x % T::columns];
 #pragma unroll
-    for (int k = 0; k < T::depth; k += T::deep) {
-      const int turn = k / T::deep % 2, next = (k + T::deep) % T::depth;
+    for (int k = 0; k < T::depth; k += Warp::deep) {
+      const int turn = k / Warp::deep % 2, next = (k + Warp::deep) % T::depth;
       if (next == 0) {
         __pipeline_wait_prior(T::stages - 2);
         __syncthreads();  // the next slice is there, and all have read this one
-        from = shared + stage * Where::floats;
+        from = shared + stage * Both::floats;
       }
-      if (next != 0 || slice + 1 < slices) place.read(x[turn ^ 1], y[turn ^ 1], from, next);
+      if (next != 0 || slice + 1 < slices) warp.read(x[turn ^ 1], y[turn ^ 1], from, next);
       if (k == 0) {
         if (slice + T::stages - 1 < slices) {
-          of_a.copy(shared + ahead * Where::floats);
-          of_b.copy(shared + ahead * Where::floats + Where::SliceA::floats);
+          of_a.copy(shared + ahead * Both::floats);
+          of_b.copy(shared + ahead * Both::floats + Both::SliceA::floats);
         }
         __pipeline_commit();
         ahead = ahead + 1 < T::stages ? ahead + 1 : 0;
       }
-      multiply(sum, x[turn], y[turn]);
+      Warp::multiply(sum, x[turn], y[turn]);
     }
   }
 }
@@ -323,20 +260,20 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
                                                                      Extents e, Epilogue epilogue,
                                                                      Sums sums, float* partial,
                                                                      unsigned* arrived) {
-  typedef Place<T, a_along_k, b_along_k, packs_a, packs_b> Where;
+  typedef Operands<T, a_along_k, b_along_k, packs_a, packs_b> Both;
   extern __shared__ __align__(16) float gemm_shared[];
   const int thread = threadIdx.x;
-  const Where place(thread);
+  const typename Both::Warp warp(thread);
   const int first_row = blockIdx.y * T::rows, first_column = blockIdx.x * T::columns;
   const int begin = blockIdx.z * e.of_part * T::depth;
   const int end = e.k < begin + e.of_part * T::depth ? e.k : begin + e.of_part * T::depth;
   const bool adds_columns = Sums::wanted && blockIdx.y == 0;
   float column_sum = 0;
   float sum[T::of_rows][T::of_columns] = {};
-  const typename Where::SliceA of_a(a, e.lead_a, first_row, e.m, begin, end, thread);
-  const typename Where::SliceB of_b(b, e.lead_b, first_column, e.n, begin, end, thread);
-  multiply_part<T, Where, Sums::wanted>(sum, column_sum, gemm_shared, place, of_a, of_b,
-                                        (end - begin + T::depth - 1) / T::depth, adds_columns);
+  const typename Both::SliceA of_a(a, e.lead_a, first_row, e.m, begin, end, thread);
+  const typename Both::SliceB of_b(b, e.lead_b, first_column, e.n, begin, end, thread);
+  multiply_part<T, Both, Sums::wanted>(sum, column_sum, gemm_shared, warp, of_a, of_b,
+                                       (end - begin + T::depth - 1) / T::depth, adds_columns);
   if (adds_columns) {
     // Sums of columns: of each thread, then of all threads that have the same column.
     __syncthreads();
@@ -349,16 +286,10 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
   const bool has_column = adds_columns && thread < T::columns;
   if (e.parts > 1 && !add_up<T>(sum, column_sum, e.parts, partial, arrived, has_column)) return;
   if (has_column && first_column + thread < e.n) sums(first_column + thread, column_sum);
-#pragma unroll
-  for (int i = 0; i < T::of_rows; ++i) {
-    const int m = first_row + place.warp_row + Where::LinesA::place(place.row, i);
-    if (m >= e.m) continue;
-#pragma unroll
-    for (int j = 0; j < T::of_columns; ++j) {
-      const int n = first_column + place.warp_column + Where::LinesB::place(place.column, j);
-      if (n < e.n) epilogue(m, n, sum[i][j]);
-    }
-  }
+  warp.give(sum, gemm_shared, [&](int row, int column, float value) {
+    const int m = first_row + row, n = first_column + column;
+    if (m < e.m && n < e.n) epilogue(m, n, value);
+  });
 }
 
 /*! \brief Launches it. */
@@ -366,7 +297,7 @@ template <class T, bool a_along_k, bool b_along_k, bool packs_a, bool packs_b, c
           class Sums>
 void launch_gemm(const float* a, const float* b, Extents e, Epilogue epilogue, Sums sums,
                  float* partial, unsigned* arrived, cudaStream_t on) {
-  const int bytes = T::stages * 4 * Place<T, a_along_k, b_along_k, packs_a, packs_b>::floats;
+  const int bytes = T::stages * 4 * Operands<T, a_along_k, b_along_k, packs_a, packs_b>::floats;
   if (bytes > 47 * 1024)  // with what the kernel has besides, 48 KB need no leave
     cudaFuncSetAttribute(gemm_kernel<T, a_along_k, b_along_k, packs_a, packs_b, Epilogue, Sums>,
                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);

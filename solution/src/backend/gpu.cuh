@@ -21,9 +21,11 @@
 namespace dlsys {
 namespace backend {
 
-inline cublasHandle_t cublas(cudaStream_t on) {
+inline cublasHandle_t cublas(cudaStream_t on, bool tf32) {
   static cublasHandle_t handle = nullptr;
   if (handle == nullptr && cublasCreate(&handle) != CUBLAS_STATUS_SUCCESS) return nullptr;
+  const cublasMath_t mode = tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
+  if (cublasSetMathMode(handle, mode) != CUBLAS_STATUS_SUCCESS) return nullptr;
   return cublasSetStream(handle, on) == CUBLAS_STATUS_SUCCESS ? handle : nullptr;
 }
 
@@ -43,7 +45,8 @@ inline cublasStatus_t gemm(cublasHandle_t handle, bool flip_a, bool flip_b, int 
 
 /*! \brief See the instruction MatrixProduct. cuBLAS keeps columns side by side: c' = b' a'. */
 template <class T>
-int product(T* out, const T* left, const T* right, const int64_t* n, cudaStream_t on) {
+int product(T* out, const T* left, const T* right, const int64_t* n, cudaStream_t on,
+            bool tf32 = false) {
   const int rows = static_cast<int>(n[0]), columns = static_cast<int>(n[1]);
   const int k = static_cast<int>(n[2]);
   const bool flip_a = n[4] != 1, flip_b = n[6] != 1;
@@ -63,8 +66,8 @@ int product(T* out, const T* left, const T* right, const int64_t* n, cudaStream_
   for (int64_t item = 0; item < batch.size(); ++item) {
     int64_t at[3] = {};
     batch.add_offsets(item, at);
-    if (gemm(cublas(on), flip_b, flip_a, columns, rows, k, right + at[2], lead_b, left + at[1],
-             lead_a, out + at[0]) != CUBLAS_STATUS_SUCCESS)
+    if (gemm(cublas(on, tf32), flip_b, flip_a, columns, rows, k, right + at[2], lead_b,
+             left + at[1], lead_a, out + at[0]) != CUBLAS_STATUS_SUCCESS)
       return -1;
   }
   return 0;

@@ -18,8 +18,8 @@ int gemm_parts = 0;
 
 namespace ladder {
 
-typedef dlsys::backend::Block<TILE> Tile;
-using dlsys::backend::Extents;
+using namespace dlsys::backend;  // TILE may name a How
+typedef Block<TILE> Tile;
 
 const int kProcessors = 132, kLeastDepth = 32;
 

@@ -100,7 +100,7 @@ def _rows(kind, dtypes, given):
     return "  return %s(%s, n[0], n[1]%s);\n" % (kind, pointers(dtypes), numbers)
 
 
-def _product(dtypes):
+def _product(dtypes, _):
     return "  return product<%s>(%s, n);\n" % (C_NAMES[dtypes[0]], pointers(dtypes))
 
 

@@ -308,10 +308,11 @@ def _rows(name, kind, dtypes, given):
     return _launcher(name, "return rows<%s>(%s, n[0], n[1], %s, %s, on);" % values)
 
 
-def _product(name, dtypes):
+def _product(name, dtypes, tf32):
     whole = dtypes[0].kind in "iub"
     function = "%sproduct<%s>" % ("whole_" if whole else "", C_NAMES[dtypes[0]])
-    return _launcher(name, "return %s(%s, n, on);" % (function, pointers(dtypes)))
+    more = ", true" if tf32 else ""
+    return _launcher(name, "return %s(%s, n, on%s);" % (function, pointers(dtypes), more))
 
 
 def _gather(name, dtypes):

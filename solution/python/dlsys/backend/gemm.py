@@ -26,9 +26,11 @@ _PROCESSORS, _BLOCKS = 132, 4
 #: Of K, the least that is worth a part.
 _LEAST_DEPTH = 64
 #: A block's tile: rows, columns, depth of a slice; rows and columns of a thread; slices in flight,
-#: and blocks of a multiprocessor. See gemm.cuh.
-_LARGE, _SMALL = (128, 128, 16, 8, 8, 3, 1), (64, 32, 16, 4, 4, 4, 4)
+#: blocks of a multiprocessor; how numbers come to their products. See gemm.cuh.
+_LARGE = (128, 256, 32, 8, 16, 2, 1, "kTurned")
+_SMALL = (64, 32, 16, 4, 4, 4, 4)
 _NARROW = (32, 32, 32, 4, 4, 4, 4)
+_TF32 = "kTf32"
 
 
 @dataclasses.dataclass(eq=False)
@@ -45,13 +47,15 @@ class Gemm(Instruction):
     sums: Fused
     total: object
     nodes: tuple
+    #: Whether tensor cores multiply, as TF32.
+    tf32: bool = False
 
     def __post_init__(self):
         a, b = self.inputs
         (self.m, self.k), self.n = a.shape, b.shape[-1]
         self.steps = [steps_of_matrix(view) for view in (a, b)]
         flips = (self.steps[0][1] != 1, self.steps[1][1] != 1)
-        self.tile, parts = _choice(self.m, self.n, self.k, *flips)
+        self.tile, parts = _choice(self.tf32, self.m, self.n, self.k, *flips)
         tiles = -(-self.m // self.tile[0]) * -(-self.n // self.tile[1])
         slices = -(-self.k // self.tile[2])
         self.of_part = -(-slices // max(1, min(parts, slices)))
@@ -127,14 +131,21 @@ class Gemm(Instruction):
 
 @functools.cache
 def _tuned():
-    """What tools/gemm_ladder.py found best: m, n, k, is a transposed, is b -> (tile, parts)."""
+    """What tools/gemm_ladder.py found best.
+
+    Whether for TF32, m, n, k, is a transposed, is b -> (tile, parts).
+    """
     with open(os.path.join(os.path.dirname(__file__), "gemm_tiles.json")) as file:
-        return {tuple(shape): (tuple(tile), parts) for shape, tile, parts in json.load(file)}
+        return {
+            (kind == "tf32", *shape): (tuple(tile), parts)
+            for kind, rows in json.load(file).items()
+            for shape, tile, parts in rows
+        }
 
 
-def _choice(m, n, k, flips_a, flips_b):
+def _choice(tf32, m, n, k, flips_a, flips_b):
     """A tile and parts of K for a product: as tuned, else enough blocks for a whole GPU."""
-    tuned = _tuned().get((m, n, k, flips_a, flips_b))
+    tuned = _tuned().get((tf32, m, n, k, flips_a, flips_b))
     if tuned:
         return tuned
     if m * n >= 1 << 20:
@@ -142,7 +153,16 @@ def _choice(m, n, k, flips_a, flips_b):
     else:
         tile = _NARROW if n <= 32 or m * n <= 1 << 14 else _SMALL
     tiles = -(-m // tile[0]) * -(-n // tile[1])
+    tile = (*tile, _TF32) if tf32 else tile
     return tile, max(1, min(_PROCESSORS * _BLOCKS // tiles, -(-k // _LEAST_DEPTH)))
+
+
+def with_tf32(instructions, kept):
+    """The same program, whose products of float32 are rounded to TF32 on a GPU."""
+    for each in instructions:
+        if isinstance(each, MatrixProduct) and set(each.dtypes) == {FLOAT32}:
+            each.tf32 = True
+    return instructions
 
 
 def with_products(instructions, kept):
@@ -200,7 +220,7 @@ class _Merger:
                 total = self._instructions[reduce].output
                 sums = self._as_fused(after, total, self._instructions[reduce].node)
             nodes = (product.node, *(n for e in found for n in getattr(e, "nodes", (e.node,))))
-            made = Gemm(view, product.inputs, epilogue, view, sums, total, nodes)
+            made = Gemm(view, product.inputs, epilogue, view, sums, total, nodes, product.tf32)
             made.node = found[-1].node if found else product.node
             return made
         return None

@@ -192,10 +192,13 @@ class Rows(Instruction):
 class MatrixProduct(Instruction):
     """output = a @ b of batches of matrices: each lies in rows or in columns."""
 
+    #: Whether a GPU may round operands of float32 to TF32, for its tensor cores.
+    tf32: bool = False
+
     @property
     def key(self):
-        """Dtypes alone."""
-        return ("product", self.dtypes)
+        """Dtypes, and whether TF32 is wanted."""
+        return ("product", self.dtypes, self.tf32)
 
     @property
     def sizes(self):

@@ -8,7 +8,7 @@ from dlsys import ndarray
 from dlsys.autodiff import Executor
 from dlsys.backend.capture import CaptureError
 from dlsys.backend.fusion import fuse
-from dlsys.backend.gemm import with_products
+from dlsys.backend.gemm import with_products, with_tf32
 from dlsys.backend.planning import Planner
 from dlsys.backend.program import Program
 from dlsys.backend.rows import address_of
@@ -72,12 +72,13 @@ class DeviceRun:
         capture: "" where a GPU starts the program by one call; else why it does not, in words.
     """
 
-    def __init__(self, graph, limit=None, fuses=True, captures=True, stays=None):
+    def __init__(self, graph, limit=None, fuses=True, captures=True, stays=None, tf32=False):
         """
         Args:
             stays: tells of an NDArray whether later feeds will lie there again.
+            tf32: whether products may be rounded to TF32.
         """
-        self.graph, self._stays = graph, stays or (lambda array: False)
+        self.graph, self._stays, self._tf32 = graph, stays or (lambda array: False), tf32
         on_gpu = ndarray.is_gpu_ctx(graph.ctx)
         # The emulated GPU runs them thread by thread, a hundred times slower than its cuBLAS.
         own_products = on_gpu and not ndarray.is_emulated()
@@ -101,6 +102,7 @@ class DeviceRun:
         self._report, self._kernels = Report("parameters updated in place"), []
         in_place = functools.partial(update_in_place, report=self._report)
         passes = [in_place, self._planner.order, self._counted]
+        passes += [with_tf32] if self._tf32 else []
         passes += [fuse] if fuses else []
         passes += [with_products] if own_products else []
         self.program = Program(

@@ -19,7 +19,7 @@ _MOST_RUNS = 8
 
 def compile(
     outputs, updates=None, ctx=None, dtype=None, passes=PASSES, memory_limit=None, fuse=True,
-    capture=True,
+    capture=True, tf32=False,
 ):  # fmt: skip
     """A step: values of nodes, and new values of parameters, computed together.
 
@@ -35,12 +35,14 @@ def compile(
         fuse: whether instructions on the same elements become one kernel, on a device. The C++
             compiler may round a product and a sum once there, so last bits differ.
         capture: whether the launches are recorded on a GPU, and started by one call.
+        tf32: whether a GPU may round operands of matrix products to TF32, which has 11 bits where
+            float32 has 24, so that its tensor cores multiply them. Elsewhere it changes nothing.
 
     Raises:
         TypeError: what is updated is no variable, or an output is no node.
         ValueError: two parameters have one name.
     """
-    return Step(outputs, updates, ctx, dtype, passes, memory_limit, fuse, capture)
+    return Step(outputs, updates, ctx, dtype, passes, memory_limit, fuse, capture, tf32)
 
 
 class Step:
@@ -48,7 +50,7 @@ class Step:
 
     def __init__(
         self, outputs, updates=None, ctx=None, dtype=None, passes=PASSES, memory_limit=None,
-        fuse=True, capture=True,
+        fuse=True, capture=True, tf32=False,
     ):  # fmt: skip
         self._is_single = isinstance(outputs, Node)
         outputs = [outputs] if self._is_single else list(outputs)
@@ -61,7 +63,7 @@ class Step:
         self._fed = [node for node in order if node.op.is_fed and node not in updates]
         #: The number of the next run of each random node.
         self._draws = {node: node.runs for node in random_nodes(results)}
-        self._limit, self._fuses, self._captures = memory_limit, fuse, capture
+        self._limit, self._fuses, self._captures, self._tf32 = memory_limit, fuse, capture, tf32
         self._state = State(list(updates), ctx, dtype)
         self._runs, self._last = {}, None
         self._uploads = Uploads(ctx) if ndarray.is_gpu_ctx(ctx) else None
@@ -347,7 +349,7 @@ class Step:
 
     def _device_run(self, graph):
         stays = self._uploads.holds if self._uploads else None
-        return DeviceRun(graph, self._limit, self._fuses, self._captures, stays)
+        return DeviceRun(graph, self._limit, self._fuses, self._captures, stays, self._tf32)
 
 
 def _check(outputs, updates):
