@@ -15,6 +15,8 @@ import numpy as np
 from dlsys import ndarray
 from dlsys._base import _LIB
 from dlsys.backend.rows import address_of
+from dlsys.occupancy import CAPABILITIES, Launch, occupancy
+from dlsys.occupancy.compiled import gpu_capability
 
 from .solution import KIT, SOLUTION, BenchError
 from .timing import Run, by_events, timed
@@ -26,6 +28,8 @@ KERNELS = {
     "softmax": (8192, 128),
     "matmul, naive": (1024, 64),
 }
+#: Those with a block a row, and four bytes of dynamic shared memory a thread.
+BY_ROWS = (1, 2)
 THREADS = (32, 64, 128, 256, 512, 1024)
 
 
@@ -80,6 +84,17 @@ def compiled(source: Path, name: str) -> Path:
     return target
 
 
+def occupied(number: int, threads: int, takes: dict[str, Any]) -> float | None:
+    """The occupancy of a launch on this GPU, from 0 to 1; None where its rules are not known."""
+    on = CAPABILITIES.get(gpu_capability() or "")
+    dynamic = 4 * threads if number in BY_ROWS else 0
+    if on is None:
+        return None
+    return float(
+        occupancy(Launch(threads, takes["registers"], takes["shared"] + dynamic), on).share
+    )
+
+
 def points(budget: float, most_n: int | None = None) -> list[dict[str, Any]]:
     """A point for each kernel and number of threads; `most_n` bounds the arrays."""
     library = ctypes.CDLL(str(compiled(Path(__file__).with_name("blocks.cu"), "blocks")))
@@ -91,8 +106,10 @@ def points(budget: float, most_n: int | None = None) -> list[dict[str, Any]]:
         values = random.random((n, n), np.float32)
         arrays = [ndarray.array(values, ndarray.gpu(0)) for _ in range(2)]
         arrays.append(ndarray.empty((n, n), ndarray.gpu(0)))
-        takes = {} if is_emulated else kernel.takes()
+        takes: dict[str, Any] = {} if is_emulated else kernel.takes()
         for threads in THREADS:
+            if takes:
+                takes["occupancy"] = occupied(number, threads, takes)
             timing = timed(by_events(kernel.call(threads, arrays), _LIB), budget)
             found.append({
                 "what": "blocks", "kernel": name, "n": n, "threads": threads, "us": timing.us,

@@ -330,7 +330,9 @@ def threads(results: dict[str, Row]) -> Chart:
 def _takes(point: Row) -> str:
     if "registers" not in point:
         return "not known of an emulated GPU"
-    return f"{point['registers']} registers a thread"
+    said = f"{point['registers']} registers a thread"
+    share = point.get("occupancy")
+    return said if share is None else f"{said}: occupancy {share:.0%}"
 
 
 def ladder(kept: Row) -> Chart:

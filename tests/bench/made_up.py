@@ -28,7 +28,16 @@ def measurement(name="NVIDIA H100", backend="cuda", wheres=WHERES):
             ([784, 256, 100, 10], 1000, 227670))
     ]  # fmt: skip
     points += [
-        point("GPU", us, what="blocks", kernel="add", n=8192, threads=threads, registers=12)
+        point(
+            "GPU",
+            us,
+            what="blocks",
+            kernel="add",
+            n=8192,
+            threads=threads,
+            registers=12,
+            occupancy=0.5,
+        )
         for threads, us in ((32, 20.0), (256, 10.0), (1024, 12.0))
     ]
     points.append({

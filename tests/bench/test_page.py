@@ -57,6 +57,8 @@ def test_a_roof_bends_where_arithmetic_takes_as_long_as_memory():
 def test_threads_are_shown_by_their_share_of_the_best():
     shares = {r["threads"]: r["share"] for r in rows(charts.threads({"a": made_up.measurement()}))}
     assert shares == {32: 0.5, 256: 1.0, 1024: 0.8333}
+    (said,) = {r["takes"] for r in rows(charts.threads({"a": made_up.measurement()}))}
+    assert said == "12 registers a thread: occupancy 50%"
 
 
 def test_targets_are_a_gpus():
