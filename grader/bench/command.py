@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from .solution import KIT, BenchError
 
@@ -88,8 +89,16 @@ def _measured(
     result = measuring.measured(plan, say)
     path: Path = options.json or options.output / "bench.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result) + "\n")
+    path.write_text(_text(result))
     return path
+
+
+def _text(result: dict[str, Any]) -> str:
+    """JSON with a line for each point."""
+    points = result.pop("points")
+    facts = json.dumps(result, indent=1).rstrip("\n}")
+    lines = ",\n  ".join(json.dumps(point) for point in points)
+    return f'{facts},\n "points": [\n  {lines}\n ]\n}}\n'
 
 
 def _page(paths: list[Path], target: Path) -> Path:

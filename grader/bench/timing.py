@@ -79,4 +79,5 @@ def timed(clock: Clock, budget: float) -> Timing:
 
 def _timing(seconds: list[float], calls: int) -> Timing:
     low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
-    return Timing((low * 1e6, middle * 1e6, high * 1e6), len(seconds), calls)
+    us = [float(f"{each * 1e6:.4g}") for each in (low, middle, high)]
+    return Timing((us[0], us[1], us[2]), len(seconds), calls)

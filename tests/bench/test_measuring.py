@@ -106,12 +106,12 @@ def test_what_would_take_too_long_is_left_out_with_words():
     run = measuring.Measuring(replace(TINY, most=0.5), lambda what, share: None)
     product, last = OPERATIONS[0], {}
     there = backends.found()[0][1]
-    last["one CPU core", "matmul", False] = (4, 0.1e6)
+    last["one CPU core", "matmul", False] = (4, 0.4e6)
     run._operation(there, product, Inputs(8, there.convert, {}), False, last)
     assert [p["skipped"] for p in run.points] == ["a call would take about 0.8 s"]
     run.plan = replace(TINY, total=0.0)
     run._operation(there, product, Inputs(4, there.convert, {}), False, last)
-    assert run.points[1]["skipped"] == "no time left of 0 s"
+    assert run.points[1]["skipped"] == "no time left of 0 s; hint: --seconds"
 
 
 def test_the_command_measures_all_parts(tmp_path, monkeypatch, capsys):

@@ -18,14 +18,23 @@ class _Frame:
         self.right, self.bottom = canvas.width - _RIGHT, canvas.height - _BELOW
 
     def at(self, x, y):
-        """The pixel of a point; what is outside lies on the border."""
+        """The pixel of a point."""
         across = (x - self.x[0]) / (self.x[1] - self.x[0])
         up = (y - self.y[0]) / (self.y[1] - self.y[0])
-        across, up = (min(1.0, max(0.0, each)) for each in (across, up))
         return (
             _LEFT + across * (self.right - _LEFT),
             self.bottom - up * (self.bottom - self.top),
         )
+
+    def parts(self, xs, ys):
+        """The parts of a line that lie inside, as lists of pixels."""
+        found, is_inside = [], False
+        for x, y in zip(xs, ys):
+            was_inside, is_inside = is_inside, self.y[0] <= y <= self.y[1]
+            if is_inside:
+                found += [] if was_inside else [[]]
+                found[-1].append(self.at(x, y))
+        return found
 
     def axes(self, x_says, y_says):
         """Five lines each way, with numbers."""
@@ -59,11 +68,13 @@ def curves(title, lines, points=(), x_says="", y_says="", width=420, height=260,
     frame = _Frame(canvas, 2 * LINE - 4, xs, y_range or ys)
     frame.axes(x_says, y_says)
     for (name, (across, up)), kind in zip(lines.items(), _KINDS):
-        found = ["%.1f %.1f" % frame.at(x, y) for x, y in zip(across, up) if math.isfinite(y)]
-        if found:
-            canvas.add("path", d="M" + "L".join(found), kind=kind, hint=name)
-            x, y = map(float, found[-1].split())
-            canvas.add("text", name, kind="soft halo", x=x - 4, y=y - 5, text_anchor="end")
+        parts = frame.parts(across, up)
+        if parts:
+            d = "".join("M" + "L".join("%.1f %.1f" % place for place in part) for part in parts)
+            canvas.add("path", d=d, kind=kind, hint=name)
+            x, y = parts[-1][-1]
+            canvas.add("text", name, kind="soft halo", x=x - 4, y=max(y - 5, frame.top + 12),
+                       text_anchor="end")  # fmt: skip
     for x, y in points:
         across, up = frame.at(x, y)
         canvas.add("circle", kind="mark", cx=across, cy=up, r=5, hint="%.4g, %.4g" % (x, y))
