@@ -18,6 +18,7 @@ DEVICE ?= auto
 ARGS ?=
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
+READY_BENCH := $(VENV)/.ready-bench
 
 # Builds the solution's library, for a real GPU if there is one.
 all: $(READY)
@@ -43,13 +44,13 @@ lint: $(READY_DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=solution/python:emulator $(BIN)/lint-imports
-	git ls-files 'emulator/*.cc' 'emulator/*.h' 'solution/*.cc' 'solution/*.h' 'solution/*.cu' 'solution/*.cuh' 'grader/*.cc' 'grader/*.h' | xargs $(BIN)/clang-format --dry-run -Werror
+	git ls-files 'emulator/*.cc' 'emulator/*.h' 'solution/*.cc' 'solution/*.h' 'solution/*.cu' 'solution/*.cuh' 'grader/*.cc' 'grader/*.h' 'grader/*.cu' | xargs $(BIN)/clang-format --dry-run -Werror
 
 # Writes the code in the form that lint wants.
 format: $(READY_DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	git ls-files 'emulator/*.cc' 'emulator/*.h' 'solution/*.cc' 'solution/*.h' 'solution/*.cu' 'solution/*.cuh' 'grader/*.cc' 'grader/*.h' | xargs $(BIN)/clang-format -i
+	git ls-files 'emulator/*.cc' 'emulator/*.h' 'solution/*.cc' 'solution/*.h' 'solution/*.cu' 'solution/*.cuh' 'grader/*.cc' 'grader/*.h' 'grader/*.cu' | xargs $(BIN)/clang-format -i
 
 # Regenerates assignment/ from solution/.
 release: $(READY)
@@ -75,6 +76,10 @@ gpu-check: $(READY_DEV)
 # Builds the emulated GPU for arm64 and runs its tests under qemu-user; says what to install.
 arm64-check: $(READY_DEV)
 	$(BIN)/python tools/arm64_check.py
+
+# Measures the solution on this machine for 100 seconds, and writes build/bench/bench.html (ARGS="--quick").
+bench: $(READY_BENCH) all
+	@$(BIN)/grader bench $(ARGS)
 
 # Resolves the dependencies of pyproject.toml anew into constraints.txt.
 lock: | $(BIN)/python
@@ -110,4 +115,8 @@ $(READY_DEV): $(READY)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-.PHONY: all help grade test quick lint format release handout docs docs-links gpu-check arm64-check lock clean
+$(READY_BENCH): $(READY)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@
+
+.PHONY: all help grade test quick bench lint format release handout docs docs-links gpu-check arm64-check lock clean

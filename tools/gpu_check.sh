@@ -33,7 +33,8 @@ run grade-reference 400 "$PYTHON" -m grader grade solution --device cuda --json 
 run grade-classic 400 "$PYTHON" -m grader grade tests/submissions/classic --profile classic \
   --device cuda --json "$OUT/classic.json"
 run speed 300 "$PYTHON" tools/speed_check.py --output "$OUT"
-run bench 400 "$PYTHON" -m grader bench
+run bench 400 "$PYTHON" -m grader.bench --only handout --output handout
+run bench-sweep 200 "$PYTHON" -m grader.bench --json "$OUT/bench.json"
 cd solution
 # initcheck and racecheck slow the kernels of large products by a hundred times; with -s the tests
 # run in the process of pytest.

@@ -1,25 +1,16 @@
-"""`grader bench`: measures the solution on this machine."""
+"""`grader bench`: measures the solution on this machine, and makes a page of it."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from grader.building.tree import KIT
-from grader.handout.bench import bench
+from grader.bench import command as bench
 
 OK = 0
-
-_EXAMPLES = """examples:
-  make -C solution && grader bench             into handout/, results.json and results.md
-  grader bench --output figures/
-  grader bench --data mnist/
-
-It measures the solution as it is built: for a GPU, or for the emulated one.
-"""
 
 
 def add(commands: Any) -> None:
@@ -27,17 +18,22 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "bench",
         help="measure the solution, as it is built",
-        epilog=_EXAMPLES,
+        epilog=bench.EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("--output", type=Path, default=KIT / "handout", metavar="FOLDER",
-                         help="default: handout/")  # fmt: skip
-    command.add_argument("--data", metavar="FOLDER", help="MNIST; default: search")
+    bench.add_options(command)
     command.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace, console: Console) -> int:
-    with console.status("measuring") as status:
-        bench(options.output, options.data, lambda what: status.update(f"measuring {what}"))
-    console.print((options.output / "results.md").read_text(), markup=False, highlight=False)
+    columns = BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=1.0)
+        written = bench.run(
+            options, lambda what, share: bar.update(task, description=what, completed=share)
+        )
+    for path in written:
+        console.print(f"wrote {path}", markup=False)
     return OK

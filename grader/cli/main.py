@@ -58,7 +58,7 @@ _EXAMPLES = """examples:
   grader submit my-assignment                 check a student's folder and pack it
   grader init my-course --name "My course"    start an assignment of your own
   grader grade work --course my-course/course.toml
-  grader bench                                measure the solution on this machine's GPU
+  grader bench                                how fast the solution is here, as a page
 
 exit codes: 0 as it should be, 1 the submission fell short, 2 usage, 3 the grader failed
 """

@@ -10,10 +10,10 @@ import pytest
 
 import sample_report
 from grader.batch.batch import Running
+from grader.bench import solution
 from grader.cli import main
 from grader.grading import prebuilt
 from grader.grading.prebuilt import GraderError
-from grader.handout import bench
 from grader.report.html import to_html
 
 KIT = Path(__file__).resolve().parents[2]
@@ -51,7 +51,7 @@ def test_a_fresh_release_is_said_to_be_fresh(capsys):
 
 
 def test_nothing_is_measured_without_a_build(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(bench, "SOLUTION", tmp_path)
+    monkeypatch.setattr(solution, "SOLUTION", tmp_path)
     assert main.main(["bench", "--output", str(tmp_path / "out")]) == main.USAGE
     said = capsys.readouterr().err
     assert said.startswith(f"grader: {tmp_path}/build/lib/libc_runtime_api.so does not exist")

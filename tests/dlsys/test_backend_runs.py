@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from test_ops import OPS
 
+import dlsys
 from dlsys import autodiff, dtypes, ndarray, ops
 from dlsys.autodiff import Executor
 from dlsys.backend import cpu, gpu, kernels, memory, program
@@ -390,3 +391,12 @@ def test_a_kept_kernel_is_of_the_emulated_gpu_that_runs_it(tmp_path, monkeypatch
         for backend, names in found.items():
             names.append(kernels._surroundings.__wrapped__(backend))
     assert len(set(found[gpu])) == 3 and len(set(found[cpu])) == 1
+
+
+def test_programs_are_asked_for_their_kernels_and_none_is_compiled(monkeypatch):
+    monkeypatch.setattr(kernels, "_compile", lambda *of: pytest.fail("compiled"))
+    x = ops.variable("x")
+    step = dlsys.compile(ops.tanh(x) * 0.7182 + 3.1415, ctx=CPU)
+    ((kind, *_),) = kernels.asked_by(lambda: step.run_of({x: np.zeros(3, np.float32)}))
+    assert kind == "fused"
+    assert kernels.asked_by(lambda: None) == []

@@ -1,6 +1,7 @@
 """Pictures of graphs and of memory: all is there, nothing lies on something else, files are SVG."""
 
 import itertools
+import math
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -13,6 +14,7 @@ from browser import act, needs_chromium
 from dlsys import autodiff, ndarray, ops
 from dlsys.autodiff import gradients
 from dlsys.pictures import svg
+from dlsys.pictures.curves import curves, plane
 from dlsys.pictures.graph import Box, graph
 from dlsys.pictures.layers import layered
 from dlsys.step.measuring import node_names
@@ -282,3 +284,32 @@ def test_a_timeline_and_a_plan_of_memory_fit_on_a_page_of_any_width(width, tmp_p
         found, _ = act(tmp_path, style + text, _BEYOND, width)
         assert found["wide"] <= 0 and found["free"]
         assert [words for words, beyond in found["free"] if beyond > 0] == []
+
+
+def test_curves_reach_from_border_to_border_and_mark_points():
+    lines = {"square": ([0, 1, 2], [0, 1, 4])}
+    drawn = curves("a title", lines, [(1, 1)], "x", "y", y_range=(0, 4))
+    root = ElementTree.fromstring(drawn)
+    path = next(each for each in root if each.tag.endswith("path"))
+    places = [tuple(map(float, each.split())) for each in path.get("d")[1:].split("L")]
+    assert places[0] == (52, 220) and places[-1] == (406, 28)
+    (dot,) = [each for each in root if each.tag.endswith("circle")]
+    assert float(dot.get("cx")) == pytest.approx(places[1][0], abs=0.1)
+
+
+def test_curves_leave_out_what_is_no_number_or_outside():
+    ys = [0.0, 1.0, math.nan, 1.0, 9.0, 2.0, 0.0]
+    drawn = curves("", {"a": (range(7), ys)}, y_range=(0, 2))
+    path = next(each for each in ElementTree.fromstring(drawn) if each.tag.endswith("path"))
+    parts = [len(part.split("L")) for part in path.get("d")[1:].split("M")]
+    assert parts == [2, 1, 2]
+
+
+def test_a_plane_has_the_lowest_row_below():
+    drawn = plane("", [[0, 0], [1, 1]], [(0.5, -0.5, 0)])
+    root = ElementTree.fromstring(drawn)
+    rows = [each for each in root if each.get("class") in ("blue", "amber")]
+    assert [each.get("class") for each in rows] == ["blue", "amber"]
+    assert float(rows[0].get("y")) > float(rows[1].get("y"))
+    (dot,) = [each for each in root if each.tag.endswith("circle")]
+    assert float(dot.get("cy")) > float(rows[0].get("y"))

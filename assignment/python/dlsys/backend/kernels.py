@@ -37,9 +37,16 @@ _WAITS, _SPINS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"), "5000"
 #: name -> address.
 _LOADED = {}
 
+#: Whether who asks for kernels is only asked for which.
+_only_asks = False
+
 
 class CompileError(RuntimeError):
     """A kernel did not compile; the message has the compiler's first lines."""
+
+
+class _Asked(Exception):
+    """Somebody asked for the kernels of the keys in `args`."""
 
 
 def root():
@@ -60,6 +67,8 @@ def kernels(backend, keys):
     Raises:
         CompileError: there is no compiler, or it refuses the source.
     """
+    if _only_asks:
+        raise _Asked(*keys)
     wanted = {key: _name_of(backend, key) for key in dict.fromkeys(keys)}
     missing = {name: key for key, name in wanted.items() if name not in _LOADED}
     absent = {name: key for name, key in missing.items() if not os.path.exists(_path_of(name))}
@@ -75,6 +84,22 @@ def kernels(backend, keys):
             library = ctypes.CDLL(_path_of(name))
         _LOADED[name] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
     return [_LOADED[wanted[key]] for key in keys]
+
+
+def asked_by(make):
+    """The keys of the kernels that `make()`, which makes a program, asks for; it does not end.
+
+    None is compiled: many programs are asked first, and `kernels` compiles for all in one go.
+    """
+    global _only_asks
+    _only_asks = True
+    try:
+        make()
+    except _Asked as asked:
+        return list(asked.args)
+    finally:
+        _only_asks = False
+    return []
 
 
 @contextlib.contextmanager

@@ -1,35 +1,26 @@
-"""Measures the solution's kernels and its training of MNIST, and writes the figures.
-
-It runs the solution in this process: that is the kit's own code, never a submission.
-"""
+"""Measures the kernels of the assignment and its training of MNIST, for the handout."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib
 import json
-import os
-import platform
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from grader import __version__
-from grader.base.errors import UsageError
-from grader.building.tree import KIT, backend_of
+from dlsys import ndarray
+from dlsys._base import _LIB
 
-SOLUTION = KIT / "solution"
-LIBRARY = "build/lib/libc_runtime_api.so"
-WARM_UPS, REPEATS = 3, 21
+from . import machine
+from .solution import check_built
+from .timing import by_events, timed
 
-
-class BenchError(UsageError):
-    """The solution can't be measured; the message says what to do."""
+#: Seconds that a kernel is timed.
+BUDGET = 0.05
 
 
 @dataclass(frozen=True)
@@ -45,7 +36,7 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class Timing:
+class KernelTime:
     """Microseconds a call: the median, and the quartiles as its spread."""
 
     name: str
@@ -98,70 +89,45 @@ def benchmarks(side: int, matmul: int) -> list[Bench]:
     ]  # fmt: skip
 
 
-def _modules() -> tuple[Any, Any, Any]:
-    """The solution's ndarray, library and MNIST script."""
-    for folder in ("python", "tests"):
-        path = str(SOLUTION / folder)
-        if path not in sys.path:
-            sys.path.insert(0, path)
-    names = ("dlsys.ndarray", "dlsys._base", "mnist_dlsys")
-    ndarray, base, mnist = (importlib.import_module(name) for name in names)
-    return ndarray, base._LIB, mnist
-
-
-def _call(library: Any, case: Bench, arrays: list[Any]) -> Callable[[], None]:
+def _call(case: Bench, arrays: list[Any]) -> Callable[[], None]:
     """A function that launches the case once."""
     handles = [array.handle for array in arrays]
     if "MatrixMultiply" in case.function and len(handles) == 3:
         args = [handles[0], case.extra[0], handles[1], case.extra[1], handles[2]]
     else:
         args = [handles[0], *case.extra, *handles[1:]]
-    function = getattr(library, case.function)
+    function = getattr(_LIB, case.function)
 
     def launch() -> None:
         if function(*args) != 0:
-            raise RuntimeError(f"{case.function}: {library.DLGetLastError().decode()}")
+            raise RuntimeError(f"{case.function}: {_LIB.DLGetLastError().decode()}")
 
     return launch
 
 
-def measure(case: Bench, ndarray: Any, library: Any) -> Timing:
-    """Times a kernel by events on the device, each repeat by itself."""
+def measure(case: Bench) -> KernelTime:
+    """Times a kernel by events on the device."""
     random = np.random.default_rng(1)
     arrays = [
         ndarray.array(random.uniform(-1, 1, shape).astype(np.float32), ctx=ndarray.gpu(0))
         for shape in case.shapes
     ]
-    launch = _call(library, case, arrays)
-    start, stop, elapsed = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_float()
-    for event in (start, stop):
-        library.cudaEventCreate(ctypes.byref(event))
-    for _ in range(WARM_UPS):
-        launch()
-    times = []
-    for _ in range(REPEATS):
-        library.cudaEventRecord(start, None)
-        launch()
-        library.cudaEventRecord(stop, None)
-        library.cudaEventSynchronize(stop)
-        library.cudaEventElapsedTime(ctypes.byref(elapsed), start, stop)
-        times.append(elapsed.value * 1000)
-    low, median, high = (float(t) for t in np.percentile(times, [25, 50, 75]))
+    low, median, high = timed(by_events(_call(case, arrays), _LIB), BUDGET).us
     shapes = " ".join("x".join(map(str, shape)) for shape in case.shapes)
     rate = case.work / median / 1000
-    return Timing(case.name, case.function, shapes, median, low, high, rate, case.unit)
+    return KernelTime(case.name, case.function, shapes, median, low, high, rate, case.unit)
 
 
-def _allocations(library: Any) -> int:
+def _allocations() -> int:
     arrays, raw = ctypes.c_int64(), ctypes.c_int64()
-    library.DLGetAllocationCounts(ctypes.byref(arrays), ctypes.byref(raw))
+    _LIB.DLGetAllocationCounts(ctypes.byref(arrays), ctypes.byref(raw))
     return arrays.value
 
 
 def train(epochs: int, more_epochs: int, data: str | None) -> dict[str, Any]:
     """Trains both models on numpy and on the GPU; counts allocations for `epochs` and
     `more_epochs`."""
-    ndarray, library, mnist = _modules()
+    mnist = importlib.import_module("mnist_dlsys")
     images = mnist.load_mnist(data)
     small = len(images.train_x) < 10000
     batch, rate = (100, 0.2) if small else (1000, 1.0)
@@ -182,48 +148,12 @@ def train(epochs: int, more_epochs: int, data: str | None) -> dict[str, Any]:
                 "epoch_seconds_spread": [min(seconds), max(seconds)],
             }
         for count in (epochs, more_epochs):
-            before = _allocations(library)
+            before = _allocations()
             run(model, ndarray.gpu(0), count)
-            row[f"allocations_{count}_epochs"] = _allocations(library) - before
+            row[f"allocations_{count}_epochs"] = _allocations() - before
         row["numpy_over_gpu"] = row["numpy"]["epoch_seconds"] / row["gpu"]["epoch_seconds"]
         found[name] = row
     return found
-
-
-def describe_device(library: Any, backend: str) -> dict[str, Any]:
-    """The device that ran the kernels, described by pycuda if it is installed."""
-    runtime, driver = ctypes.c_int(), ctypes.c_int()
-    library.cudaRuntimeGetVersion(ctypes.byref(runtime))
-    library.cudaDriverGetVersion(ctypes.byref(driver))
-    found: dict[str, Any] = {
-        "backend": backend,
-        "cuda_runtime": runtime.value,
-        "cuda_driver": driver.value,
-        "processors": len(os.sched_getaffinity(0)),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "kit": __version__,
-        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-    }
-    found.update(_pycuda_facts() if backend == "cuda" else {"name": "Emulated GPU"})
-    return found
-
-
-def _pycuda_facts() -> dict[str, Any]:
-    try:
-        driver = importlib.import_module("pycuda.driver")
-    except ImportError:
-        return {"name": "unknown; hint: python3 -m pip install pycuda"}
-    driver.init()
-    device = driver.Device(0)
-    attribute = driver.device_attribute
-    return {
-        "name": device.name(),
-        "compute_capability": ".".join(map(str, device.compute_capability())),
-        "multiprocessors": device.get_attribute(attribute.MULTIPROCESSOR_COUNT),
-        "memory_bytes": device.total_memory(),
-        "l2_bytes": device.get_attribute(attribute.L2_CACHE_SIZE),
-    }
 
 
 def bench(folder: Path, data: str | None, say: Callable[[str], None]) -> dict[str, Any]:
@@ -232,18 +162,14 @@ def bench(folder: Path, data: str | None, say: Callable[[str], None]) -> dict[st
     Raises:
         BenchError: the solution is not built.
     """
-    if not (SOLUTION / LIBRARY).is_file():
-        raise BenchError(f"{SOLUTION / LIBRARY} does not exist; hint: make -C {SOLUTION}")
-    backend = backend_of(SOLUTION)
-    ndarray, library, _ = _modules()
-    side, matmul = (8192, 4096) if backend == "cuda" else (512, 256)
-    results: dict[str, Any] = {"device": describe_device(library, backend), "kernels": []}
-    for case in benchmarks(side, matmul):
+    check_built()
+    is_real = not ndarray.is_emulated()
+    results: dict[str, Any] = {"device": machine.described(_LIB), "kernels": []}
+    for case in benchmarks(*((8192, 4096) if is_real else (512, 256))):
         say(case.name)
-        results["kernels"].append(asdict(measure(case, ndarray, library)))
+        results["kernels"].append(asdict(measure(case)))
     say("MNIST")
-    epochs, more = (10, 30) if backend == "cuda" else (2, 4)
-    results["mnist"] = train(epochs, more, data)
+    results["mnist"] = train(*((10, 30) if is_real else (2, 4)), data)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     (folder / "results.md").write_text(as_markdown(results))
@@ -252,11 +178,12 @@ def bench(folder: Path, data: str | None, say: Callable[[str], None]) -> dict[st
 
 def as_markdown(results: dict[str, Any]) -> str:
     """The results as a page."""
-    lines = ["<!-- generated by `grader bench`; do not edit -->", "# Measured", ""]
-    lines += [f"- {name}: {value}" for name, value in results["device"].items()]
+    lines = ["<!-- generated by `grader bench --only handout`; do not edit -->", "# Measured", ""]
+    facts = {name: value for name, value in results["device"].items() if value is not None}
+    lines += [f"- {name}: {value}" for name, value in facts.items()]
     lines += [
         "",
-        f"Kernels: median of {REPEATS} calls, with quartiles, by events on the device.",
+        "Kernels: medians with quartiles, by events on the device.",
         "",
     ]
     lines += ["| kernel | shapes | us | quartiles | rate |", "|---|---|---|---|---|"]
