@@ -44,12 +44,12 @@ def test_the_skeleton_of_part_3_scores_0_and_the_solution_has_all_points():
 def test_the_tasks_written_in_another_way_have_all_points():
     report = graded(catalogue.FOLDER / "steps" / "another_way", own=False)
     assert {r.check: r.message for r in report.results if r.status != PASS} == {}
-    assert report.score == 10
+    assert report.score == 17
 
 
 def test_a_mistake_in_part_1_costs_nothing_in_part_3(work):
     report = graded(work, own=False)
-    assert (report.score, report.points) == (10, 10)
+    assert (report.score, report.points) == (17, 17)
     assert f"changed, but the course's own are used: {AUTODIFF}." in report.notes
 
 
