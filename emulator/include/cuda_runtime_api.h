@@ -170,8 +170,9 @@ int64_t emulator_cuda_malloc_count();
 int64_t emulator_bytes_to_host();
 #ifdef EMULATOR_CHECKED
 /*! \brief What kernels have done since the start, if EMULATOR_TRAFFIC is set: a number of those in
- * src/checked/traffic.h, -1 past the last; and its name, null past the last. */
+ * src/checked/traffic.h, -1 past the last; what each is worth, and its name, null past the last. */
 int64_t emulator_traffic(int number);
+int64_t emulator_traffic_cost(int number);
 const char* emulator_traffic_name(int number);
 #endif
 /*! \brief Bytes of device memory that are allocated now. */

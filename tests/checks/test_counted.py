@@ -14,8 +14,10 @@ from grader.checks.speed.counted import CountedCall
 NUMBERS = {
     "launches": 1, "blocks": 16, "requests": 0, "bytes": 0, "load_sectors": 1000,
     "store_sectors": 100, "atomic_sectors": 0, "shared_requests": 500, "shared_turns": 500,
-    "replays": 0, "shuffles": 0, "barriers": 0, "cost": 1700,
+    "replays": 0, "shuffles": 0, "barriers": 0, "cost": 2800,
 }  # fmt: skip
+COSTS = {"launches": 100, "load_sectors": 2, "store_sectors": 2, "atomic_sectors": 2,
+         "shared_turns": 1, "shuffles": 1, "barriers": 1}  # fmt: skip
 CALL = CountedCall("k", ((100, 80),), (100, 8), lambda x: (x, 0))
 
 
@@ -25,24 +27,24 @@ def numbers(**changes):
 
 
 def test_advice_names_the_number_that_costs_most_beyond_the_references():
-    (said,) = counted.advice(numbers(load_sectors=9000, shared_turns=550), NUMBERS)
+    (said,) = counted.advice(numbers(load_sectors=9000, shared_turns=550), NUMBERS, COSTS)
     assert said.startswith("9,000 sectors read, where the reference has 1,000: let neighbouring")
 
 
 def test_advice_on_turns_tells_conflicts_from_too_many_reads():
-    (many,) = counted.advice(numbers(shared_turns=4000), NUMBERS)
-    (conflicts,) = counted.advice(numbers(shared_turns=4000, replays=3500), NUMBERS)
+    (many,) = counted.advice(numbers(shared_turns=4000), NUMBERS, COSTS)
+    (conflicts,) = counted.advice(numbers(shared_turns=4000, replays=3500), NUMBERS, COSTS)
     assert "more elements a thread" in many
     assert "pad the rows of the tile" in conflicts
 
 
 def test_nothing_is_advised_to_who_is_as_fast_as_the_reference():
-    assert counted.advice(NUMBERS, NUMBERS) == []
-    assert counted.advice(numbers(load_sectors=1100), NUMBERS) == []
+    assert counted.advice(NUMBERS, NUMBERS, COSTS) == []
+    assert counted.advice(numbers(load_sectors=1080), NUMBERS, COSTS) == []
 
 
 def test_two_launches_more_are_worth_their_cost():
-    (said,) = counted.advice(numbers(launches=4), NUMBERS)
+    (said,) = counted.advice(numbers(launches=4), NUMBERS, COSTS)
     assert said.startswith("4 launches, where the reference has 1")
 
 
@@ -50,7 +52,7 @@ def test_few_blocks_leave_a_gpu_idle():
     assert counted.idle(numbers(blocks=1)) == 4
     assert counted.idle(numbers(blocks=4)) == counted.idle(NUMBERS) == 1
     assert counted.idle(numbers(blocks=6, launches=3)) == 2
-    assert "cut the work into more blocks" in counted.advice(numbers(blocks=1), NUMBERS)[0]
+    assert "cut the work into more blocks" in counted.advice(numbers(blocks=1), NUMBERS, COSTS)[0]
 
 
 @pytest.mark.parametrize(
@@ -93,8 +95,8 @@ def test_comments_and_other_files_may_say_what_they_like():
 
 
 def test_the_summary_says_both_costs():
-    said = counted.summary(CALL, 0.5, numbers(cost=3400), NUMBERS)
+    said = counted.summary(CALL, 0.5, numbers(cost=5600), NUMBERS)
     assert said == (
-        "k: 0.50 of the reference's speed by what is counted, a cost of 3,400 against 1,700"
+        "k: 0.50 of the reference's speed by what is counted, a cost of 5,600 against 2,800"
     )
     assert counted.out_size(CALL) == np.prod(CALL.out)

@@ -28,14 +28,15 @@ const char* const kNames[] = {
 #undef NUMBER
         "cost"};
 
-void add(Numbers* to, Traffic what, int64_t count) {
-  static const int64_t worth[] = {
+const int64_t kCosts[] = {
 #define NUMBER(name, cost) cost,
-      EMULATOR_TRAFFIC_NUMBERS(NUMBER)
+    EMULATOR_TRAFFIC_NUMBERS(NUMBER)
 #undef NUMBER
-  };
+        1};
+
+void add(Numbers* to, Traffic what, int64_t count) {
   (*to)[static_cast<int>(what)] += count;
-  (*to)[static_cast<int>(Traffic::cost)] += count * worth[static_cast<int>(what)];
+  (*to)[static_cast<int>(Traffic::cost)] += count * kCosts[static_cast<int>(what)];
 }
 
 std::mutex mutex;
@@ -164,6 +165,10 @@ void write_traffic() {
 const char* emulator_traffic_name(int number) {
   using namespace emulator::checked;
   return number >= 0 && number < kTraffic ? kNames[number] : nullptr;
+}
+
+int64_t emulator_traffic_cost(int number) {
+  return emulator_traffic_name(number) == nullptr ? -1 : emulator::checked::kCosts[number];
 }
 
 int64_t emulator_traffic(int number) {

@@ -20,18 +20,18 @@ namespace checked {
 /*!
  * \brief What is counted: NUMBER(name, cost), where cost is what each is worth.
  *
- * The counted cost is their sum. Its unit is what a multiprocessor's memory pipe does at once: it
- * moves a sector, takes a turn at the banks of shared memory, shuffles, or has a warp wait at a
- * barrier. A launch is worth 100 of these.
+ * The counted cost is their sum. Its unit is what a multiprocessor does at once, in a cycle: it
+ * takes a turn at the banks of shared memory, shuffles, or has a warp wait at a barrier. Memory
+ * gives it about 16 bytes in that time, so a sector takes two. A launch is worth 100.
  */
 #define EMULATOR_TRAFFIC_NUMBERS(NUMBER)                                                        \
   NUMBER(launches, 100)                                                                         \
   NUMBER(blocks, 0)                                                                             \
   NUMBER(requests, 0)       /* accesses of global memory, by a warp as a whole */               \
   NUMBER(bytes, 0)          /* that the lanes asked for there, each its own */                  \
-  NUMBER(load_sectors, 1)   /* of 32 bytes, that lie under a request's lanes */                 \
-  NUMBER(store_sectors, 1)  /* the same */                                                      \
-  NUMBER(atomic_sectors, 1) /* the same, as often as lanes meet at a word */                    \
+  NUMBER(load_sectors, 2)   /* of 32 bytes, that lie under a request's lanes */                 \
+  NUMBER(store_sectors, 2)  /* the same */                                                      \
+  NUMBER(atomic_sectors, 2) /* the same, as often as lanes meet at a word */                    \
   NUMBER(shared_requests, 0)                                                                    \
   NUMBER(shared_turns, 1) /* the most words that a request wants of one bank; atomics: lanes */ \
   NUMBER(replays, 0)      /* turns beyond those that as many words need in different banks */   \

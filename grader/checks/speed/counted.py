@@ -111,13 +111,13 @@ def compare(ctx: ChildContext, case: CountedCall) -> None:
         raise Flag("this run has no checked builds to count in")
     with ctx.checked() as (own, other):
         try:
-            theirs = _counted(dataclasses.replace(ctx, tree=other, reaches=()), case)
+            theirs, costs = _counted(dataclasses.replace(ctx, tree=other, reaches=()), case)
         except (Failure, ChildError) as error:
             raise Flag(f"the reference failed: {error}") from error
-        mine = _counted(dataclasses.replace(ctx, tree=own), case)
+        mine, _ = _counted(dataclasses.replace(ctx, tree=own), case)
     require_possible(mine, case)
     ratio = theirs["cost"] / (mine["cost"] * idle(mine))
-    hint = "; ".join(advice(mine, theirs))
+    hint = "; ".join(advice(mine, theirs, costs))
     ctx.facts["speed"] = {
         "case": case.text,
         "ratio": ratio,
@@ -141,13 +141,13 @@ def require_open(sources: Mapping[str, bytes]) -> None:
             )
 
 
-def _counted(ctx: ChildContext, case: CountedCall) -> Numbers:
-    """The numbers of the most costly of some calls, whose outputs are right."""
+def _counted(ctx: ChildContext, case: CountedCall) -> tuple[Numbers, Numbers]:
+    """The numbers of the most costly of some calls, whose outputs are right; what each is worth."""
     ctx = dataclasses.replace(ctx, env={**ctx.env, **_COUNTING})
     with ctx.session() as session:
         counter = _Counter(session)
         calls = [_one(ctx, session, counter, case) for _ in range(CALLS)]
-    return max(calls, key=lambda numbers: numbers["cost"])
+    return max(calls, key=lambda numbers: numbers["cost"]), counter.costs
 
 
 class _Counter:
@@ -158,9 +158,12 @@ class _Counter:
         ctypes = session.remote.import_("ctypes")
         library = session.remote.import_("dlsys._base")._LIB
         name, self._read = library["emulator_traffic_name"], library["emulator_traffic"]
-        name.restype, self._read.restype = ctypes.c_char_p, ctypes.c_int64
+        cost = library["emulator_traffic_cost"]
+        name.restype, cost.restype, self._read.restype = ctypes.c_char_p, *[ctypes.c_int64] * 2
         names = session.remote.fetch_all([name(i) for i in range(_MOST_NUMBERS)], most=SMALL)
         self.names = [each.decode() for each in names if isinstance(each, bytes)]
+        costs = session.integers([cost(i) for i in range(len(self.names))])
+        self.costs = dict(zip(self.names, costs, strict=True))
 
     def read(self) -> list[Any]:
         """Proxies of all numbers as they are now."""
@@ -216,11 +219,10 @@ def idle(numbers: Numbers) -> float:
     return max(1.0, LEAST_BLOCKS / max(1.0, blocks))
 
 
-def advice(mine: Numbers, theirs: Numbers) -> list[str]:
+def advice(mine: Numbers, theirs: Numbers, costs: Numbers) -> list[str]:
     """What to try: of the numbers that cost most beyond the reference's, the largest two."""
     found = [_IDLE] if idle(mine) > 1 else []
-    beyond = {name: mine[name] - theirs[name] for name in _WORDS if name != "launches"}
-    beyond["launches"] = 100 * (mine["launches"] - theirs["launches"])
+    beyond = {name: costs[name] * (mine[name] - theirs[name]) for name in _WORDS}
     least = theirs["cost"] / 10
     for name in sorted(beyond, key=lambda name: -beyond[name])[:2]:
         if beyond[name] > least:
