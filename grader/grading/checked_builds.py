@@ -19,8 +19,8 @@ from grader.grading.prebuilt import prebuilt
 @contextlib.contextmanager
 def checked_builds(
     taken: Mapping[str, bytes], course: Course, diagnosis: Diagnosis
-) -> Iterator[tuple[Path, Path]]:
-    """Copies of both, the submission's first.
+) -> Iterator[tuple[Path, Path | None]]:
+    """Copies of both, the submission's first; None where there is no solution to build.
 
     Args:
         taken: the submission's files.
@@ -39,6 +39,9 @@ def checked_builds(
     if reaches or fault:
         said = f"the kernels call {', '.join(reaches)} where they are counted"
         raise Failure(fault or said, hint)
-    other = prebuilt("emulated", checked=True, source=course.solution)
-    with fresh_copy(own) as mine, fresh_copy(other) as theirs:
+    with contextlib.ExitStack() as stack:
+        mine, theirs = stack.enter_context(fresh_copy(own)), None
+        if course.solution.is_dir():
+            other = prebuilt("emulated", checked=True, source=course.solution)
+            theirs = stack.enter_context(fresh_copy(other))
         yield mine, theirs

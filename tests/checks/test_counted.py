@@ -3,6 +3,8 @@
 Whole gradings by it are in tests/submissions/steps.
 """
 
+import json
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from grader.checks.harness.compare import Failure
 from grader.checks.harness.outcomes import Flag
 from grader.checks.speed import counted
 from grader.checks.speed.counted import CountedCall
+from grader.checks.speed.fast_kernels import CALLS
 
 NUMBERS = {
     "launches": 1, "blocks": 16, "requests": 0, "bytes": 0, "load_sectors": 1000,
@@ -92,6 +95,14 @@ def test_comments_and_other_files_may_say_what_they_like():
             "python/x.py": b"## asm emulator",
         }
     )
+
+
+def test_the_references_numbers_are_kept_of_every_call_that_may_be_counted():
+    kept = json.loads(counted.KEPT.read_text())
+    assert set(kept["calls"]) == {call.text for call in CALLS}
+    for one in kept["calls"].values():
+        worth = sum(kept["costs"][name] * one[name] for name in one if name != "cost")
+        assert worth == one["cost"]
 
 
 def test_the_summary_says_both_costs():

@@ -3,7 +3,7 @@
 The emulated GPU's times say nothing of a real one's. Its checked build counts what does: sectors,
 turns at the banks of shared memory, shuffles, barriers and launches, and a cost of them all (see
 emulator/src/checked/traffic.h). A speed here is the quotient of two costs, so it is the same
-whenever and wherever it is measured.
+whenever it is measured, and wherever the compiler is the same.
 
 What a submission could gain by, and what stands against it:
 
@@ -19,9 +19,11 @@ What a submission could gain by, and what stands against it:
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,8 @@ from grader.student.remote import ChildError
 CALLS = 2
 #: Blocks of a launch below which a part of a GPU idles.
 LEAST_BLOCKS = 4
+#: The reference's numbers, by tools/reference_costs.py.
+KEPT = Path(__file__).with_name("reference_costs.json")
 _SECTOR = 32
 _MOST_NUMBERS = 64
 _MOST_TO_HOST = 4096
@@ -110,10 +114,7 @@ def compare(ctx: ChildContext, case: CountedCall) -> None:
     if ctx.checked is None:
         raise Flag("this run has no checked builds to count in")
     with ctx.checked() as (own, other):
-        try:
-            theirs, costs = _counted(dataclasses.replace(ctx, tree=other, reaches=()), case)
-        except (Failure, ChildError) as error:
-            raise Flag(f"the reference failed: {error}") from error
+        theirs, costs = _of_reference(ctx, other, case)
         mine, _ = _counted(dataclasses.replace(ctx, tree=own), case)
     require_possible(mine, case)
     ratio = theirs["cost"] / (mine["cost"] * idle(mine))
@@ -125,6 +126,20 @@ def compare(ctx: ChildContext, case: CountedCall) -> None:
         "summary": summary(case, ratio, mine, theirs) + (f"; hint: {hint}" if hint else ""),
     }
     score(ctx, ratio, hint)
+
+
+def _of_reference(
+    ctx: ChildContext, tree: Path | None, case: CountedCall
+) -> tuple[Numbers, Numbers]:
+    """The reference's numbers, and what each is worth: as its build counts them, or where there is
+    no solution, as on Gradescope, as they were counted before."""
+    if tree is None:
+        kept = json.loads(KEPT.read_text())
+        return kept["calls"][case.text], kept["costs"]
+    try:
+        return _counted(dataclasses.replace(ctx, tree=tree, reaches=()), case)
+    except (Failure, ChildError) as error:
+        raise Flag(f"the reference failed: {error}") from error
 
 
 def require_open(sources: Mapping[str, bytes]) -> None:
