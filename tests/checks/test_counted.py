@@ -15,7 +15,7 @@ from grader.checks.speed.counted import CountedCall
 from grader.checks.speed.fast_kernels import CALLS
 
 NUMBERS = {
-    "launches": 1, "blocks": 16, "requests": 0, "bytes": 0, "load_sectors": 1000,
+    "launches": 1, "blocks": 16, "own_bytes": 12800, "requests": 0, "bytes": 0, "load_sectors": 1000,
     "store_sectors": 100, "atomic_sectors": 0, "shared_requests": 500, "shared_turns": 500,
     "replays": 0, "shuffles": 0, "barriers": 0, "cost": 2800,
 }  # fmt: skip
@@ -68,6 +68,12 @@ def test_fewer_sectors_than_the_arrays_have_can_not_be_true(few):
     counted.require_possible(numbers(store_sectors=60, atomic_sectors=40), CALL)
     with pytest.raises(Flag, match="is right, but reads"):
         counted.require_possible(numbers(**few), CALL)
+
+
+def test_a_thread_has_no_more_of_its_own_than_registers_hold():
+    counted.require_registers(NUMBERS, CALL)
+    with pytest.raises(Failure, match=r"a thread has about 5,000 bytes of its own"):
+        counted.require_registers(numbers(own_bytes=16 * 5000), CALL)
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,11 @@ def test_an_asynchronous_copy_is_read_and_written_as_it_is_long(count):
     assert few(numbers, "load_sectors", "shared_requests", "shared_turns") == [16, 1 + 4, 4 + 4]
 
 
+def test_a_thread_s_own_arrays_are_known_by_their_size(count):
+    assert 256 <= count("has_256_bytes_of_its_own")["own_bytes"] / 2 < 1024
+    assert 8192 <= count("has_8192_bytes_of_its_own")["own_bytes"] / 2 < 8192 + 1024
+
+
 def test_the_cost_is_the_sum_of_what_each_is_worth(count):
     assert count("copies_twice")["cost"] == 2 * 100 + 2 * (1024 + 1024)
     assert count("transposes_by_a_tile")["cost"] == 100 + 2 * (512 + 512) + (128 + 32 * 128) + 128

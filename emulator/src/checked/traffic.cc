@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
@@ -54,6 +55,8 @@ const size_t kMostKept = 1 << 20;
 struct Running {
   int thread = 0;
   size_t kept = 0;
+  uintptr_t deepest = 0;  // bytes of a thread's own on its stack
+  std::vector<uintptr_t> tops = std::vector<uintptr_t>(kMaxThreads);  // where those begin, or 0
   std::vector<LaneAccesses> threads = std::vector<LaneAccesses>(kMaxThreads);
   Numbers block = {};
 };
@@ -61,6 +64,8 @@ Running& running() {
   static thread_local auto* mine = new Running;
   return *mine;
 }
+
+uintptr_t frame_address() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)); }
 
 void count(const Request& request, Numbers* to) {
   if (request.shared) {
@@ -108,11 +113,14 @@ void count_thread(int thread) {
   Running& mine = running();
   if (mine.kept > kMostKept) settle_warps(&mine, thread / kWarp);
   mine.thread = thread;
+  if (mine.tops[thread] == 0) mine.tops[thread] = frame_address();  // it begins
 }
 
 void count_access(State* s, uintptr_t address, size_t size, Access access, const void* place) {
-  if (s->owns(address)) return;
   Running& mine = running();
+  const uintptr_t here = frame_address(), top = mine.tops[mine.thread];
+  if (here < top) mine.deepest = std::max(mine.deepest, top - here);
+  if (s->owns(address)) return;
   ++mine.kept;
   mine.threads[mine.thread].push_back(
       {place, address, static_cast<unsigned>(size), access, s->shared.has(address)});
@@ -137,8 +145,11 @@ void count_launch(const Grid& grid) {
 void count_block_end(const Grid& grid) {
   Running& mine = running();
   settle_warps(&mine);
+  add(&mine.block, Traffic::own_bytes, static_cast<int64_t>(mine.deepest));
   keep(grid, mine.block);
   mine.block = {};
+  mine.deepest = 0;
+  std::fill(mine.tops.begin(), mine.tops.end(), 0);
 }
 
 void write_traffic() {

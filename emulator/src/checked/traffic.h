@@ -7,7 +7,7 @@
  * done at once is each lane's k-th access of the same place between two waits.
  *
  * Memory that a thread has on its stack, its arguments and its indices count nothing: a GPU has
- * them in registers. Everything else that is not shared is global.
+ * them in registers, if there is not too much of it. Everything else that is not shared is global.
  */
 #ifndef EMULATOR_CHECKED_TRAFFIC_H_
 #define EMULATOR_CHECKED_TRAFFIC_H_
@@ -27,6 +27,7 @@ namespace checked {
 #define EMULATOR_TRAFFIC_NUMBERS(NUMBER)                                                        \
   NUMBER(launches, 100)                                                                         \
   NUMBER(blocks, 0)                                                                             \
+  NUMBER(own_bytes, 0)      /* of the thread that has most on its stack, summed over blocks */  \
   NUMBER(requests, 0)       /* accesses of global memory, by a warp as a whole */               \
   NUMBER(bytes, 0)          /* that the lanes asked for there, each its own */                  \
   NUMBER(load_sectors, 2)   /* of 32 bytes, that lie under a request's lanes */                 \

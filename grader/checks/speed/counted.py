@@ -13,6 +13,7 @@ What a submission could gain by, and what stands against it:
   instructions, or by a library's kernels. A source that has a word for it is not counted.
 - Work on the host: it can't reach device memory, and what is copied there is known.
 - Results that are kept: the outputs of the calls that are counted are verified, and inputs are new.
+- Arrays of a thread's own, which count as registers: a kernel that has more than fit is not counted.
 - One block that does it all, one warp after another: then most of a GPU idles, which costs as much.
 """
 
@@ -42,6 +43,8 @@ CALLS = 2
 LEAST_BLOCKS = 4
 #: The reference's numbers, by tools/reference_costs.py.
 KEPT = Path(__file__).with_name("reference_costs.json")
+#: Bytes that a thread may have of its own: registers hold 1,020, and calls take as much here.
+MOST_OWN = 4096
 _SECTOR = 32
 _MOST_NUMBERS = 64
 _MOST_TO_HOST = 4096
@@ -117,6 +120,7 @@ def compare(ctx: ChildContext, case: CountedCall) -> None:
         theirs, costs = _of_reference(ctx, other, case)
         mine, _ = _counted(dataclasses.replace(ctx, tree=own), case)
     require_possible(mine, case)
+    require_registers(mine, case)
     ratio = theirs["cost"] / (mine["cost"] * idle(mine))
     hint = "; ".join(advice(mine, theirs, costs))
     ctx.facts["speed"] = {
@@ -225,6 +229,16 @@ def require_possible(mine: Numbers, case: CountedCall) -> None:
         raise Flag(
             f"{case.text} is right, but reads {mine['load_sectors']:,} sectors and writes "
             f"{stored:,}, where its inputs have {read:,} and its output {written:,}"
+        )
+
+
+def require_registers(mine: Numbers, case: CountedCall) -> None:
+    """Raises Failure if a thread has more of its own than registers hold."""
+    own = mine["own_bytes"] // max(1, mine["blocks"])
+    if own > MOST_OWN:
+        raise Failure(
+            f"{case.text}: a thread has about {own:,} bytes of its own, where registers hold 1,020",
+            "a GPU moves the rest through memory: give a thread smaller arrays",
         )
 
 

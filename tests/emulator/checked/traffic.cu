@@ -134,3 +134,23 @@ CASE(keeps_its_own_array) {
   Device<float> in(256), out(256);
   keeps<<<1, 32>>>(in.data, out.data);
 }
+
+// Each lane has so much that registers do not hold it.
+template <int count>
+__global__ void remembers(const float* in, float* out) {
+  float mine[count];
+  for (int i = 0; i < count; ++i) mine[i] = in[i % 32];
+  float sum = 0;
+  for (int i = 0; i < count; ++i) sum += mine[(i * 7 + threadIdx.x) % count];
+  out[threadIdx.x] = sum;
+}
+
+CASE(has_256_bytes_of_its_own) {
+  Device<float> in(32), out(64);
+  remembers<64><<<2, 32>>>(in.data, out.data);
+}
+
+CASE(has_8192_bytes_of_its_own) {
+  Device<float> in(32), out(64);
+  remembers<2048><<<2, 32>>>(in.data, out.data);
+}
