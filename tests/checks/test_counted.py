@@ -15,8 +15,9 @@ from grader.checks.speed.counted import CountedCall
 from grader.checks.speed.fast_kernels import CALLS
 
 NUMBERS = {
-    "launches": 1, "blocks": 16, "own_bytes": 12800, "requests": 0, "bytes": 0, "load_sectors": 1000,
-    "store_sectors": 100, "atomic_sectors": 0, "shared_requests": 500, "shared_turns": 500,
+    "launches": 1, "blocks": 16, "own_bytes": 12800, "requests": 0, "bytes": 0,
+    "load_sectors": 1000, "store_sectors": 100, "atomic_sectors": 0, "shared_requests": 500,
+    "shared_turns": 500,
     "replays": 0, "shuffles": 0, "barriers": 0, "cost": 2800,
 }  # fmt: skip
 COSTS = {"launches": 100, "load_sectors": 2, "store_sectors": 2, "atomic_sectors": 2,

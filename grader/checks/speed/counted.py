@@ -13,7 +13,7 @@ What a submission could gain by, and what stands against it:
   instructions, or by a library's kernels. A source that has a word for it is not counted.
 - Work on the host: it can't reach device memory, and what is copied there is known.
 - Results that are kept: the outputs of the calls that are counted are verified, and inputs are new.
-- Arrays of a thread's own, which count as registers: a kernel that has more than fit is not counted.
+- Arrays of a thread's own, which count as registers: more than fits is not counted.
 - One block that does it all, one warp after another: then most of a GPU idles, which costs as much.
 """
 
