@@ -52,7 +52,7 @@ const size_t kMostKept = 1 << 20;
 
 // Of the block that this CPU thread runs. Not within the thread's own storage: what is next to that
 // of kernels is taken for theirs.
-struct Running {
+struct OfBlock {
   int thread = 0;
   size_t kept = 0;
   uintptr_t deepest = 0;  // bytes of a thread's own on its stack
@@ -60,8 +60,8 @@ struct Running {
   std::vector<LaneAccesses> threads = std::vector<LaneAccesses>(kMaxThreads);
   Numbers block = {};
 };
-Running& running() {
-  static thread_local auto* mine = new Running;
+OfBlock& of_block() {
+  static thread_local auto* mine = new OfBlock;
   return *mine;
 }
 
@@ -83,7 +83,7 @@ void count(const Request& request, Numbers* to) {
 }
 
 // Counts what warps did since the last time, all but one.
-void settle_warps(Running* mine, int except = -1) {
+void settle_warps(OfBlock* mine, int except = -1) {
   for (int first = 0; first < kMaxThreads; first += kWarp) {
     if (first / kWarp == except) continue;
     LaneAccesses* const lanes = &mine->threads[first];
@@ -110,14 +110,14 @@ bool counts_traffic() {
 }
 
 void count_thread(int thread) {
-  Running& mine = running();
+  OfBlock& mine = of_block();
   if (mine.kept > kMostKept) settle_warps(&mine, thread / kWarp);
   mine.thread = thread;
   if (mine.tops[thread] == 0) mine.tops[thread] = frame_address();  // it begins
 }
 
 void count_access(State* s, uintptr_t address, size_t size, Access access, const void* place) {
-  Running& mine = running();
+  OfBlock& mine = of_block();
   const uintptr_t here = frame_address(), top = mine.tops[mine.thread];
   if (here < top) mine.deepest = std::max(mine.deepest, top - here);
   if (s->owns(address)) return;
@@ -126,10 +126,10 @@ void count_access(State* s, uintptr_t address, size_t size, Access access, const
       {place, address, static_cast<unsigned>(size), access, s->shared.has(address)});
 }
 
-void count_shuffle() { add(&running().block, Traffic::shuffles, 1); }
+void count_shuffle() { add(&of_block().block, Traffic::shuffles, 1); }
 
 void count_barrier(int threads) {
-  Running& mine = running();
+  OfBlock& mine = of_block();
   settle_warps(&mine);
   add(&mine.block, Traffic::barriers, (threads + kWarp - 1) / kWarp);
 }
@@ -143,7 +143,7 @@ void count_launch(const Grid& grid) {
 }
 
 void count_block_end(const Grid& grid) {
-  Running& mine = running();
+  OfBlock& mine = of_block();
   settle_warps(&mine);
   add(&mine.block, Traffic::own_bytes, static_cast<int64_t>(mine.deepest));
   keep(grid, mine.block);
