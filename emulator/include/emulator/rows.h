@@ -30,6 +30,9 @@ constexpr bool is_row = std::is_same<Count, int>::value;
 
 const unsigned kChunk = 16;
 
+/*! \brief Widths of most blocks of two dimensions: rows of them have loops of their own. */
+const int kTileRow = 16, kWarpRow = 32;
+
 /*! \brief Integers of a thread; said of each is whether it grows by 1 to the next one. */
 template <bool... by_one>
 struct Integers {
@@ -132,9 +135,16 @@ __forceinline__ void run_row(unsigned width, const Active& active, bool ordered,
     bool all = width > 0 && (first || !falling) && together(0, width);
     if constexpr (!falling)
       for (unsigned i = 0; i < width; ++i) all = all && active(i);
-    if (all) return body(0, static_cast<int>(width));
-    for (; x < width; ++x)
-      if (first || active(x)) body(x, Threads<1>());
+    if (!all) {
+      for (; x < width; ++x)
+        if (first || active(x)) body(x, Threads<1>());
+    } else if (width == kTileRow) {
+      body(0, kTileRow);
+    } else if (width == kWarpRow) {
+      body(0, kWarpRow);
+    } else {
+      body(0, static_cast<int>(width));
+    }
   }
 }
 
