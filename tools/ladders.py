@@ -129,15 +129,21 @@ def measured(folder):
             n, *a[:2], floats(a[2])))  # fmt: skip
         row = {"copy": copy, "torch": by_torch(ladder), "rungs": {}}
         for file in ladder.rungs:
-            library = libraries[ladder, file]
-            check(library, ladder)
-            times = quartiles(lambda *a, library=library, given=(rows, columns, outs):
-                              library.rung_times(*given, *a[:2], floats(a[2])))  # fmt: skip
-            row["rungs"][file] = {"code": code_of(ladder, file), "us": times}
-            print(f"{ladder.name}/{file}: {times[1]:,.1f} us, "
-                  f"{share(ladder, times[1], copy[1]):.2f} of a copy")  # fmt: skip
+            one = timed(libraries[ladder, file], ladder, (rows, columns, outs))
+            row["rungs"][file] = {"code": code_of(ladder, file), **one}
+            said = one.get("failed") or f"{share(ladder, one['us'][1], copy[1]):.2f} of a copy"
+            print(f"{ladder.name}/{file}: {said}")
         found["ladders"][ladder.name] = row
     return found
+
+
+def timed(library, ladder, sizes):
+    """A rung's quartiles, after it was checked; or why there are none."""
+    try:
+        check(library, ladder)
+        return {"us": quartiles(lambda *a: library.rung_times(*sizes, *a[:2], floats(a[2])))}
+    except RuntimeError as error:
+        return {"failed": str(error)}
 
 
 def version(package):
@@ -185,7 +191,8 @@ def correlations(kept):
     times = {}
     if kept.get("measured"):
         for name, row in kept["measured"]["ladders"].items():
-            times[name] = {file: each["us"][1] for file, each in row["rungs"].items()}
+            rungs = row["rungs"].items()
+            times[name] = {file: each["us"][1] for file, each in rungs if "us" in each}
     gemm = json.loads(GEMM.read_text())["rows"]
     times["gemm"] = {
         rung.name: gemm[rung.name]["shapes"][0]["us"][1]
@@ -215,8 +222,8 @@ def table(ladder, kept):
         count, row = kept["counted"][ladder.name][file], (timed or {"rungs": {}})["rungs"].get(file)
         known = [each["code"] for each in (count, row) if each]
         changed = "" if set(known) == {code} else " (changed since)"
-        cells = ["", "", ""]
-        if row:
+        cells = ["", (row or {}).get("failed", ""), ""]
+        if row and "us" in row:
             low, middle, high = row["us"]
             cells = [f"{middle:,.1f}", f"{low:,.1f} to {high:,.1f}",
                      f"{share(ladder, middle, timed['copy'][1]):.2f}"]  # fmt: skip

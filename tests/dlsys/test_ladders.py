@@ -64,7 +64,7 @@ def test_a_rung_is_right_on_sizes_that_nothing_divides(number, rung, built):
 
 def test_a_rung_is_timed_and_so_is_a_copy(built):
     library = ladders.typed(OfRung(built, 0))
-    times = ladders.quartiles(lambda *a: library.rung_times(8, 8, 1, *a[:2], ladders.floats(a[2])))
+    times = ladders.timed(library, LADDERS[0], (8, 8, 1))["us"]
     assert 0 < times[0] <= times[1] <= times[2]
     assert library.copy_times(64, 1, 1, ladders.floats(np.zeros(1, np.float32))) == 0
 
@@ -73,6 +73,7 @@ def test_a_wrong_rung_is_not_timed(built):
     library = ladders.typed(OfRung(built, len(LADDERS[0].rungs)))
     with pytest.raises(RuntimeError, match=r"1 x 2: error 0, off by"):
         ladders.check(library, LADDERS[0], [(1, 2)])
+    assert set(ladders.timed(library, LADDERS[0], (8, 8, 1))) == {"failed"}
 
 
 @pytest.mark.parametrize("name", ["vectors", "asynchronous"])
@@ -103,6 +104,25 @@ def test_the_page_says_what_is_kept_and_which_rungs_have_other_code():
     kept["counted"]["softmax"]["r04_online"]["code"] = "other"
     changed = [line for line in ladders.page(kept).splitlines() if "(changed since)" in line]
     assert [line.split()[1] for line in changed] == ["r04_online"]
+
+
+def test_the_page_shows_times_beside_costs_and_what_failed():
+    rungs = {
+        ladder.name: {file: {"code": code_of(ladder, file), "us": [9.0, 10.0 - i, 11.0]}
+                      for i, file in enumerate(ladder.rungs)}
+        for ladder in LADDERS
+    }  # fmt: skip
+    rungs["softmax"]["r04_online"] = {"code": code_of(LADDERS[1], "r04_online"), "failed": "wrong"}
+    where = {"device": "a GPU", "driver": "1", "nvcc": "13.0", "date": "today", "torch": "none"}
+    timed = {
+        name: {"copy": [7, 8, 9], "torch": None, "rungs": each} for name, each in rungs.items()
+    }
+    kept = {**KEPT, "measured": {**where, "ladders": timed}}
+    page = ladders.page(kept)
+    assert "| 9.0 | 9.0 to 11.0 | 0.44 |" in page  # of r02 of a sum, 4 us at best
+    assert "| 49,892 |  | wrong |  |" in page
+    found = ladders.correlations(kept)
+    assert (found["reduction"], found["softmax"]) == (pytest.approx(1), pytest.approx(1))
 
 
 def test_shares_are_of_the_bandwidth_of_a_copy():
