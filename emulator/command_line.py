@@ -41,7 +41,7 @@ class Options:
         self.mode, self.arguments = LOOPS, []
         self.only_compile = self.is_shared = self.is_archive = self.links_device = False
         self.keep = self.explain = self.runs = self.is_verbose = self.precompiles = False
-        self.only_preprocess = self.is_relocatable = False
+        self.only_preprocess = self.is_relocatable = self.counts = False
         if "--" in words:
             self.arguments = words[words.index("--") + 1 :]
             words = words[: words.index("--")]
@@ -152,7 +152,8 @@ class Options:
 
     def run_as(self, option, _):
         """How kernels run."""
-        self.mode = {"checked": CHECKED, "no-loops": THREADS}[option.name]
+        self.mode = THREADS if option.name == "no-loops" else CHECKED
+        self.counts = option.name == "count"
 
     def tell(self, option, _):
         """--version and --help."""

@@ -6,6 +6,7 @@ Examples:
 
     emucc.py main.cu kernels.cu host.cc -Iinclude -O2 -o prog   several files, and C++ beside them
     emucc.py --checked --run saxpy.cu -- 1024                   finds races, wrong accesses ...
+    emucc.py --count --run saxpy.cu -- 1024                     counts what makes a kernel fast
     emucc.py --run saxpy.cu -- 1024                             builds it somewhere, and runs it
     emucc.py --explain src/gpu_op.cu                            how each kernel runs, and why
     emucc.py -c src/gpu_op.cu -o gpu_op.o --keep                an object file, and the plain C++
@@ -35,6 +36,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import check_kernels
+import count_kernels
 import toolchain
 from command_line import Options, Told, UsageError
 from compiler import (
@@ -285,7 +287,8 @@ def main(words=None):
         if options.runs:
             command = [os.path.abspath(made[0]), *options.arguments]
             if driver.checked:
-                return check_kernels.main(["--", *command])
+                watches = count_kernels if options.counts else check_kernels
+                return watches.main(["--", *command])
             return subprocess.run(command).returncode
     except Told as told:
         print(told if str(told) else __doc__.strip())

@@ -108,7 +108,7 @@ TABLE = (
     ("explain", FLAG, "set", "explain"),
     ("precompile", FLAG, "set", "precompiles"),
     ("prelude", VALUE, "set", "prelude"),
-    ("checked no-loops", FLAG, "call", "run_as"),
+    ("checked count no-loops", FLAG, "call", "run_as"),
 )  # fmt: skip
 OPTIONS = {name: Option(name, *row[1:]) for row in TABLE for name in row[0].split()}
 # Options whose value may touch them, as -Idir.

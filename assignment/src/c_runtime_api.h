@@ -115,6 +115,16 @@ DLSYS_EXTERN_C {
   int DLGpuSoftmaxCrossEntropy(const DLArrayHandle input_a, const DLArrayHandle input_b,
                                DLArrayHandle output);
 
+  /*! \brief matC = matA matB. */
+  int DLGpuFastMatrixMultiply(const DLArrayHandle matA, const DLArrayHandle matB,
+                              DLArrayHandle matC);
+
+  /*! \brief output[i] = sum over j of input[i, j]. */
+  int DLGpuFastRowSum(const DLArrayHandle input, DLArrayHandle output);
+
+  /*! \brief Softmax of every row of a matrix. */
+  int DLGpuFastSoftmax(const DLArrayHandle input, DLArrayHandle output);
+
 } /* DLSYS_EXTERN_C */
 
 #endif /* DLSYS_RUNTIME_C_RUNTIME_API_H_ */

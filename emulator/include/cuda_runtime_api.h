@@ -168,6 +168,13 @@ int64_t emulator_cuda_malloc_count();
 /*! \brief Bytes that the host could read since the start: copied there, or of memory that it shares
  * with the device. */
 int64_t emulator_bytes_to_host();
+#ifdef EMULATOR_CHECKED
+/*! \brief What kernels have done since the start, if EMULATOR_TRAFFIC is set: a number of those in
+ * src/checked/traffic.h, -1 past the last; what each is worth, and its name, null past the last. */
+int64_t emulator_traffic(int number);
+int64_t emulator_traffic_cost(int number);
+const char* emulator_traffic_name(int number);
+#endif
 /*! \brief Bytes of device memory that are allocated now. */
 int64_t emulator_live_bytes();
 /*! \brief cuBLAS handles that were created and not destroyed. */

@@ -27,12 +27,14 @@ int64_t* counts() {
 
 }  // namespace
 
-void add_to_count(Count count, int64_t number) {
+void add_to_count(Count count, int64_t number) { add_to_counts(count, &number, 1); }
+
+void add_to_counts(Count first, const int64_t* numbers, int count) {
   static std::mutex* mutex = new std::mutex;
   static const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   std::lock_guard<std::mutex> lock(*mutex);
   mprotect(counts(), page, PROT_READ | PROT_WRITE);
-  counts()[static_cast<int>(count)] += number;
+  for (int i = 0; i < count; ++i) counts()[static_cast<int>(first) + i] += numbers[i];
   mprotect(counts(), page, PROT_READ);
 }
 

@@ -15,9 +15,12 @@ namespace emulator {
 enum class Count {
   kAllocations,  // of device memory
   kBytesToHost,  // copied there, or of memory that it shares with the device
+  kTraffic,      // the first of those in checked/traffic.h
 };
 
 void add_to_count(Count count, int64_t number);
+/*! \brief Adds to several in a row. */
+void add_to_counts(Count first, const int64_t* numbers, int count);
 int64_t count_of(Count count);
 
 }  // namespace emulator

@@ -320,6 +320,11 @@ def _log_softmax(x: Array) -> Array:
 @KernelCheck
 def softmax(ctx: Context) -> Iterator[Case]:
     """softmax works on each row of a matrix, for any number of rows, without overflow"""
+    return softmax_cases(ctx, "softmax")
+
+
+def softmax_cases(ctx: Context, name: str) -> Iterator[Case]:
+    """Cases of a kernel of that name that is softmax of every row."""
 
     def judge(x: Array) -> tuple[Array, Any]:
         expected = np.exp(_log_softmax(x))
@@ -332,11 +337,11 @@ def softmax(ctx: Context) -> Iterator[Case]:
         return expected, bound + SMALLEST  # what is smaller may become 0
 
     for shape in _shapes(ctx, (400, 1000), ODD_MATRICES):
-        yield Case("softmax", functools.partial(_draw, ctx, [shape], 5), judge, shape)
+        yield Case(name, functools.partial(_draw, ctx, [shape], 5), judge, shape)
     if ctx.thorough:
         shape = ctx.sized((33, 65))
-        yield Case("softmax", lambda: [_far_from_zero(ctx, shape)], judge, shape)
-        yield Case("softmax", lambda: [_far_from_each_other(ctx, shape)], judge, shape)
+        yield Case(name, lambda: [_far_from_zero(ctx, shape)], judge, shape)
+        yield Case(name, lambda: [_far_from_each_other(ctx, shape)], judge, shape)
 
 
 def _far_from_each_other(ctx: Context, shape: tuple[int, ...]) -> Array:

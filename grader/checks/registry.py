@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from grader.checks.core import CORE
 from grader.checks.harness.child import ChildContext
 from grader.checks.harness.course_checks import load_checks
-from grader.checks.speed import checks
+from grader.checks.speed import checks, fast_kernels
 from grader.course.course import Course
 
 Check = Callable[[ChildContext], None]
 
 #: Name in the rubric -> function. `build` is not here: the runner does it.
-CHECKS: dict[str, Check] = {**CORE, **checks.CHECKS}
+CHECKS: dict[str, Check] = {**CORE, **checks.CHECKS, **fast_kernels.CHECKS}
 
 
 def checks_of(course: Course) -> Mapping[str, Check]:

@@ -12,8 +12,9 @@ import hashlib
 import hmac
 import json
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import geometric_mean
 
 from grader.base.files import write_whole
 from grader.classroom.page import ClassPageError, fixed
@@ -33,12 +34,16 @@ _WORDS = (
 
 @dataclass(frozen=True)
 class BoardLine:
-    """A line of the board. Equal scores have equal ranks; `speeds` are ratios by check."""
+    """A line of the board. Equal scores with equal speeds have equal ranks.
+
+    `speeds` are ratios by check, `speed` is their geometric mean, 0 without any.
+    """
 
     rank: int
     pseudonym: str
     score: float
     speeds: dict[str, float]
+    speed: float = 0.0
 
 
 def pseudonyms(students: Iterable[str], salt: str) -> dict[str, str]:
@@ -66,17 +71,23 @@ def _pseudonym(student: str, salt: str) -> str:
 
 
 def places(standings: Iterable[Standing], names: dict[str, str]) -> list[BoardLine]:
-    """The board: graded students with a pseudonym in `names`, the highest score first. Equal scores
-    stand in the order of their pseudonyms, which reveals nothing."""
+    """The board: graded students with a pseudonym in `names`, the highest score first, then the
+    highest speed. Who is equal stands in the order of pseudonyms, which reveals nothing."""
     chosen = [s for s in standings if s.state == GRADED and s.entry.student in names]
-    chosen.sort(key=lambda s: (-s.score, names[s.entry.student]))
+    lines = [_line(standing, names[standing.entry.student]) for standing in chosen]
+    lines.sort(key=lambda line: (-line.score, -line.speed, line.pseudonym))
     made: list[BoardLine] = []
-    for number, standing in enumerate(chosen, 1):
-        tied = bool(made) and made[-1].score == standing.score
-        rank = made[-1].rank if tied else number
-        speeds = {check: o.ratio for check, o in standing.outcomes.items() if o.ratio > 0}
-        made.append(BoardLine(rank, names[standing.entry.student], standing.score, speeds))
+    for number, line in enumerate(lines, 1):
+        tied = bool(made) and (made[-1].score, made[-1].speed) == (line.score, line.speed)
+        made.append(replace(line, rank=made[-1].rank if tied else number))
     return made
+
+
+def _line(standing: Standing, pseudonym: str) -> BoardLine:
+    """A line without its rank. Its speed is rounded as it is shown: ties look like ties."""
+    speeds = {check: o.ratio for check, o in standing.outcomes.items() if o.ratio > 0}
+    speed = round(geometric_mean(speeds.values()), 2) if speeds else 0.0
+    return BoardLine(0, pseudonym, standing.score, speeds, speed)
 
 
 def write_leaderboard(

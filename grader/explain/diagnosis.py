@@ -29,7 +29,7 @@ from grader.checks.harness.child import ChildContext, ChildSession
 from grader.checks.harness.compare import Failure
 from grader.checks.harness.traits import traits_of
 from grader.checks.registry import CHECKS, Check
-from grader.course.rubric import Rubric
+from grader.course.rubric import FindingsBudget, Rubric
 from grader.explain import compute_sanitizer
 from grader.explain.findings import Malformed, read_entries, read_file, read_resolved
 from grader.explain.rerun import LEAST, Allowance, Once, fresh_copy, outcome, rebuild, settings_of
@@ -295,14 +295,23 @@ class Diagnosis:
 
         Raises:
             Evasive: it does not compile so.
+            NoFindings: nothing is to be explained.
+        """
+        if not self._budget.build:
+            raise NoFindings("explanations are switched off")
+        return self._built()
+
+    def tree_to_count_in(self) -> Path:
+        """The same, also where nothing is to be explained.
+
+        Raises:
+            Evasive: it does not compile so.
         """
         return self._built()
 
     def _build(self, prebuilt: Path) -> Path:
-        if not self._budget.build:
-            raise NoFindings("explanations are switched off")
         self._scratch = Scratch()
-        tree, seconds = self._scratch.path, self._budget.build
+        tree, seconds = self._scratch.path, self._budget.build or FindingsBudget().build
         error = rebuild(tree, prebuilt, self.taken, self._view, seconds, checked=True)
         if error:
             raise Evasive(f"the checked build failed: {error}")

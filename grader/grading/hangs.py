@@ -49,6 +49,10 @@ class Hangs:
         hung = self.launchers if needs_build else self.python
         return row.seconds / (_HASTE if hung else 1)
 
+    def unimportable_in(self, is_unbuilt: bool) -> dict[str, str]:
+        """Modules that a check does not import again, and why; `is_unbuilt` as in `note`."""
+        return dict(self.unimportable_unbuilt if is_unbuilt else self.unimportable)
+
     def note(self, row: Row, error: Exception, needs_build: bool, is_unbuilt: bool) -> None:
         """Notes what the error of a check tells. `is_unbuilt`: the check ran without the built
         library, where only an error in ENDLESS is final: others are tried again with it."""

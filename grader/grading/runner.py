@@ -30,6 +30,7 @@ from grader.explain.diagnosis import Diagnosis
 from grader.explain.rerun import settings_of
 from grader.explain.second_opinion import SecondOpinion
 from grader.grading import origin
+from grader.grading.checked_builds import checked_builds
 from grader.grading.hangs import ENDLESS, Hangs
 from grader.grading.ignored_files import with_ignored_files
 from grader.grading.prebuilt import check_device, far_library, prebuilt, reference
@@ -354,14 +355,13 @@ class _Grading:
             data=self._options.data,
             env={**build.child_environment(backend), **endless.environment(self._hangs.kernels)},
             reaches=snapshot.reaches,
-            unimportable=dict(
-                self._hangs.unimportable_unbuilt
-                if snapshot is self._sources
-                else self._hangs.unimportable
-            ),
+            unimportable=self._hangs.unimportable_in(snapshot is self._sources),
             view=self._view if backend != "cuda" else replace(self._view, gpu=gpu_memory.Meter()),
             far=self._far,
             reference=lambda: reference(self._options.device, self._options.course.solution),
+            checked=lambda: checked_builds(
+                self._submission.taken, self._options.course, self._diagnosis
+            ),
         )
 
     def _unexpected(self, row: Row, context: FarContext, error: Exception) -> Result:

@@ -33,6 +33,8 @@ from grader.release.front_matter import PLACE, Cover
 MANIFEST = ".release.json"
 CPP_SUFFIXES = frozenset((".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp"))
 LEFT_OUT = frozenset(("build", "__pycache__"))  # and hidden files, KEPT_HIDDEN aside
+#: A file that keeps its folder out of skeletons: lessons that show how a task is done.
+LESSONS = ".lessons"
 KEPT_HIDDEN = frozenset((".gitignore", ".vscode", ".devcontainer", ".github"))
 LEAST_LEAK = 12  # characters; shorter lines ("return out") say nothing
 
@@ -201,7 +203,8 @@ def _walk(folder: Path, below: str = "") -> Iterator[str]:
     for path in sorted((folder / below).iterdir()):
         name = f"{below}/{path.name}" if below else path.name
         hidden = path.name.startswith(".") and path.name not in KEPT_HIDDEN
-        if hidden or path.name in LEFT_OUT or path.suffix == ".pyc":
+        left_out = path.name in LEFT_OUT or (path / LESSONS).exists()
+        if hidden or left_out or path.suffix == ".pyc":
             continue
         mode = path.lstat().st_mode
         if stat.S_ISDIR(mode):

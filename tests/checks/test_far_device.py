@@ -327,6 +327,7 @@ def test_a_library_that_does_not_compile_with_the_sources_is_none(tmp_path):
 def test_every_kernel_of_the_header_is_there():
     header = (build.KIT / "solution/src/c_runtime_api.h").read_text()
     names = re.findall(r"int (DLGpu\w+)\(", header)
+    names = [name for name in names if not name.startswith("DLGpuFast")]  # no executor's
     assert sorted(names) == sorted(KERNELS)
     library = (Path(build.FAR) / "far_device.cc").read_text()
     assert sorted(re.findall(r'Launch\("(\w+)"', library)) == sorted(KERNELS)

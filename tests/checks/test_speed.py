@@ -15,7 +15,7 @@ import speed_check
 from grader.checks.harness.child import ChildContext
 from grader.checks.harness.outcomes import Flag, NotHere
 from grader.checks.registry import CHECKS
-from grader.checks.speed import checks
+from grader.checks.speed import checks, fast_kernels
 from grader.checks.speed.batches import Sheet, TimedChild, pairs
 from grader.checks.speed.clock import Lap
 from grader.course.rubric import RubricError, load_rubric
@@ -246,3 +246,28 @@ def test_points_for_speed_count_for_nobody_where_there_is_no_gpu(monkeypatch):
     result = outcome(found, "speed_softmax")
     assert (result.status, result.message) == (SKIPPED, "speed is measured on a real GPU only")
     assert (found.score, found.points) == (0, 0)
+
+
+def test_on_a_gpu_the_kernels_of_part_3_are_timed_beside_the_reference(monkeypatch):
+    for module in (checks, fast_kernels):
+        monkeypatch.setattr(module, "BACKENDS", ("emulated",))
+    monkeypatch.setattr(checks, "TimedChild", Made)
+    Made.times = {
+        "fast_matrix_multiply": (2e-3, None),
+        "fast_row_sum": (1e-3, None),
+        "fast_softmax": (5e-3, None),
+    }
+    rubric = load_rubric("steps")
+    rows = [
+        dataclasses.replace(row, requires=("build",) * (row.name != "build")) for row in rubric.rows
+    ]
+    course = catalogue.steps_course()
+    asked = Options(dataclasses.replace(rubric, rows=tuple(rows)), "emulated", course=course,
+                    only=tuple(fast_kernels.CHECKS))  # fmt: skip
+    report = grade(KIT / "solution", asked)
+    found = {name: outcome(report, f"speed_{name}") for name in Made.times}
+    assert {name: (each.status, each.score) for name, each in found.items()} == {
+        "fast_matrix_multiply": (PASS, round(2 * math.log(2) / math.log(3.2), 2)),
+        "fast_row_sum": (PASS, 1),
+        "fast_softmax": (FAIL, 0),
+    }

@@ -4,12 +4,14 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
 
 from grader.classroom.leaderboard import places, pseudonyms, write_leaderboard
 from grader.classroom.page import ClassPageError, gather, student_page
+from grader.classroom.store import CheckOutcome
 from grader.classroom.tables import csv_text, write_csv
 from grader.cli.main import main
 from html_page import Page
@@ -128,7 +130,24 @@ def test_ranks_are_shared_and_equals_stand_by_pseudonym(simulated):
     board = places(reversed(simulated.standings), names)
     assert board == places(simulated.standings, names)
     for place in board:
-        assert place.rank == 1 + sum(other.score > place.score for other in board)
+        better = [(o.score, o.speed) > (place.score, place.speed) for o in board]
+        assert place.rank == 1 + sum(better)
+
+
+def test_speed_decides_between_equal_scores(simulated):
+    first, second, third = [s for s in simulated.standings if s.state == "graded"][:3]
+    names = {s.entry.student: s.entry.student for s in (first, second, third)}
+    ratios = [(0.5, 0.5), (1.0, 0.81), (0.25, 1.0)]
+    chosen = [
+        replace(s, score=9.0, outcomes={
+            name: CheckOutcome("pass", 1, 1.0, ratio=ratio)
+            for name, ratio in zip("ab", pair, strict=True)
+        })
+        for s, pair in zip((first, second, third), ratios, strict=True)
+    ]  # fmt: skip
+    board = places(chosen, names)
+    assert [(place.rank, place.speed) for place in board] == [(1, 0.9), (2, 0.5), (2, 0.5)]
+    assert board[0].pseudonym == second.entry.student
 
 
 def test_only_who_joined_is_on_the_leaderboard(simulated, tmp_path):

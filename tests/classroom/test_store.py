@@ -54,3 +54,21 @@ def test_what_is_no_json_is_refused(book, text):
     (book.path / "class.json").write_text(text)
     with pytest.raises(StoredError, match="is not JSON"):
         read_classbook(book.path)
+
+
+@pytest.mark.parametrize(
+    ("said", "ratio"),
+    [
+        (0.4, 0.4),  # counted
+        ({"min": 0.3, "median": 0.5, "max": 0.9}, 0.5),  # timed in rounds
+        ({}, 0.0),
+        ("fast", 0.0),
+        (None, 0.0),
+    ],
+)
+def test_a_speed_is_one_number_or_the_median_of_many(book, said, ratio):
+    entry = next(entry for entry in book.entries if book.standing(entry).state == "graded")
+    report = book.report(entry)
+    report.results[0].facts = {"speed": {"ratio": said}}
+    book.store(entry, report)
+    assert book.standing(entry).outcomes[report.results[0].check].ratio == ratio

@@ -10,7 +10,7 @@ from rich.console import Console
 
 import catalogue
 from grader.building import tree
-from grader.checks import kernels
+from grader.checks import fast_kernels, kernels
 from grader.checks.harness.child import ChildContext
 from grader.checks.harness.compare import Failure
 from grader.checks.harness.traits import traits_of
@@ -195,7 +195,13 @@ def test_only_failures_of_kernels_are_explained():
     silent = [python, hole, ChildTimeout(3, "relu")]
     assert not any(concerns_kernels("relu", error) for error in silent)
     explained = {name for name, check in CHECKS.items() if traits_of(check).explained}
-    assert {*kernels.CHECKS, "feed_shapes", "memory_plan", "mnist_gpu"} == explained
+    assert {
+        *kernels.CHECKS,
+        *fast_kernels.CHECKS,
+        "feed_shapes",
+        "memory_plan",
+        "mnist_gpu",
+    } == explained
 
 
 def context(tmp_path, check="relu"):

@@ -1,11 +1,14 @@
 """Part 3 is graded on the reference's parts 1 and 2; with --own, on the student's own part 1."""
 
+import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import catalogue
+from grader.checks.speed.counted import KEPT
 from grader.cli import main
 from grader.course.course import rubric_of
 from grader.grading.runner import Options, grade
@@ -44,12 +47,24 @@ def test_the_skeleton_of_part_3_scores_0_and_the_solution_has_all_points():
 def test_the_tasks_written_in_another_way_have_all_points():
     report = graded(catalogue.FOLDER / "steps" / "another_way", own=False)
     assert {r.check: r.message for r in report.results if r.status != PASS} == {}
-    assert report.score == 10
+    assert report.score == 17
+    kept = json.loads(KEPT.read_text())["calls"]
+    for speed in (result.facts["speed"] for result in report.results if "speed" in result.facts):
+        assert speed["counted"]["reference"] == kept[speed["case"]], "hint: reference_costs.py"
+
+
+def test_without_a_solution_costs_are_compared_with_those_that_are_kept(tmp_path):
+    course = replace(catalogue.steps_course(), solution=tmp_path / "none")
+    asked = Options(rubric_of(course), "emulated", only=("speed_fast_row_sum",), course=course)
+    report = grade(catalogue.FOLDER / "steps" / "another_way", asked)
+    result = next(r for r in report.results if r.check == "speed_fast_row_sum")
+    assert (result.status, result.score) == (PASS, 1)
+    assert 0.9 < result.facts["speed"]["ratio"] < 1
 
 
 def test_a_mistake_in_part_1_costs_nothing_in_part_3(work):
     report = graded(work, own=False)
-    assert (report.score, report.points) == (10, 10)
+    assert (report.score, report.points) == (17, 17)
     assert f"changed, but the course's own are used: {AUTODIFF}." in report.notes
 
 

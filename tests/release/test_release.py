@@ -216,6 +216,14 @@ def test_a_release_holds_what_a_student_needs_and_nothing_more(source, target):
     assert (target / "tool").read_bytes() == b"\xff\xfe\0binary"
 
 
+def test_a_folder_of_lessons_is_left_out(source, target):
+    (source / "src/lessons").mkdir(parents=True)
+    (source / "src/lessons/first.cu").write_text("int answer;\n")
+    (source / "src/lessons/.lessons").touch()
+    release(source, target)
+    assert not (target / "src/lessons").exists() and (target / "src/gpu_op.cu").exists()
+
+
 def test_the_manifest_names_parts_and_tasks_in_order(source, target):
     release(source, target)
     manifest = json.loads((target / module.MANIFEST).read_text())

@@ -25,6 +25,8 @@ void access_elsewhere(State* s, uintptr_t address, size_t size, Access access, c
 void access_of_host(uintptr_t address, size_t size, bool write, const void* place);
 /*! \brief Whether host code was told of an address just now. */
 bool is_told_of_host(uintptr_t address);
+/*! \brief For EMULATOR_TRAFFIC. */
+void count_access(State* s, uintptr_t address, size_t size, Access access, const void* place);
 /*! \brief For EMULATOR_THREAD, and for advice. */
 void watch_access(State* s, uintptr_t address, size_t size, bool write, const void* place);
 
@@ -104,6 +106,8 @@ __attribute__((always_inline)) inline void access_memory(State* s, uintptr_t add
 
 template <size_t size, bool write>
 __attribute__((noinline)) void access_followed(State* s, uintptr_t address, const void* place) {
+  const Access kind = write ? Access::kWrite : Access::kRead;
+  if (s->counts) return count_access(s, address, size, kind, place);
   if (s->pending) settle(s, address, write);
   if (s->watched) watch_access(s, address, size, write, place);
   access_memory<size, write>(s, address, place);

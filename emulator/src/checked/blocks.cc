@@ -18,6 +18,7 @@
 #include "fences.h"
 #include "program.h"
 #include "threads.h"
+#include "traffic.h"
 
 namespace emulator {
 namespace checked {
@@ -159,7 +160,8 @@ void leave_waiting(State* s) {
 void watch(State* s, int thread) {
   s->traced = s->follows && is_same(threadIdx, followed().thread);
   s->sampled = is_sampled(s, thread);
-  s->watched = s->traced || s->sampled;
+  s->watched = s->traced || s->sampled || s->counts;
+  if (s->counts) count_thread(thread);
 }
 
 bool find_shared(size_t offset, std::string* name, size_t* start, size_t* size) {
@@ -189,6 +191,7 @@ void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic
   s->follows = is_followed(blockIdx);
   s->block = static_cast<uint32_t>(number);
   s->samples = is_sampled(s, 0);
+  s->counts = counts_traffic();
   begin_interval(s);
   begin_fences(s);
   forget_threads(s);
@@ -209,7 +212,7 @@ void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic
 }
 
 void block_ends() {
-  advise(state);
+  state->counts ? count_block_end(*state->grid) : advise(state);
   state = nullptr;
 }
 
@@ -247,6 +250,7 @@ void barrier_released(const Block& block) {
     break;
   }
   if (first >= 0) check_ended(s, first, block);
+  if (s->counts) count_barrier(block.count());
   std::fill(s->barriers, s->barriers + block.count(), nullptr);
   share_acquired(s);
   begin_interval(s);
@@ -315,6 +319,7 @@ void shuffled_from_absent(int thread, const std::string& why, const void* place)
 // lanes: it is told only where no lane gets a value.
 void shuffled(const Thread* first, int number, unsigned lanes, int threads) {
   check_together(first, number, lanes);
+  if (state->counts) count_shuffle();
   unsigned absent = 0;  // those whose source is not there
   for (int lane = 0; lane < kWarp; ++lane)
     if (!(lanes >> (first[lane].source & (kWarp - 1)) & 1)) absent |= (lanes & 1u << lane);

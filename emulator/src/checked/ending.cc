@@ -18,6 +18,7 @@
 
 #include "../error.h"
 #include "advice.h"
+#include "traffic.h"
 
 namespace emulator {
 namespace checked {
@@ -42,6 +43,7 @@ void tell(const char*) {}
 #endif
 
 void end(int status) {
+  if (counts_traffic()) return write_traffic();
   if (status == 0 && !gave_up && sticky_error() == cudaSuccess) {
     report_leaks();
     report_handles();
@@ -62,6 +64,7 @@ const bool registered = [] {
   at_quick_exit([] {
     report_advice();
     write_counts(true);
+    write_traffic();
     tell("ended");
   });
   tell("began");

@@ -12,6 +12,7 @@
 #include "ending.h"
 #include "program.h"
 #include "state.h"
+#include "traffic.h"
 #include "unwritten.h"
 
 namespace emulator {
@@ -244,6 +245,7 @@ void used_by_cublas(const char* function, const char* operand, const void* ptr, 
 }
 
 void launch_begins(const Grid& grid) {
+  if (counts_traffic()) count_launch(grid);
   use_program(grid);
   reset_order();
   unsettle_words();

@@ -82,6 +82,7 @@ void access_range(void* ptr, size_t size, Access kind, const void* place) {
   if (size == 0) return;
   if (s == nullptr) return access_of_host(address, size, kind != Access::kRead, place);
   s->last_place = place;
+  if (s->counts) return count_access(s, address, size, kind, place);
   if (s->pending) settle(s, address, kind != Access::kRead);
   if (s->watched) watch_access(s, address, size, kind != Access::kRead, place);
   if (device_region.has(address)) return access_words(s, device_region, address, size, kind, place);

@@ -81,6 +81,7 @@ struct State {
   uint32_t block = 0;  // its number in the grid
   bool pending = false, watched = false;
   bool follows = false, samples = false;  // the block
+  bool counts = false;                    // the program: it checks no access, see traffic.h
   bool traced = false, sampled = false;   // the thread
   bool is_live = false;                   // the thread has not ended
   bool any_wait = false;                  // a thread of the block waited, and another went on

@@ -23,7 +23,7 @@ inline void thread_begins(int thread) {
   s->last_place = nullptr;
   s->running.depth = 0;
   s->watched = false;
-  if (s->follows | s->samples) watch(s, thread);
+  if (s->follows | s->samples | s->counts) watch(s, thread);
   // It has met nobody, and had no fence.
   s->who = uint64_t(s->interval_first) << kThreadBits | static_cast<unsigned>(thread);
 }

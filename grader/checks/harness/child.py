@@ -64,6 +64,8 @@ class ChildContext(Context):
             itself.
         wrap, fds: passed to every child, see `Remote`.
         reference: gives a folder with the built reference, for as long as it is entered.
+        checked: gives such folders with the checked builds of the submission and of the reference;
+            None for the latter where there is no solution.
         unimportable: module -> why no check imports it again, as known at the start.
     """
 
@@ -74,6 +76,7 @@ class ChildContext(Context):
     wrap: tuple[str, ...] = ()
     fds: tuple[int, ...] = ()
     reference: Callable[[], contextlib.AbstractContextManager[Path]] | None = None
+    checked: Callable[[], contextlib.AbstractContextManager[tuple[Path, Path | None]]] | None = None
     unimportable: Mapping[str, str] = field(default_factory=dict)
 
     new_process = True

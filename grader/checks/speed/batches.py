@@ -90,6 +90,14 @@ class Sheet:
             self._wide = self.rows(0, self.count).astype(np.float64)
         return self._wide
 
+    def row_sums(self, of: Callable[[Array], Array] = np.asarray) -> Array:
+        """Sums over the columns, in float64, of `of(row)`."""
+        places = (self.first + np.arange(self.count)) % len(self.block)
+        sums = of(self.block.astype(np.float64)).sum(axis=1)[places]
+        for row, changed in self._changed.items():
+            sums[row] = of(changed.astype(np.float64)).sum()
+        return np.asarray(sums)
+
     def column_sums(self, of: Callable[[Array], Array] = np.asarray) -> Array:
         """Sums over the rows, in float64, of `of(row)`."""
         if of not in self._sums:

@@ -43,23 +43,24 @@ def check(case: Callable[[ChildContext], TimedCall]) -> Callable[[ChildContext],
         if ctx.backend not in BACKENDS:
             raise NotHere("speed is measured on a real GPU only")
         ctx.require_harmless()  # code that reaches into its process could do the work late
-        _time(ctx, case(ctx))
+        time_beside(ctx, case(ctx))
 
     timed.traits = Traits(timed=frozenset(("cuda", "emulated")))  # type: ignore[attr-defined]
     return timed
 
 
-def _rows(ctx: ChildContext, on_gpu: int, emulated: int) -> int:
+def rows_of(ctx: ChildContext, on_gpu: int, emulated: int) -> int:
     """A random number of rows, up to one in sixteen fewer; few on the emulated GPU."""
     most = on_gpu if ctx.backend == "cuda" else emulated
     return most - int(ctx.random.integers(most // 16 + 1))
 
 
-def _columns(ctx: ChildContext, on_gpu: int) -> int:
+def columns_of(ctx: ChildContext, on_gpu: int) -> int:
+    """A number of columns; few on the emulated GPU."""
     return on_gpu if ctx.backend == "cuda" else 72
 
 
-def _block(ctx: ChildContext, on_gpu: int) -> int:
+def block_of(ctx: ChildContext, on_gpu: int) -> int:
     """The rows of a block of 16 MiB. More would take long through the pipe."""
     return on_gpu if ctx.backend == "cuda" else 7
 
@@ -67,17 +68,18 @@ def _block(ctx: ChildContext, on_gpu: int) -> int:
 @check
 def speed_matrix_multiply(ctx: ChildContext) -> TimedCall:
     """matrix_multiply is timed beside the reference, on matrices of about 2,048 x 2,048"""
-    m, k, n = _rows(ctx, 2048, 48), _columns(ctx, 2048), _columns(ctx, 2048)
+    m, k, n = rows_of(ctx, 2048, 48), columns_of(ctx, 2048), columns_of(ctx, 2048)
     # 16 MiB each. As many calls as there are pairs: no two matrices meet twice.
     return TimedCall(
         "matrix_multiply", "DLGpuMatrixMultiply", ((m, k), (k, n)), (m, n),
-        lambda inputs, out: [inputs[0], False, inputs[1], False, out], _product,
+        lambda inputs, out: [inputs[0], False, inputs[1], False, out], product,
         traffic=4.0 * (m * k + k * n + m * n), operations=2.0 * m * k * n,
         pool=10 if ctx.backend == "cuda" else 4, most=10 if ctx.backend == "cuda" else 4,
     )  # fmt: skip
 
 
-def _product(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any]:
+def product(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any]:
+    """Some rows of a product, and the bound of their errors."""
     a, b = sheets[0].rows(start, stop).astype(np.float64), sheets[1].wide()
     return a @ b, sum_bound(len(b), np.abs(a) @ np.abs(b))
 
@@ -85,16 +87,17 @@ def _product(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any]:
 @check
 def speed_softmax(ctx: ChildContext) -> TimedCall:
     """softmax is timed beside the reference, on about 65,536 rows of 1,024"""
-    rows, columns = _rows(ctx, 65536, 48), _columns(ctx, 1024)
+    rows, columns = rows_of(ctx, 65536, 48), columns_of(ctx, 1024)
     return TimedCall(
         "softmax", "DLGpuSoftmax", ((rows, columns),), (rows, columns),
-        lambda inputs, out: [inputs[0], out], _softmax,
-        traffic=8.0 * rows * columns, operations=0, pool=2, block=_block(ctx, 4096),
-        most=_most(ctx),
+        lambda inputs, out: [inputs[0], out], softmax,
+        traffic=8.0 * rows * columns, operations=0, pool=2, block=block_of(ctx, 4096),
+        most=most_of(ctx),
     )  # fmt: skip
 
 
-def _softmax(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any]:
+def softmax(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any]:
+    """Softmax of some rows, and the bound of its errors."""
     x = sheets[0].rows(start, stop).astype(np.float64)
     powers = np.exp(x - x.max(axis=1, keepdims=True))
     expected = powers / powers.sum(axis=1, keepdims=True)
@@ -103,19 +106,20 @@ def _softmax(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any]:
     return expected, sum_bound(x.shape[1], expected) + 20 * ROUND * expected
 
 
-def _most(ctx: ChildContext) -> int:
+def most_of(ctx: ChildContext) -> int:
+    """The most calls of a batch."""
     return 64 if ctx.backend == "cuda" else 6
 
 
 @check
 def speed_matrix_elementwise_add(ctx: ChildContext) -> TimedCall:
     """matrix_elementwise_add is timed beside the reference, on about 16,384 x 4,096 elements"""
-    shape = _rows(ctx, 16384, 48), _columns(ctx, 4096)
+    shape = rows_of(ctx, 16384, 48), columns_of(ctx, 4096)
     return TimedCall(
         "matrix_elementwise_add", "DLGpuMatrixElementwiseAdd", (shape, shape), shape,
         lambda inputs, out: [*inputs, out], _sum,
         traffic=12.0 * shape[0] * shape[1], operations=1.0 * shape[0] * shape[1], pool=2,
-        block=_block(ctx, 1024), most=_most(ctx),
+        block=block_of(ctx, 1024), most=most_of(ctx),
     )  # fmt: skip
 
 
@@ -127,12 +131,12 @@ def _sum(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any]:
 @check
 def speed_reduce_sum_axis_zero(ctx: ChildContext) -> TimedCall:
     """reduce_sum_axis_zero is timed beside the reference, on about 16,384 x 4,096 elements"""
-    rows, columns = _rows(ctx, 16384, 48), _columns(ctx, 4096)
+    rows, columns = rows_of(ctx, 16384, 48), columns_of(ctx, 4096)
     return TimedCall(
         "reduce_sum_axis_zero", "DLGpuReduceSumAxisZero", ((rows, columns),), (1, columns),
         lambda inputs, out: [inputs[0], out], _column_sums,
         traffic=4.0 * rows * columns, operations=1.0 * rows * columns, pool=3,
-        block=_block(ctx, 1024), most=_most(ctx), whole=True,
+        block=block_of(ctx, 1024), most=most_of(ctx), whole=True,
     )  # fmt: skip
 
 
@@ -144,7 +148,7 @@ def _column_sums(sheets: list[Sheet], start: int, stop: int) -> tuple[Array, Any
 # What is timed, and what is made of it.
 
 
-def _time(ctx: ChildContext, case: TimedCall) -> None:
+def time_beside(ctx: ChildContext, case: TimedCall) -> None:
     """Times a call; writes the figures to the facts, and sets the share of the points."""
     device = gpu.find() if ctx.backend == "cuda" else gpu.Gpu()
     facts: dict[str, Any] = {"case": case.text, "notes": list(device.notes)}
@@ -164,7 +168,7 @@ def _time(ctx: ChildContext, case: TimedCall) -> None:
     require_plausible(found, floor, limit)
     facts["reached"] = _reached(case, facts["student_us"]["median"] / 1e6)
     facts["summary"] = summary(case, facts)
-    _score(ctx, found.ratio)
+    score(ctx, found.ratio)
 
 
 def _require_memory(wanted: int, there_is: int) -> None:
@@ -260,15 +264,17 @@ def summary(case: TimedCall, facts: dict[str, Any]) -> str:
     )
 
 
-def _score(ctx: ChildContext, ratio: float) -> None:
+def score(
+    ctx: ChildContext,
+    ratio: float,
+    hint: str = "how long would it take to move the bytes alone? see `cost` above the kernel",
+) -> None:
     """The share of the points. A share of 0 is a failure."""
     row = next(row for row in ctx.rubric.rows if row.name == ctx.check)
     ctx.share = row.share(ratio)
     if ctx.share == 0:
-        raise Failure(
-            f"{ratio:.2f} of the reference's speed; points begin above {row.zero_ratio:g}",
-            "how long would it take to move the bytes alone? see `cost` above the kernel",
-        )
+        message = f"{ratio:.2f} of the reference's speed; points begin above {row.zero_ratio:g}"
+        raise Failure(message, hint)
 
 
 CHECKS = declared(globals())
