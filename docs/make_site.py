@@ -233,9 +233,10 @@ def write_sources(folder):
     for name in (*HAND_WRITTEN, *MEASURED):
         write(folder / name, (KIT / "docs" / name).read_text())
     shutil.copytree(KIT / "docs/passes", folder / "passes")
-    course, steps = kit_course(), load_course(KIT / "steps.toml")
+    course = kit_course()
     rubric = rubric_of(course)
-    for name, each in (("handout", course), ("steps", steps)):
+    later = [(name, load_course(KIT / f"{name}.toml")) for name in ("steps", "nets")]
+    for name, each in (("handout", course), *later):
         write_chapters(folder / name, student_document(each, rubric_of(each)), rubric_of(each))
     write_chapters(folder / "guide", guide_document(course), rubric)
     write_findings(folder / "findings")

@@ -131,7 +131,7 @@ def test_a_release_of_part_2_has_holes_in_two_files_alone(tmp_path):
 
 
 def test_every_task_of_the_rubric_has_a_hole_and_a_check():
-    rubrics = [load_rubric(name) for name in ("default", "steps")]
+    rubrics = [load_rubric(name) for name in ("default", "steps", "nets")]
     marked = set()
     for path in (KIT / "solution").rglob("*"):
         if path.suffix in (".py", ".cu") and "build" not in path.parts:
@@ -142,15 +142,19 @@ def test_every_task_of_the_rubric_has_a_hole_and_a_check():
 
 
 def test_a_course_knows_the_tasks_of_those_beside_it():
-    for course in (kit_course(), load_course(KIT / "steps.toml")):
-        assert {"1.1", "2.13", "3.4"} <= known_tasks(course, rubric_of(course))
+    for course in (
+        kit_course(),
+        *(load_course(KIT / name) for name in ("steps.toml", "nets.toml")),
+    ):
+        assert {"1.1", "2.13", "3.4", "4.9"} <= known_tasks(course, rubric_of(course))
 
 
 def test_a_skeleton_solves_what_was_before_and_nothing_that_comes_later():
-    course, steps = kit_course(), load_course(KIT / "steps.toml")
-    assert stripped_parts(course, rubric_of(course)) == {1, 2, 3}
-    assert stripped_parts(course, rubric_of(course), [2]) == {2, 3}
-    assert stripped_parts(steps, rubric_of(steps)) == {3}
+    course, steps, nets = (load_course(KIT / f"{n}.toml") for n in ("course", "steps", "nets"))
+    assert stripped_parts(course, rubric_of(course)) == {1, 2, 3, 4}
+    assert stripped_parts(course, rubric_of(course), [2]) == {2, 3, 4}
+    assert stripped_parts(steps, rubric_of(steps)) == {3, 4}
+    assert stripped_parts(nets, rubric_of(nets)) == {4}
 
 
 @pytest.mark.parametrize("profile", profiles())

@@ -246,7 +246,7 @@ def test_an_operation_of_the_full_set_takes_one_class(tmp_path):
 def test_a_check_takes_two_files(tmp_path):
     """A module of its own and a row: it is found, given to students, and may import its harness."""
     copied(tmp_path, "grader", "emulator", "assignment", "solution")
-    for name in ("course.toml", "steps.toml"):
+    for name in ("course.toml", "steps.toml", "nets.toml"):
         (tmp_path / name).write_bytes((KIT / name).read_bytes())
     (tmp_path / "pyproject.toml").write_bytes((KIT / "pyproject.toml").read_bytes())
     (tmp_path / "grader/checks/sums.py").write_text(CHECKS)

@@ -47,7 +47,7 @@ sandbox can catch, graded on a machine without one.
 
 def all_mutants():
     """Those of every assignment."""
-    return [*catalogue.mutants(), *catalogue.mutants(catalogue.STEPS)]
+    return [*catalogue.mutants(), *catalogue.mutants(*catalogue.LATER)]
 
 
 def results_path(device):
@@ -147,7 +147,7 @@ def document(mutants, results):
     for family in sorted({mutant.family for mutant in attacks}):
         members = [mutant for mutant in attacks if mutant.family == family]
         text += section(family, members, results)
-    rows = [row.name for name in ("speed", catalogue.STEPS) for row in load_rubric(name).rows]
+    rows = [row.name for name in ("speed", *catalogue.LATER) for row in load_rubric(name).rows]
     honest = [mutant for mutant in mutants if not mutant.family]
     honest.sort(key=lambda mutant: (rows.index(mutant.check), mutant.name))
     return text + section("honest mistakes", honest, results)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.building.tree import KIT
-from grader.handout import kernel_pictures, step_pictures
+from grader.handout import kernel_pictures, net_pictures, step_pictures
 from grader.handout.memory_graph import Graph, GraphNode, read_graph
 from grader.handout.svg import Drawing, layered
 
@@ -293,4 +293,7 @@ PICTURES: dict[str, Callable[[], Drawing]] = {
     "roofline": roofline_picture,
     "circle": step_pictures.circle,
     "streams": step_pictures.streams,
+    "im2col": net_pictures.im2col,
+    "receptive": net_pictures.receptive,
+    "residual_memory": net_pictures.residual_memory,
 }

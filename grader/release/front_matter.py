@@ -20,9 +20,9 @@ FOR_STUDENTS = {
     "building": ("__init__", "compiler_output"),
     "checks": sorted({path.stem for path in _PACKAGE.glob("checks/*.py")} - {"registry"}),
     "checks/harness": (
-        "__init__", "answers", "call_script", "compare", "context", "device", "kernel_case",
-        "loop_programs", "mnist_reference", "randomgraph", "recipe", "trainer", "traits",
-        "unwritten",
+        "__init__", "answers", "call_script", "compare", "context", "convolution_reference",
+        "device", "kernel_case", "loop_programs", "mnist_reference", "net_reference",
+        "randomgraph", "recipe", "trainer", "traits", "unwritten",
     ),
     "report": ("__init__", "wording"),
     "status": ("__init__", "__main__", "child", "here", "main"),

@@ -97,7 +97,9 @@ def path(tmp_path):
 
 def fill(course):
     """A solution and its skeleton, on the runtime of the kit."""
-    later = [Path(name).name for name in load_rubric("steps").files]  # these have holes, too
+    later = [
+        Path(f).name for name in ("steps", "nets") for f in load_rubric(name).files
+    ]  # with holes
     ignore = shutil.ignore_patterns("build", "__pycache__", ".*", *later)
     shutil.copytree(KIT / "solution", course.solution, ignore=ignore)
     shutil.copytree(KIT / "emulator", course.folder / "emulator", ignore=ignore)

@@ -25,7 +25,7 @@ BROKEN = ("return [unbroadcast_op(output_grad, operand) for operand in node.inpu
 def work(tmp_path_factory):
     """Part 3 of the solution, on a part 1 with a wrong gradient."""
     folder = tmp_path_factory.mktemp("work")
-    for name in (*rubric_of(catalogue.steps_course()).files, AUTODIFF):
+    for name in (*rubric_of(catalogue.later_course(catalogue.STEPS)).files, AUTODIFF):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(KIT / "solution" / name, folder / name)
     text = (folder / AUTODIFF).read_text()
@@ -35,12 +35,12 @@ def work(tmp_path_factory):
 
 
 def graded(folder, own):
-    course = catalogue.steps_course()
+    course = catalogue.later_course(catalogue.STEPS)
     return grade(folder, Options(rubric_of(course, own=own), "emulated", course=course))
 
 
 def test_the_skeleton_of_part_3_scores_0_and_the_solution_has_all_points():
-    course = catalogue.steps_course()
+    course = catalogue.later_course(catalogue.STEPS)
     assert self_check(course, rubric_of(course), course.parts) == []
 
 
@@ -95,6 +95,6 @@ def test_part_3_is_not_graded_on_a_skeleton_that_has_it_solved(work, capsys):
 
 
 def test_a_profile_that_ends_in_own_is_the_same():
-    course = catalogue.steps_course()
+    course = catalogue.later_course(catalogue.STEPS)
     assert rubric_of(course, "steps-own") == rubric_of(course, own=True)
     assert rubric_of(course, own=True).digest != rubric_of(course).digest

@@ -35,7 +35,7 @@ def words(page):
 
 
 def test_the_key_pages_are_there(site):
-    for folder in ("chapters", "guide", "steps"):
+    for folder in ("chapters", "guide", "steps", "nets"):
         for path in (KIT / "handout" / folder).glob("*.md.j2"):
             kind = "handout" if folder == "chapters" else folder
             assert (site / kind / path.name.replace(".md.j2", ".html")).is_file()

@@ -101,10 +101,10 @@ def test_a_picture_is_xml_with_words_inside_of_its_frame(name):
 
 
 def test_every_picture_is_used_and_every_class_has_a_rule():
-    steps = load_rubric("steps")
+    later = [(CHAPTERS.parent / name, load_rubric(name)) for name in ("steps", "nets")]
     texts = "".join(
         render_markdown(path, rubric)
-        for folder, rubric in ((CHAPTERS, RUBRIC), (CHAPTERS.parent / "steps", steps))
+        for folder, rubric in ((CHAPTERS, RUBRIC), *later)
         for path, _ in chapter_files(folder)
     )
     for name, draw in PICTURES.items():

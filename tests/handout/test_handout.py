@@ -38,7 +38,12 @@ def chapters(folder, rubric=RUBRIC):
 
 STUDENTS = dict(chapters(CHAPTERS))
 INSTRUCTORS = dict(chapters(GUIDE))
-STEPS = dict(chapters(KIT / "handout" / "steps", load_rubric("steps")))
+#: Of parts 3 and 4.
+LATER = {
+    f"{each}/{name}": found
+    for each in ("steps", "nets")
+    for name, found in chapters(KIT / "handout" / each, load_rubric(each))
+}
 READMES = {
     "README.md": blocks("README.md", (KIT / "README.md").read_text()),
     "solution/README.md": blocks("solution/README.md", (KIT / "solution/README.md").read_text()),
@@ -103,7 +108,7 @@ def kit(tmp_path_factory):
 
 
 def test_every_block_says_what_it_is():
-    every = (STUDENTS, INSTRUCTORS, STEPS, READMES)
+    every = (STUDENTS, INSTRUCTORS, LATER, READMES)
     found = [b for s in every for bs in s.values() for b in bs]
     fenced = [b for b in found if not b.place.startswith("README.md")]  # it shows a report
     assert len(fenced) >= 40
@@ -129,7 +134,7 @@ def test_a_command_that_would_not_be_understood_is_found(command, capsys):
 
 
 def test_python_that_is_shown_parses():
-    for block in all_of(STUDENTS, INSTRUCTORS, STEPS, language="python"):
+    for block in all_of(STUDENTS, INSTRUCTORS, LATER, language="python"):
         parses(block.text)
 
 
@@ -151,7 +156,7 @@ def test_instructors_commands_run(name, kit):
 
 
 def test_students_other_commands_would_be_understood(tree):
-    for block in all_of(STUDENTS, STEPS, language="sh", mark="check"):
+    for block in all_of(STUDENTS, LATER, language="sh", mark="check"):
         for command in block.commands:
             check(command, tree)
 
@@ -196,9 +201,9 @@ def run_examples(text, folder):
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("name", sorted({**STUDENTS, **STEPS}))
+@pytest.mark.parametrize("name", sorted({**STUDENTS, **LATER}))
 def test_the_examples_give_what_they_say(name):
-    found = {**STEPS, **STUDENTS}[name]
+    found = {**LATER, **STUDENTS}[name]
     text = "\n".join(b.text for b in found if b.language == "pycon")
     if text:
         run_examples(text, KIT / "solution")
@@ -265,8 +270,12 @@ def test_the_kernels_of_the_text_compile(block, tmp_path):
 
 @pytest.mark.parametrize(
     ("folder", "rubric"),
-    [(CHAPTERS, RUBRIC), (GUIDE, RUBRIC), (KIT / "handout" / "steps", load_rubric("steps"))],
-    ids=["chapters", "guide", "steps"],
+    [
+        (CHAPTERS, RUBRIC),
+        (GUIDE, RUBRIC),
+        *((KIT / "handout" / name, load_rubric(name)) for name in ("steps", "nets")),
+    ],
+    ids=["chapters", "guide", "steps", "nets"],
 )
 def test_no_line_of_a_solution_is_in_the_handout(folder, rubric):
     secret = holes.solution_lines(KIT / "solution")
@@ -341,7 +350,8 @@ def test_the_chapters_name_every_part_of_the_rubric():
 
 
 @pytest.mark.parametrize(
-    ("folder", "others"), [(CHAPTERS, {}), (GUIDE, load_rubric("steps").parts)]
+    ("folder", "others"),
+    [(CHAPTERS, {}), (GUIDE, {**load_rubric("steps").parts, **load_rubric("nets").parts})],
 )
 def test_no_chapter_names_a_part_that_is_not_there(folder, others):
     for path, _ in chapter_files(folder):

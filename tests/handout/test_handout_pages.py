@@ -149,8 +149,8 @@ def test_the_page_needs_nothing_and_its_contents_lead_somewhere(page):
     assert all(link.startswith(("#", "https://")) for link in read.links)
     assert "default-src 'none'" in page
     assert "prefers-color-scheme: dark" in page
-    steps = load_course(KIT_COURSE.folder / "steps.toml")
-    pages = [page, to_html(student_document(steps, rubric_of(steps)), rubric_of(steps))]
+    later = [load_course(KIT_COURSE.folder / name) for name in ("steps.toml", "nets.toml")]
+    pages = [page, *(to_html(student_document(c, rubric_of(c)), rubric_of(c)) for c in later)]
     assert sum(p.count('<span class="picture"><svg') for p in pages) == len(PICTURES)
     assert "picture:" not in page and "\ue000" not in page and "{{" not in page
 

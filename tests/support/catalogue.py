@@ -1,6 +1,6 @@
 """Reads tests/submissions/: each file is an edit of the solution and what the grader must say.
 
-Those in the folder steps are of part 3, an assignment of its own.
+Those in the folders steps and nets are of parts 3 and 4, assignments of their own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course.course import Course, kit_course, known_tasks, load_course, rubric_of
+from grader.course.course import (
+    Course,
+    kit_course,
+    known_tasks,
+    load_course,
+    rubric_of,
+    stripped_parts,
+)
 from grader.course.rubric import AuditBudget, FindingsBudget, OpinionBudget, Rubric, load_rubric
 from grader.grading.self_check import with_skeleton
 from grader.release.front_matter import cover_of
@@ -31,7 +38,9 @@ else:
 KIT = Path(__file__).resolve().parents[2]
 FOLDER = KIT / "tests" / "submissions"
 FILES = ("python/dlsys/autodiff.py", "src/gpu_op.cu")
-STEPS = "steps"
+STEPS, NETS = "steps", "nets"
+#: Each with a check that comes first: it imports the Python, whose changes must not last.
+LATER = {STEPS: "streams_of_launches", NETS: "window_counts"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,7 @@ class Mutant:
         status: what the check must be: "fail", or "error" where a person must look.
         search: which search for holes in the grader tried it; 0 for the first, and for mistakes.
         mended: what was changed for it, if the grader did not hold it.
-        course: STEPS for part 3, else "".
+        course: STEPS for part 3, NETS for part 4, else "".
     """
 
     name: str
@@ -81,7 +90,7 @@ class Mutant:
         """The checks to run. One that imports the submission's Python comes first, where that
         has been edited: what it changes must not last."""
         if self.course:
-            return ("streams_of_launches", self.check)
+            return (LATER[self.course], self.check)
         edits_python = any(name.endswith(".py") for name, _, _ in self.edits)
         return ("topological_order", self.check) if edits_python else (self.check,)
 
@@ -89,7 +98,7 @@ class Mutant:
     def setting(self) -> tuple[Rubric, Course]:
         """The rubric with all checks there are, and the course."""
         if self.course:
-            return load_rubric(self.course), steps_course()
+            return load_rubric(self.course), later_course(self.course)
         return load_rubric("speed"), kit_course()
 
     def rubric(self, rubric: Rubric, opinion: bool = True) -> Rubric:
@@ -120,14 +129,14 @@ class Mutant:
 
 
 def mutants(*folders: str) -> list[Mutant]:
-    """Those of the kit's own assignment, by name; or those of folders, as STEPS."""
+    """Those of the kit's own assignment, by name; or those of folders, as LATER."""
     found = []
     for path in sorted(
         p for each in folders or ("", "cuda") for p in (FOLDER / each).glob("*.toml")
     ):
         raw = tomllib.loads(path.read_text())
-        if path.parent.name == STEPS:
-            raw["course"] = STEPS
+        if path.parent.name in LATER:
+            raw["course"] = path.parent.name
         elif path.parent != FOLDER:
             raw["device"] = path.parent.name
         edits = tuple((e["file"], e["find"], e["replace"]) for e in raw.pop("edit"))
@@ -137,15 +146,15 @@ def mutants(*folders: str) -> list[Mutant]:
 
 
 @functools.cache
-def steps_course() -> Course:
-    """Part 3 as a course, with a fresh skeleton."""
-    course = load_course(KIT / "steps.toml")
+def later_course(name: str) -> Course:
+    """Part 3 (STEPS) or 4 (NETS) as a course, with a fresh skeleton."""
+    course = load_course(KIT / f"{name}.toml")
     rubric = rubric_of(course)
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     skeleton = folder / course.skeleton.name
     tasks, cover = known_tasks(course, rubric), cover_of(course, rubric)
-    release(course.solution, skeleton, course.parts, tasks, cover)
+    release(course.solution, skeleton, stripped_parts(course, rubric), tasks, cover)
     return with_skeleton(course, skeleton)
 
 

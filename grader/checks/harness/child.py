@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import dataclasses
+import functools
+import shutil
+import site
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +23,40 @@ from grader.sandbox.process import Limits
 from grader.student.proxy import Proxy
 from grader.student.remote import ChildDied, ChildExcess, ChildTimeout, Remote
 
+#: Libraries that compute what students write. They need numpy alone, and no child sees these.
+_NOT_SEEN = (
+    "cupy", "jax", "jaxlib", "numba", "onnxruntime", "scipy", "skimage", "sklearn", "tensorflow",
+    "torch", "torchvision",
+)  # fmt: skip
 _IMPORT = 20.0  # seconds that the import of a module may take; those of numpy take none of them
+
+
+def _covered() -> tuple[tuple[Path, Path], ...]:
+    """An empty folder for each folder of such a library, as View.placed has it."""
+    found = _unwanted()
+    if found and not _empty().is_dir():  # temporary files were cleared away
+        _empty.cache_clear()
+    return tuple((_empty(), each) for each in found)
+
+
+@functools.cache
+def _unwanted() -> tuple[Path, ...]:
+    roots = {Path(name) for name in site.getsitepackages()}
+    for prefix in (sys.base_prefix, "/usr", "/usr/local"):
+        roots |= {path for kind in ("site", "dist") for path in _packages(Path(prefix), kind)}
+    return tuple(r / name for r in sorted(roots) for name in _NOT_SEEN if (r / name).is_dir())
+
+
+@functools.cache
+def _empty() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="dlsys-empty-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o555)
+    return folder
+
+
+def _packages(prefix: Path, kind: str) -> Iterator[Path]:
+    return prefix.glob(f"lib*/python3*/{kind}-packages")
 
 
 class Unimportable(Exception):
@@ -90,9 +129,10 @@ class ChildContext(Context):
     def start_child(self, tree: Path, env: Mapping[str, str], fds: tuple[int, ...]) -> Remote:
         """A new child process over a tree."""
         limits = Limits(wall=self.seconds, cpu=None)  # BLAS may keep many cores busy
+        placed = (*self.view.placed, *_covered())
         return Remote(
             *(sys.executable, [str(tree / "python")], tree, limits, env),
-            view=self.view, wrap=self.wrap, fds=fds,
+            view=dataclasses.replace(self.view, placed=placed), wrap=self.wrap, fds=fds,
         )  # fmt: skip
 
     def require_harmless(self) -> None:

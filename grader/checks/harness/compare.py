@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ _PICTURE = 32
 _AT_ONCE = 1 << 16  # elements
 
 Array = np.ndarray[Any, Any]
+#: (values, what leads to them).
+Mistakes = Iterable[tuple[Array, str]]
 
 
 class Failure(Exception):
@@ -123,6 +126,37 @@ def verify(got: Any, expected: Any, bound: Any, call: str) -> None:
         failure = Failure(message, hint, hashlib.sha256(got.tobytes()).hexdigest(), facts)
         failure.call, failure.output = call, got
         raise failure
+
+
+def verify_told(got: Any, expected: Array, bound: Any, call: str, mistakes: Mistakes) -> None:
+    """As `verify`; if most of what is wrong has the values of known mistakes, the words of the one
+    that explains the most are the hint.
+
+    Args:
+        mistakes: gone through only where something is wrong, so best a generator.
+    """
+    try:
+        verify(got, expected, bound, call)
+    except Failure as failure:
+        if failure.output is None:
+            failure.hint = failure.hint or _order_of_axes(got, expected)
+            raise
+        wrong, least = differing(got, expected, bound), 0.5
+        with np.errstate(all="ignore"):  # of what a mistake leads to
+            for values, words in mistakes:
+                if values.shape != got.shape:
+                    continue
+                part = 1 - float(differing(got, values, bound)[wrong].mean())
+                if part > least:
+                    least, failure.hint = part, words
+        raise
+
+
+def _order_of_axes(got: Any, expected: Array) -> str:
+    """A hint for an array of another shape, if it is the right one in another order."""
+    if isinstance(got, np.ndarray) and sorted(got.shape) == sorted(expected.shape):
+        return "the extents are right, but in another order: which axis comes first?"
+    return ""
 
 
 def _describe(got: Array, expected: Array, wrong: Array, call: str) -> str:

@@ -42,22 +42,18 @@ class BatchNorm2d(Module):
 
     def forward(self, x, train):
         """(N, C, H, W) -> (N, C, H, W)."""
-        if train:
-            mean, variance = ops.mean(x, (0, 2, 3), True), ops.variance(x, (0, 2, 3), True)
-            self._updates = self._moved(x, mean, variance)
-        else:
-            mean, variance = _by_channel(self.running_mean), _by_channel(self.running_var)
-        found = _normalised(x, mean, variance, self._epsilon)
-        return found * _by_channel(self.weight) + _by_channel(self.bias)
+        # TODO (task 4.6): your code here
+        raise NotImplementedError("task 4.6 is not written yet")
 
     def _moved(self, x, mean, variance):
-        """Buffer -> its new value; the running variance is that of the sample, as PyTorch's."""
-        variance = variance + divide_by_count_op(variance, x, (0, 2, 3), less=1)
-        kept, new = 1 - self._momentum, self._momentum
-        return {
-            running: running * kept + ops.reshape(found, (-1,)) * new
-            for running, found in ((self.running_mean, mean), (self.running_var, variance))
-        }
+        """Buffer -> its new value; the running variance is that of the sample, as PyTorch's.
+
+        Args:
+            x: the batch.
+            mean, variance: of each channel, (1, C, 1, 1); the variance is the mean of squares.
+        """
+        # TODO (task 4.7): your code here
+        raise NotImplementedError("task 4.7 is not written yet")
 
 
 class LayerNorm(Module):

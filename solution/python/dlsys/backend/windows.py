@@ -43,12 +43,19 @@ class Windows:
         return self.size, self.kernel, self.stride, self.padding, self.dilation
 
     def _count(self, size, kernel, stride, padding, dilation):
+        """How many windows there are along one side; 0 if not even one fits.
+
+        Args:
+            size, kernel, stride, padding, dilation: along this side, numbers.
+        """
+        # BEGIN SOLUTION 4.1
         steps = size + 2 * padding - (kernel - 1) * dilation - 1
         if steps < 0:
             return 0
         count = (-(-steps // stride) if self.ceil else steps // stride) + 1
         # One that starts in the border behind has nothing of the image.
         return count - (self.ceil and (count - 1) * stride >= size + padding)
+        # END SOLUTION
 
     @property
     def borders(self):
@@ -60,19 +67,31 @@ class Windows:
         return tuple(found)
 
     def seen(self, bordered):
-        """The windows (N, C, KH, KW, OH, OW) of images with borders, a view."""
+        """The windows (N, C, KH, KW, OH, OW) of images with borders, a view.
+
+        Args:
+            bordered: images (N, C, H, W) with the borders that `borders` says. Back ends ask for
+                the view alone, of an array of these strides that has no elements.
+        """
+        # BEGIN SOLUTION 4.1
         n, c, down, across = bordered.strides
         (sh, sw), (dh, dw) = self.stride, self.dilation
         strides = (n, c, down * dh, across * dw, down * sh, across * sw)
         shape = (*bordered.shape[:2], *self.kernel, *self.out)
         return np.lib.stride_tricks.as_strided(bordered, shape, strides)
+        # END SOLUTION
 
     def bordered(self, x, value=0):
         """Images with borders of a value, a numpy array."""
         return np.pad(x, ((0, 0), (0, 0), *self.borders), constant_values=value)
 
     def folded(self, columns):
-        """For each element of the images (N, C, H, W), the sum of what windows have of it."""
+        """For each element of the images (N, C, H, W), the sum of what windows have of it.
+
+        Args:
+            columns: an element for each of the windows, (N, C, KH, KW, OH, OW).
+        """
+        # BEGIN SOLUTION 4.2
         (top, bottom), (left, right) = self.borders
         (h, w), (oh, ow) = self.size, self.out
         shape = (*columns.shape[:2], top + h + bottom, left + w + right)
@@ -83,6 +102,7 @@ class Windows:
                 rows = slice(i * dh, i * dh + (oh - 1) * sh + 1, sh)
                 found[:, :, rows, j * dw : j * dw + (ow - 1) * sw + 1 : sw] += columns[:, :, i, j]
         return found[:, :, top : top + h, left : left + w]
+        # END SOLUTION
 
     def counts(self, with_border):
         """How many elements each window has, (OH, OW): of images with their padding, or without."""

@@ -17,6 +17,15 @@ class BasicBlock(nn.Module):
     """
 
     def __init__(self, channels, filters, stride, norm):
+        """Its parts: conv1, bn1, conv2 and bn2, and `downsample`, a Sequential of a convolution
+        and a norm; None is one that it does not have.
+
+        Args:
+            channels, filters: of the images before and after.
+            stride: of the first convolution.
+            norm: whether convolutions are followed by a norm of the batch.
+        """
+        # BEGIN SOLUTION 4.8
         self.conv1 = _conv(channels, filters, 3, stride)
         self.bn1 = nn.BatchNorm2d(filters) if norm else None
         self.conv2 = _conv(filters, filters, 3)
@@ -25,15 +34,34 @@ class BasicBlock(nn.Module):
         if stride > 1 or channels != filters:
             parts = [_conv(channels, filters, 1, stride)]
             self.downsample = nn.Sequential(*parts, *([nn.BatchNorm2d(filters)] if norm else []))
+        # END SOLUTION
 
     def forward(self, x, train):
-        """(N, channels, H, W) -> (N, filters, H / stride, W / stride)."""
+        """(N, channels, H, W) -> (N, filters, H / stride, W / stride), rounded up."""
+        # BEGIN SOLUTION 4.8
         found = ops.relu(_maybe(self.bn1, self.conv1(x, train), train))
         found = _maybe(self.bn2, self.conv2(found, train), train)
         return ops.relu(found + _maybe(self.downsample, x, train))
+        # END SOLUTION
+
+
+def _blocks(channels, filters, count, stride, norm):
+    """The blocks of a stage, a list. The first one changes the shape.
+
+    Args:
+        channels, filters: before and after the stage.
+        count: of blocks.
+        stride: of the stage.
+        norm: whether convolutions are followed by a norm of the batch.
+    """
+    # BEGIN SOLUTION 4.9
+    first = BasicBlock(channels, filters, stride, norm)
+    return [first, *(BasicBlock(filters, filters, 1, norm) for _ in range(count - 1))]
+    # END SOLUTION
 
 
 def _maybe(module, x, train):
+    """What a module makes of x; x itself where there is none."""
     return x if module is None else module(x, train)
 
 
@@ -58,22 +86,21 @@ class ResNet(nn.Module):
         self.maxpool = nn.MaxPool2d(3, 2, 1) if self._is_large else None
         before, self._stages = filters[0], []
         for number, (width, count) in enumerate(zip(filters, blocks), 1):
-            stage = []
-            for block in range(count):
-                stride = 2 if number > 1 and block == 0 else 1
-                stage.append(BasicBlock(before, width, stride, norm))
-                before = width
+            stage = _blocks(before, width, count, 2 if number > 1 else 1, norm)
             self._stages.append("layer%d" % number)
             setattr(self, self._stages[-1], nn.Sequential(*stage))
+            before = width
         self.fc = nn.Linear(before, classes)
 
     def forward(self, x, train):
         """(N, channels, size, size) -> (N, classes)."""
+        # BEGIN SOLUTION 4.9
         x = ops.relu(_maybe(self.bn1, self.conv1(x, train), train))
         x = _maybe(self.maxpool, x, train)
         for stage in self._stages:
             x = getattr(self, stage)(x, train)
         return self.fc(ops.global_average_pool(x), train)
+        # END SOLUTION
 
 
 def simple_resnet(stages=1, blocks=1, filters=16, classes=10, channels=3):

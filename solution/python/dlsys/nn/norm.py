@@ -42,6 +42,7 @@ class BatchNorm2d(Module):
 
     def forward(self, x, train):
         """(N, C, H, W) -> (N, C, H, W)."""
+        # BEGIN SOLUTION 4.6
         if train:
             mean, variance = ops.mean(x, (0, 2, 3), True), ops.variance(x, (0, 2, 3), True)
             self._updates = self._moved(x, mean, variance)
@@ -49,15 +50,23 @@ class BatchNorm2d(Module):
             mean, variance = _by_channel(self.running_mean), _by_channel(self.running_var)
         found = _normalised(x, mean, variance, self._epsilon)
         return found * _by_channel(self.weight) + _by_channel(self.bias)
+        # END SOLUTION
 
     def _moved(self, x, mean, variance):
-        """Buffer -> its new value; the running variance is that of the sample, as PyTorch's."""
+        """Buffer -> its new value; the running variance is that of the sample, as PyTorch's.
+
+        Args:
+            x: the batch.
+            mean, variance: of each channel, (1, C, 1, 1); the variance is the mean of squares.
+        """
+        # BEGIN SOLUTION 4.7
         variance = variance + divide_by_count_op(variance, x, (0, 2, 3), less=1)
         kept, new = 1 - self._momentum, self._momentum
         return {
             running: running * kept + ops.reshape(found, (-1,)) * new
             for running, found in ((self.running_mean, mean), (self.running_var, variance))
         }
+        # END SOLUTION
 
 
 class LayerNorm(Module):

@@ -64,7 +64,9 @@ class ConvolutionOp(TensorOp):
 
     def forward(self, node, x, w):
         layout = _Layout(node, x.shape, w.shape)
-        return np.matmul(layout.filters(w), layout.columns(x)).reshape(layout.out)
+        # BEGIN SOLUTION 4.3
+        return np.matmul(_filters(layout, w), _columns(layout, x)).reshape(layout.out)
+        # END SOLUTION
 
     def lower(self, node, build, x, w):
         layout = _Layout(node, x.shape, w.shape)
@@ -107,13 +109,8 @@ class ConvolutionGradientOp(TensorOp):
         return TensorOp.__call__(self, x, w, g, **model, of=of)
 
     def forward(self, node, x, w, g):
-        layout = _Layout(node, x.shape, w.shape)
-        g = layout.grads(g)
-        if node.attributes["of"] == 1:
-            found = np.matmul(g, np.swapaxes(layout.columns(x), -1, -2))
-            return found.sum(0).reshape(w.shape)
-        columns = np.matmul(np.swapaxes(layout.filters(w), -1, -2), g)
-        return layout.windows.folded(columns.reshape(layout.as_windows))
+        of = _of_data if node.attributes["of"] == 0 else _of_weights
+        return of(_Layout(node, x.shape, w.shape), x, w, g)
 
     def lower(self, node, build, x, w, g):
         layout = _Layout(node, x.shape, w.shape)
@@ -149,11 +146,58 @@ class ConvolutionGradientOp(TensorOp):
         return [of_x, zeroslike_op(w), convolution_op(x, grad, **attributes)]
 
 
-class _Layout:
-    """The shapes of a convolution, and how its operands become matrices.
+def _of_data(layout, x, w, g):
+    """The gradient of sum(g * convolution(x, w)) for the images, (N, C, H, W), on numpy."""
+    # BEGIN SOLUTION 4.4
+    columns = np.matmul(np.swapaxes(_filters(layout, w), -1, -2), _grads(layout, g))
+    return layout.windows.folded(columns.reshape(layout.as_windows))
+    # END SOLUTION
 
-    On numpy a matrix for each image and group: filters (G, F/G, K) @ columns (N, G, K, P). On a
-    back end one for each group: columns (G, K, N * P), so that the sum over N is in the product.
+
+def _of_weights(layout, x, w, g):
+    """The gradient of sum(g * convolution(x, w)) for the filters, in their shape, on numpy."""
+    # BEGIN SOLUTION 4.5
+    found = np.matmul(_grads(layout, g), np.swapaxes(_columns(layout, x), -1, -2))
+    return found.sum(0).reshape(w.shape)
+    # END SOLUTION
+
+
+# BEGIN SOLUTION 4.3
+# A matrix for each image and group: filters (G, F/G, K) @ columns (N, G, K, P).
+
+
+def _columns(layout, x):
+    seen = layout.windows.seen(layout.windows.bordered(x))
+    return seen.reshape(*_apart(layout, x), int(np.prod(layout.windows.out)))
+
+
+def _filters(layout, w):
+    return w.reshape(layout.groups, len(w) // layout.groups, -1)
+
+
+def _grads(layout, g):
+    return g.reshape(*_apart(layout, g), int(np.prod(layout.windows.out)))
+
+
+def _apart(layout, images):
+    return len(images), layout.groups, -1
+
+
+# END SOLUTION
+
+
+class _Layout:
+    """The shapes of a convolution, and how its operands become matrices on a back end.
+
+    Attributes:
+        groups: how many there are.
+        windows: the Windows of the images.
+        channels: the numbers of images, of channels and of filters.
+        out: the shape of the result, (N, F, OH, OW).
+        as_windows: that of the windows, (N, C, KH, KW, OH, OW).
+
+    A back end has a product for each group, whose columns are (G, K, N * P), so that the sum over
+    N is in the product.
     """
 
     def __init__(self, node, x, w):
@@ -170,16 +214,6 @@ class _Layout:
         self.out = (x[0], w[0], *self.windows.out)
         self.as_windows = (*x[:2], *w[2:], *self.windows.out)
         self._filter, self._positions = int(np.prod(w[1:])), int(np.prod(self.windows.out))
-
-    def columns(self, x):
-        seen = self.windows.seen(self.windows.bordered(x))
-        return seen.reshape(x.shape[0], self.groups, self._filter, self._positions)
-
-    def filters(self, w):
-        return w.reshape(self.groups, -1, self._filter)
-
-    def grads(self, g):
-        return g.reshape(g.shape[0], self.groups, -1, self._positions)
 
     def method(self, build):
         if self._method != "auto":

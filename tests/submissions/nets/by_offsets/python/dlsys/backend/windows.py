@@ -1,0 +1,202 @@
+"""Windows that slide over images: where each lies, and the instructions that work on them.
+
+    x = N C H W      windows of x = N C KH KW OH OW, a view of x with a border
+
+Window (oh, ow) has at (i, j) the element (oh * stride - padding + i * dilation, ...) of the image.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from .instructions import Instruction
+from .view import View
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """The windows of images of one size; each field is a pair, of height and width.
+
+    With `ceil`, a window may reach beyond the border behind, if it starts before that.
+    """
+
+    size: tuple
+    kernel: tuple
+    stride: tuple = (1, 1)
+    padding: tuple = (0, 0)
+    dilation: tuple = (1, 1)
+    ceil: bool = False
+
+    def __post_init__(self):
+        if min(self.out) < 1:
+            raise ValueError(
+                "windows of %s, %s apart, don't fit into images of %s with a border of %s"
+                % (self.kernel, self.dilation, self.size, self.padding)
+            )
+
+    @property
+    def out(self):
+        """How many windows there are down and across."""
+        return tuple(map(self._count, *self._fields()))
+
+    def _fields(self):
+        return self.size, self.kernel, self.stride, self.padding, self.dilation
+
+    def _count(self, size, kernel, stride, padding, dilation):
+        """How many windows there are along one side; 0 if not even one fits.
+
+        Args:
+            size, kernel, stride, padding, dilation: along this side, numbers.
+        """
+        extent = dilation * (kernel - 1) + 1
+        room = size + 2 * padding
+        if extent > room:
+            return 0
+        whole, left = divmod(room - extent, stride)
+        starts = (whole + 1) * stride
+        return whole + 1 + int(self.ceil and left > 0 and starts < size + padding)
+
+    @property
+    def borders(self):
+        """(before, after) of height and of width: what all windows together need."""
+        found = []
+        for size, kernel, stride, padding, dilation, out in zip(*self._fields(), self.out):
+            end = (out - 1) * stride + (kernel - 1) * dilation + 1
+            found.append((padding, max(0, end - size - padding)))
+        return tuple(found)
+
+    def seen(self, bordered):
+        """The windows (N, C, KH, KW, OH, OW) of images with borders, a view.
+
+        Args:
+            bordered: images (N, C, H, W) with the borders that `borders` says. Back ends ask for
+                the view alone, of an array of these strides that has no elements.
+        """
+        down, across = self.out
+        rows = slice(0, (down - 1) * self.stride[0] + 1, self.stride[0])
+        columns = slice(0, (across - 1) * self.stride[1] + 1, self.stride[1])
+        first = bordered[:, :, rows, columns]
+        n, c, h, w = bordered.strides
+        return np.lib.stride_tricks.as_strided(
+            first,
+            (*first.shape[:2], *self.kernel, *first.shape[2:]),
+            (n, c, h * self.dilation[0], w * self.dilation[1], *first.strides[2:]),
+        )
+
+    def bordered(self, x, value=0):
+        """Images with borders of a value, a numpy array."""
+        return np.pad(x, ((0, 0), (0, 0), *self.borders), constant_values=value)
+
+    def folded(self, columns):
+        """For each element of the images (N, C, H, W), the sum of what windows have of it.
+
+        Args:
+            columns: an element for each of the windows, (N, C, KH, KW, OH, OW).
+        """
+        top, left = self.padding
+        height, width = self.size
+        tall = max(top + height, self.dilation[0] * self.kernel[0] + self.stride[0] * self.out[0])
+        wide = max(left + width, self.dilation[1] * self.kernel[1] + self.stride[1] * self.out[1])
+        sums = np.zeros((*columns.shape[:2], tall, wide))
+        down = np.arange(self.out[0]) * self.stride[0]
+        across = np.arange(self.out[1]) * self.stride[1]
+        for i, j in np.ndindex(*self.kernel):
+            rows, places = down + i * self.dilation[0], across + j * self.dilation[1]
+            sums[:, :, rows[:, None], places] += columns[:, :, i, j]
+        return sums[:, :, top:, left:][:, :, :height, :width].astype(columns.dtype)
+
+    def counts(self, with_border):
+        """How many elements each window has, (OH, OW): of images with their padding, or without."""
+        found = []
+        for size, kernel, stride, padding, dilation, out in zip(*self._fields(), self.out):
+            at = np.arange(out)[:, None] * stride + np.arange(kernel) * dilation - padding
+            first, end = (-padding, size + padding) if with_border else (0, size)
+            found.append(((at >= first) & (at < end)).sum(1))
+        return np.multiply.outer(*found)
+
+    def numbers(self):
+        """All that a kernel is told, behind the numbers of images and channels."""
+        return (
+            *self.size, *self.kernel, *self.out, *self.stride, *self.padding, *self.dilation
+        )  # fmt: skip
+
+
+@dataclasses.dataclass(eq=False)
+class Fold(Instruction):
+    """The output's images, (N, C, H, W): for each element the sum of what windows have of it.
+
+    The input is (N, C, KH, KW, OH, OW), and lies as it likes.
+    """
+
+    windows: Windows = None
+
+    @property
+    def key(self):
+        """Dtypes alone."""
+        return ("fold", self.dtypes)
+
+    @property
+    def sizes(self):
+        """N, C, the windows, the strides of the input."""
+        return (*self.output.shape[:2], *self.windows.numbers(), *self.inputs[0].strides)
+
+
+@dataclasses.dataclass(eq=False)
+class MaxPool(Instruction):
+    """What the window's largest element is ("value"), or something of that element.
+
+    "value" reads x, "taken" x and y: y where x is largest. "placed" reads x and g, and adds each
+    window's g there, in the shape of x. All lie dense.
+    """
+
+    kind: str = "value"
+    windows: Windows = None
+
+    @property
+    def key(self):
+        """The kind and dtypes."""
+        return ("max_pool", self.kind, self.dtypes)
+
+    @property
+    def sizes(self):
+        """N, C, the windows."""
+        return (*self.inputs[0].shape[:2], *self.windows.numbers())
+
+
+@dataclasses.dataclass(eq=False)
+class Convolve(Instruction):
+    """A convolution: its "value" of x and w, or the gradient of x ("data") or w ("weights").
+
+    "data" reads w and g, "weights" x and g; all lie dense. `method` is "direct", or on
+    a CPU "image" or "shifted".
+    """
+
+    kind: str = "value"
+    method: str = "direct"
+    windows: Windows = None
+    channels: tuple = ()
+    groups: int = 1
+
+    @property
+    def key(self):
+        """Kind, method and dtypes."""
+        return ("convolve", self.kind, self.method, self.dtypes)
+
+    @property
+    def sizes(self):
+        """N, C, the windows, F, groups."""
+        images, channels, filters = self.channels
+        return (images, channels, *self.windows.numbers(), filters, self.groups)
+
+
+def bordered_view(build, x, windows, value=0.0):
+    """Images on a back end with borders of a value; x itself where there are none."""
+    if not any(map(any, windows.borders)) and isinstance(x, View):
+        return x
+    (top, bottom), (left, right) = windows.borders
+    h, w = windows.size
+    shape = (*x.shape[:2], top + h + bottom, left + w + right)
+    found = build.elementwise("p0", shape=shape, numbers=(value,))
+    inside = (slice(None), slice(None), slice(top, top + h), slice(left, left + w))
+    build.elementwise("a", x, into=build.part(found, inside))
+    return found

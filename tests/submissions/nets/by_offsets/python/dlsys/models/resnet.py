@@ -1,0 +1,131 @@
+"""Residual networks (He et al., 2016), with the names of torchvision's."""
+
+from dlsys import nn, ops
+from dlsys.nn import init
+
+
+def _conv(channels, filters, kernel, stride=1):
+    """A convolution that keeps the size, but for the stride; what follows it has the bias."""
+    weight = init.kaiming_normal(fan="out")
+    return nn.Conv2d(channels, filters, kernel, stride, kernel // 2, bias=None, weight=weight)
+
+
+class BasicBlock(nn.Module):
+    """relu(x + two convolutions of x), each with a norm if there is one.
+
+    Where the shape changes, x goes through a convolution of 1 x 1.
+    """
+
+    def __init__(self, channels, filters, stride, norm):
+        """Its parts: conv1, bn1, conv2 and bn2, and `downsample`, a Sequential of a convolution
+        and a norm; None is one that it does not have.
+
+        Args:
+            channels, filters: of the images before and after.
+            stride: of the first convolution.
+            norm: whether convolutions are followed by a norm of the batch.
+        """
+        fits = stride == 1 and channels == filters
+        self.conv1 = _conv(channels, filters, 3, stride)
+        self.conv2 = _conv(filters, filters, 3)
+        self.bn1 = self.bn2 = self.downsample = None
+        shortcut = [] if fits else [_conv(channels, filters, 1, stride)]
+        if norm:
+            self.bn1, self.bn2 = nn.BatchNorm2d(filters), nn.BatchNorm2d(filters)
+            shortcut += [] if fits else [nn.BatchNorm2d(filters)]
+        if shortcut:
+            self.downsample = nn.Sequential(*shortcut)
+
+    def forward(self, x, train):
+        """(N, channels, H, W) -> (N, filters, H / stride, W / stride), rounded up."""
+        first = nn.Sequential(*[each for each in (self.conv1, self.bn1) if each])
+        second = nn.Sequential(*[each for each in (self.conv2, self.bn2) if each])
+        branch = second(ops.relu(first(x, train=train)), train=train)
+        if self.downsample:
+            x = self.downsample(x, train=train)
+        return nn.ReLU()(branch + x)
+
+
+def _blocks(channels, filters, count, stride, norm):
+    """The blocks of a stage, a list. The first one changes the shape.
+
+    Args:
+        channels, filters: before and after the stage.
+        count: of blocks.
+        stride: of the stage.
+        norm: whether convolutions are followed by a norm of the batch.
+    """
+    def block(number):
+        if number == 0:
+            return BasicBlock(channels, filters, stride, norm)
+        return BasicBlock(filters, filters, 1, norm)
+
+    return list(map(block, range(count)))
+
+
+def _maybe(module, x, train):
+    """What a module makes of x; x itself where there is none."""
+    return x if module is None else module(x, train)
+
+
+class ResNet(nn.Module):
+    """A convolution, stages of blocks, the mean of each plane, and a linear layer.
+
+    Each stage but the first halves height and width.
+    """
+
+    def __init__(self, filters, blocks, classes=10, channels=3, norm=True, size=32):
+        """
+        Args:
+            filters: of each stage.
+            blocks: how many each stage has.
+            classes, channels: numbers of the result and of the images.
+            norm: whether convolutions are followed by a norm of the batch.
+            size: of the images: from 64 on, they are made smaller by 4 at first.
+        """
+        self._is_large = size >= 64
+        self.conv1 = _conv(channels, filters[0], *((7, 2) if self._is_large else (3, 1)))
+        self.bn1 = nn.BatchNorm2d(filters[0]) if norm else None
+        self.maxpool = nn.MaxPool2d(3, 2, 1) if self._is_large else None
+        before, self._stages = filters[0], []
+        for number, (width, count) in enumerate(zip(filters, blocks), 1):
+            stage = _blocks(before, width, count, 2 if number > 1 else 1, norm)
+            self._stages.append("layer%d" % number)
+            setattr(self, self._stages[-1], nn.Sequential(*stage))
+            before = width
+        self.fc = nn.Linear(before, classes)
+
+    def forward(self, x, train):
+        """(N, channels, size, size) -> (N, classes)."""
+        x = self.conv1(x, train)
+        if self.bn1:
+            x = self.bn1(x, train)
+        x = ops.relu(x)
+        if self.maxpool:
+            x = self.maxpool(x, train)
+        for name in self._stages:
+            for block in getattr(self, name).parts:
+                x = block(x, train)
+        x = ops.mean(ops.mean(x, 3), 2)
+        return ops.matmul(x, self.fc.weight, trans_b=True) + self.fc.bias
+
+
+def simple_resnet(stages=1, blocks=1, filters=16, classes=10, channels=3):
+    """Without norms; each stage has twice the filters of that before."""
+    widths = [filters << stage for stage in range(stages)]
+    return ResNet(widths, [blocks] * stages, classes, channels, norm=False)
+
+
+def resnet14(classes=10, channels=3):
+    """For images of 32 x 32, without norms: 174,138 parameters of 10 classes."""
+    return simple_resnet(3, 2, 16, classes, channels)
+
+
+def resnet20(classes=10, channels=3):
+    """For images of 32 x 32."""
+    return ResNet((16, 32, 64), (3, 3, 3), classes, channels)
+
+
+def resnet18(classes=10, channels=3, size=32):
+    """For images of 32 x 32, or with size=224 of that; torchvision's weights fit the latter."""
+    return ResNet((64, 128, 256, 512), (2, 2, 2, 2), classes, channels, size=size)
