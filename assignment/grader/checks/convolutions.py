@@ -153,6 +153,8 @@ def _why(said: Sides, got: Any) -> str:
         ),
         "stride and dilation are exchanged": (size, kernel, dilation, padding, stride),
     }  # fmt: skip
+    if shape == tuple(_count(side, True) for side in zip(*said, strict=True)):
+        return "a last window that reaches beyond the border counts with `ceil` alone"
     for words, sides in ways.items():
         if shape == tuple(max(0, _floor(*side)) for side in zip(*sides, strict=True)):
             return words
