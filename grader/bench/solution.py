@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dlsys import ndarray
 from grader.base.errors import UsageError
 
 KIT = Path(__file__).resolve().parents[2]
@@ -28,4 +27,6 @@ def check_built() -> None:
 
 def gpu_name() -> str:
     """What the device of the build is called: GPU, or emulated GPU."""
+    from dlsys import ndarray
+
     return "emulated GPU" if ndarray.is_emulated() else "GPU"

@@ -153,7 +153,8 @@ def _why(said: Sides, got: Any) -> str:
         ),
         "stride and dilation are exchanged": (size, kernel, dilation, padding, stride),
     }  # fmt: skip
-    if shape == tuple(_count(side, True) for side in zip(*said, strict=True)):
+    each = tuple(zip(*said, strict=True))
+    if shape in (tuple(_count(side, True) for side in each), tuple(_up(*side) for side in each)):
         return "a last window that reaches beyond the border counts with `ceil` alone"
     for words, sides in ways.items():
         if shape == tuple(max(0, _floor(*side)) for side in zip(*sides, strict=True)):
@@ -163,6 +164,10 @@ def _why(said: Sides, got: Any) -> str:
 
 def _floor(size: int, kernel: int, stride: int, padding: float, dilation: int) -> int:
     return int((size + 2 * padding - (kernel - 1) * dilation - 1) // stride) + 1
+
+
+def _up(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    return 1 - ((kernel - 1) * dilation + 1 - size - 2 * padding) // stride
 
 
 def _half(padding: tuple[int, int]) -> tuple[float, float]:

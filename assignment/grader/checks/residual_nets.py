@@ -11,7 +11,7 @@ from grader.checks.harness import net_reference as reference
 from grader.checks.harness.answers import SMALL, require_number, shown
 from grader.checks.harness.compare import Array, Failure, Mistakes, verify, verify_told
 from grader.checks.harness.context import Context, Session
-from grader.checks.harness.net_reference import Pass, Plan
+from grader.checks.harness.net_reference import NetPlan, Pass
 from grader.checks.harness.traits import check, declared
 
 #: Of values and gradients around 1 that went through a few layers.
@@ -147,8 +147,8 @@ def _exchanged(name: str) -> str:
 def residual_net(ctx: Context) -> None:
     """a ResNet has the stages and blocks that it is told, and the right logits and gradients"""
     plans = [
-        Plan((3,), (1,), 4, 2, False),
-        Plan((2, 4), (1, 1), 3, 1, True),
+        NetPlan((3,), (1,), 4, 2, False),
+        NetPlan((2, 4), (1, 1), 3, 1, True),
         _random_plan(ctx.random),
     ]
     with ctx.session() as session:
@@ -156,22 +156,22 @@ def residual_net(ctx: Context) -> None:
             _check_net(session, ctx.random, plan)
 
 
-def _random_plan(random: np.random.Generator) -> Plan:
+def _random_plan(random: np.random.Generator) -> NetPlan:
     """Three stages, of which the second has a block that changes nothing."""
     filters = tuple(int(each) for each in random.choice(np.arange(2, 6), 3, replace=False))
     first, last = (int(each) for each in random.integers(1, 3, 2))
     blocks = (first, 2, last)
-    return Plan(filters, blocks, int(random.integers(2, 6)), int(random.integers(1, 4)), True)
+    return NetPlan(filters, blocks, int(random.integers(2, 6)), int(random.integers(1, 4)), True)
 
 
-def _made(session: Session, plan: Plan) -> Any:
+def _made(session: Session, plan: NetPlan) -> Any:
     filters, blocks, classes, channels, norm = plan
     return session.module("dlsys.models").ResNet(
         filters, blocks, classes=classes, channels=channels, norm=norm
     )
 
 
-def _check_net(session: Session, random: np.random.Generator, plan: Plan) -> None:
+def _check_net(session: Session, random: np.random.Generator, plan: NetPlan) -> None:
     what = plan.words()
     values = reference.random_parameters(random, plan.shapes())
     size = tuple(int(each) for each in random.choice(np.arange(6, 11), 2, replace=False))
@@ -203,7 +203,7 @@ def _check_net(session: Session, random: np.random.Generator, plan: Plan) -> Non
         verify(got, wanted, bound, f"{what} of x {x.shape}: the gradient of {name}")
 
 
-def _of_net(plan: Plan, values: dict[str, Array], train: bool, x: Array) -> Mistakes:
+def _of_net(plan: NetPlan, values: dict[str, Array], train: bool, x: Array) -> Mistakes:
     yield (
         Pass(values, not train).net(plan, x)[0],
         "some modules are told another `train` than the net",
@@ -223,7 +223,7 @@ def _of_net(plan: Plan, values: dict[str, Array], train: bool, x: Array) -> Mist
 
 # --- a training ---------------------------------------------------------------------------------
 
-_PLAN = Plan((6, 12), (1, 1), classes=4, channels=1, norm=True)
+_PLAN = NetPlan((6, 12), (1, 1), classes=4, channels=1, norm=True)
 _IMAGE, _TRAIN, _VALID, _BATCH, _EPOCHS, _RATE = (10, 12), 320, 160, 32, 8, 0.3
 #: Steps at the start that are made here, too; of the others it is one of each epoch.
 _FIRST = 3

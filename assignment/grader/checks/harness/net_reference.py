@@ -54,7 +54,7 @@ def sample_variance(x: Array) -> Array:
     return np.asarray(x.var(_AXES, ddof=1))
 
 
-class Plan(NamedTuple):
+class NetPlan(NamedTuple):
     """A residual net: the filters and the number of blocks of each stage.
 
     Attributes:
@@ -207,7 +207,7 @@ class Pass:
         found, of_norm = self.norm(norm, found)
         return found, lambda grad: of_convolution(of_norm(grad))
 
-    def net(self, plan: Plan, x: Array) -> tuple[Array, Back]:
+    def net(self, plan: NetPlan, x: Array) -> tuple[Array, Back]:
         """The logits of a net."""
         found, first = self._unit("conv1", "bn1", x, 1)
         found, relu = _relu(found)
@@ -234,7 +234,7 @@ def _relu(x: Array) -> tuple[Array, Back]:
 
 
 def step(
-    plan: Plan, parameters: Mapping[str, Array], x: Array, labels: Array, rate: float
+    plan: NetPlan, parameters: Mapping[str, Array], x: Array, labels: Array, rate: float
 ) -> tuple[float, dict[str, Array]]:
     """One step of gradient descent: the loss before it, and all parameters after it."""
     way = Pass(parameters, train=True)
@@ -249,7 +249,7 @@ def step(
     return -float(logs[rows, labels].mean()), {**after, **way.moved}
 
 
-def logits_of(plan: Plan, parameters: Mapping[str, Array], x: Array) -> Array:
+def logits_of(plan: NetPlan, parameters: Mapping[str, Array], x: Array) -> Array:
     """The logits by running figures."""
     return Pass(parameters, train=False).net(plan, x)[0]
 
