@@ -19,10 +19,10 @@ from dlsys._base import _LIB
 from dlsys.backend import cpu, gpu, kernels, program
 
 from . import nets
+from .built import gpu_name
 from .machine import cores
 from .nets import Net
 from .operations import Operation
-from .solution import gpu_name
 from .timing import Clock, Run, by_events, by_host
 
 #: JAX compiles for each shape, so that it is timed at fewer.

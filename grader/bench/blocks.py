@@ -18,7 +18,7 @@ from dlsys.backend.rows import address_of
 from dlsys.occupancy import CAPABILITIES, Launch, occupancy
 from dlsys.occupancy.compiled import gpu_capability
 
-from .solution import KIT, SOLUTION, BenchError
+from .built import KIT, SOLUTION, BenchError
 from .timing import Run, by_events, timed
 
 #: In the order of blocks.cu: name -> n of the arrays on a GPU and on the emulated one.

@@ -16,7 +16,7 @@ from dlsys import ndarray
 from dlsys._base import _LIB
 
 from . import machine
-from .solution import check_built
+from .built import check_built
 from .timing import by_events, timed
 
 #: Seconds that a kernel is timed.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .solution import KIT, BenchError
+from .built import KIT, BenchError
 
 #: The parts that are measured unless others are asked for, and one for the handout's figures.
 PARTS, HANDOUT = ("nets", "blocks", "ops"), "handout"

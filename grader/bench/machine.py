@@ -15,7 +15,7 @@ import numpy as np
 
 from grader import __version__
 
-from .solution import gpu_name
+from .built import gpu_name
 
 #: Names of cudaDeviceGetAttribute.
 _ATTRIBUTES = {"clock_khz": 13, "multiprocessors": 16, "l2_bytes": 38, "major": 75, "minor": 76}

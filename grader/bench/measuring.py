@@ -20,9 +20,9 @@ from dlsys._base import _LIB
 
 from . import backends, blocks, machine, nets
 from .backends import Backend, Inputs
+from .built import check_built
 from .command import PARTS
 from .operations import BY_NAME, OPERATIONS, Operation
-from .solution import check_built
 from .timing import by_events, by_host, timed
 
 SIZES = (2, 8, 32, 128, 512, 1024, 2048, 4096, 8192)

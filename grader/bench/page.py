@@ -16,8 +16,8 @@ from grader.base.files import write_whole
 from grader.report.html import templates
 
 from . import charts
+from .built import KIT, BenchError
 from .charts import BASE, Row
-from .solution import KIT, BenchError
 
 LADDER = KIT / "docs" / "gemm_ladder.json"
 #: What a GPU is to reach beside one core: what -> (its points, the ratio).

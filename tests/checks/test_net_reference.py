@@ -11,7 +11,7 @@ from grader.checks.harness import net_reference as nets
 from grader.checks.harness.compare import Failure, verify_told
 from grader.checks.harness.convolution_reference import Geometry
 
-PLAN = nets.Plan((2, 3), (1, 1), 3, 2, True)
+PLAN = nets.NetPlan((2, 3), (1, 1), 3, 2, True)
 
 
 def differences(function, at, step=1e-5):

@@ -261,7 +261,7 @@ def test_on_a_gpu_the_kernels_of_part_3_are_timed_beside_the_reference(monkeypat
     rows = [
         dataclasses.replace(row, requires=("build",) * (row.name != "build")) for row in rubric.rows
     ]
-    course = catalogue.steps_course()
+    course = catalogue.later_course(catalogue.STEPS)
     asked = Options(dataclasses.replace(rubric, rows=tuple(rows)), "emulated", course=course,
                     only=tuple(fast_kernels.CHECKS))  # fmt: skip
     report = grade(KIT / "solution", asked)

@@ -10,7 +10,7 @@ import pytest
 
 import sample_report
 from grader.batch.batch import Running
-from grader.bench import solution
+from grader.bench import built
 from grader.cli import main
 from grader.grading import prebuilt
 from grader.grading.prebuilt import GraderError
@@ -51,7 +51,7 @@ def test_a_fresh_release_is_said_to_be_fresh(capsys):
 
 
 def test_nothing_is_measured_without_a_build(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(solution, "SOLUTION", tmp_path)
+    monkeypatch.setattr(built, "SOLUTION", tmp_path)
     assert main.main(["bench", "--output", str(tmp_path / "out")]) == main.USAGE
     said = capsys.readouterr().err
     assert said.startswith(f"grader: {tmp_path}/build/lib/libc_runtime_api.so does not exist")

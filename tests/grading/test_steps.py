@@ -54,7 +54,7 @@ def test_the_tasks_written_in_another_way_have_all_points():
 
 
 def test_without_a_solution_costs_are_compared_with_those_that_are_kept(tmp_path):
-    course = replace(catalogue.steps_course(), solution=tmp_path / "none")
+    course = replace(catalogue.later_course(catalogue.STEPS), solution=tmp_path / "none")
     asked = Options(rubric_of(course), "emulated", only=("speed_fast_row_sum",), course=course)
     report = grade(catalogue.FOLDER / "steps" / "another_way", asked)
     result = next(r for r in report.results if r.check == "speed_fast_row_sum")

@@ -30,8 +30,9 @@ def _fed(module: Any, session: Session, what: str, values: Mapping[str, Array]) 
     named = module.named_parameters()
     keys = session.remote.fetch(session.remote.builtin("list")(named), SMALL)
     found = keys if isinstance(keys, list) else []
-    missing = [name for name in values if name not in found]
-    surplus = [name for name in found if name not in values]
+    names = [name for name in found if isinstance(name, str)]
+    missing = [name for name in values if name not in names]
+    surplus = [name for name in found if not isinstance(name, str) or name not in values]
     if missing or surplus:
         said = [f"it lacks {_listed(missing)}"] if missing else []
         said += [f"it has {_listed(surplus)} besides"] if surplus else []
