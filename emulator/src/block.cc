@@ -167,7 +167,7 @@ void Block::run_fibers() {
 
 // All blocks on one fiber, whose stack has a guard.
 void Block::run_loops() {
-  fiber_ = fibers_.take(&Block::fiber_main);
+  fiber_ = row_fibers_.take(&Block::fiber_main);
   if (fiber_ == nullptr) return run_fibers();
   fault_.clear();
   forget_ranges();
@@ -176,7 +176,7 @@ void Block::run_loops() {
   if (!in_loops_) return;
   in_loops_ = false;
   DeviceAccess::renew();  // after a signal handler
-  fibers_.take_back_all();
+  row_fibers_.take_back_all();
   const uintptr_t at = stopped_at_;
   if (at != 0 && !look_closer()) return;
   if (!find_thread()) return;
@@ -245,7 +245,7 @@ void Block::run_block_functions() {
   }
   in_loops_ = false;
   Fiber* left = fiber_;
-  fibers_.give_back(left);
+  row_fibers_.give_back(left);
   switch_context(&left->context, &base_);
 }
 
@@ -260,7 +260,7 @@ inline void Block::finish(Thread* thread) {
 
 // Runs threads that have not started, until one is done while others are ready to go on.
 void Block::run_threads() {
-  EMULATOR_CHECK(stack_is(fiber_->memory, Fibers::whole_size()));
+  EMULATOR_CHECK(stack_is(fiber_->memory, fiber_->guard + fiber_->size));
   while (started_ < count_ && ready_.empty()) {
     Thread* thread = &threads_[thread_at(started_++)];
     current_ = thread;
@@ -314,7 +314,7 @@ void Block::resume(Thread* thread) {
   current_ = thread;
   fiber_ = thread->fiber;
   threadIdx = thread->index;
-  EMULATOR_CHECK(stack_is(fiber_->memory, Fibers::whole_size()));
+  EMULATOR_CHECK(stack_is(fiber_->memory, fiber_->guard + fiber_->size));
   EMULATOR_CHECK(thread_goes_on(number(thread)));
   if (fiber_ != from) switch_context(&from->context, &fiber_->context);
 }

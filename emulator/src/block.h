@@ -26,6 +26,9 @@ namespace emulator {
 
 const int kMaxThreads = 1024;  // a block
 const int kWarp = 32;
+/*! \brief Of how many threads a block function's frame holds the variables: a whole row's, and
+    those of rows of 32, 16 and 1, which have code of their own. */
+const size_t kLongestFrame = kMaxThreads + 32 + 16 + 1;
 
 /*! \brief A grid that is running, seen by all CPU threads that work on it. */
 struct Grid {
@@ -131,7 +134,9 @@ class Block {
   /*! \brief "kernel k, block (1, 0, 0), thread (2, 0, 0)" */
   std::string where() const;
   std::string where_of_block() const;
-  bool is_stack_guard(uintptr_t address) const { return fibers_.is_guard(address); }
+  bool is_stack_guard(uintptr_t address) const {
+    return fibers_.is_guard(address) || row_fibers_.is_guard(address);
+  }
 
  private:
   struct Warp {
@@ -172,9 +177,10 @@ class Block {
 
   std::vector<Thread> threads_;
   Warp warps_[kMaxThreads / kWarp];
-  Fibers fibers_;
-  char* shared_;  // for the block's shared variables; never moves
-  Context base_;  // the CPU thread's own stack
+  Fibers fibers_{1};
+  Fibers row_fibers_{kLongestFrame};  // for block functions
+  char* shared_;                      // for the block's shared variables; never moves
+  Context base_;                      // the CPU thread's own stack
 
   Grid* grid_ = nullptr;
   int64_t next_ = 0, end_ = 0;  // the blocks left to run

@@ -60,7 +60,7 @@ std::string describe(uintptr_t address) {
   if (block->is_stack_guard(address))
     block->fail(cudaErrorIllegalAddress,
                 "emulated GPU: " + block->where() + ": the stack overflowed; a thread has " +
-                    std::to_string(Fibers::kStackSize / 1024) + " KB" + line_at(at).text +
+                    std::to_string(kMostLocal / 1024) + " KB" + line_at(at).text +
                     "\nhint: endless recursion, or a large local array?");
   block->fail(cudaErrorIllegalAddress, "emulated GPU: " + block->where() + ": accessed address " +
                                            describe(address) + line_at(at).text);

@@ -1,38 +1,34 @@
 /*!
  * \file fibers.cc
- * \brief Stacks in memory of their own, each above a page that may not be touched.
+ * \brief Stacks in memory of their own, each above a guard that may not be touched.
  */
 #include "fibers.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 namespace emulator {
 namespace {
 
-size_t guard_size() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+// For what is no variable of a kernel: the calls of the runtime, and those of the C library.
+const size_t kCalls = 128 * 1024;
 
 }  // namespace
 
-size_t Fibers::whole_size() {
-  static const size_t size = guard_size() + kStackSize;
-  return size;
-}
-
 Fibers::~Fibers() {
   for (Fiber* fiber : all_) {
-    munmap(fiber->memory, whole_size());
+    munmap(fiber->memory, fiber->guard + fiber->size);
     delete fiber;
   }
 }
 
 Fiber* Fibers::make() {
-  void* memory = mmap(nullptr, whole_size(), PROT_READ | PROT_WRITE,
+  const size_t guard = most_local_, size = most_local_ + kCalls;
+  void* memory = mmap(nullptr, guard + size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   // May fail when a process has very many stacks; then this one has no guard.
-  mprotect(memory, guard_size(), PROT_NONE);
-  all_.push_back(new Fiber{Context(), static_cast<char*>(memory)});
+  mprotect(memory, guard, PROT_NONE);
+  all_.push_back(new Fiber{Context(), static_cast<char*>(memory), guard, size});
   free_.reserve(all_.size());
   return all_.back();
 }
@@ -48,14 +44,14 @@ Fiber* Fibers::take(void (*entry)()) {
   }
   // Stacks lie a multiple of a page apart. If all began at the same offset in their page, their
   // tops would fight for the same few sets of the CPU's cache.
-  size_t stagger = (reinterpret_cast<uintptr_t>(fiber->memory) / guard_size()) * 192 % 4096;
-  make_context(&fiber->context, fiber->memory + guard_size(), kStackSize - stagger, entry);
+  size_t stagger = (reinterpret_cast<uintptr_t>(fiber->memory) >> 12) * 192 % 4096;
+  make_context(&fiber->context, fiber->memory + fiber->guard, fiber->size - stagger, entry);
   return fiber;
 }
 
 bool Fibers::is_guard(uintptr_t address) const {
   for (const Fiber* fiber : all_)
-    if (address - reinterpret_cast<uintptr_t>(fiber->memory) < guard_size()) return true;
+    if (address - reinterpret_cast<uintptr_t>(fiber->memory) < fiber->guard) return true;
   return false;
 }
 

@@ -16,17 +16,23 @@ namespace emulator {
 /*! \brief A stack, and where the computation on it was suspended. */
 struct Fiber {
   Context context;
-  char* memory;  // a guard page, then the stack
+  char* memory;  // the guard, then the stack
+  size_t guard, size;
 };
 
-/*! \brief The fibers of one CPU thread; made as they are needed, and kept. */
+/*! \brief What a thread's local variables may take, as on a GPU. */
+const size_t kMostLocal = 512 * 1024;
+
+/*!
+ * \brief The fibers of one CPU thread; made as they are needed, and kept.
+ *
+ * Only pages that are touched take memory. Below each stack lies a guard that no frame reaches
+ * across, so that what is too large never becomes another fiber's variables.
+ */
 class Fibers {
  public:
-  static const size_t kStackSize = 128 * 1024;
-
-  /*! rief Bytes of a stack with its guard page. */
-  static size_t whole_size();
-
+  /*! \brief Fibers whose stacks hold the local variables of `threads` threads. */
+  explicit Fibers(size_t threads) : most_local_(kMostLocal * threads) {}
   ~Fibers();
 
   /*! \brief A fiber that will call `entry`, or null if there is no memory for it. */
@@ -36,14 +42,16 @@ class Fibers {
   void take_back_all() { free_ = all_; }
   /*! \brief Whether an address lies in a fiber's stack. */
   static bool holds(const Fiber* fiber, uintptr_t address) {
-    return fiber != nullptr && address - reinterpret_cast<uintptr_t>(fiber->memory) < whole_size();
+    return fiber != nullptr &&
+           address - reinterpret_cast<uintptr_t>(fiber->memory) < fiber->guard + fiber->size;
   }
-  /*! \brief Whether an address lies in the guard page of a stack. */
+  /*! \brief Whether an address lies in the guard of a stack. */
   bool is_guard(uintptr_t address) const;
 
  private:
   Fiber* make();
 
+  const size_t most_local_;
   std::vector<Fiber*> all_, free_;
 };
 

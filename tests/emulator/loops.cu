@@ -300,6 +300,33 @@ __global__ void structs_and_arrays(const float* in, float* out, int* numbers) {
 }
 SHOW(structs_and_arrays, 5, dim3(4, 3, 5), in, out, numbers)
 
+// What a thread may have on a GPU, times all threads of a row.
+__global__ void large_arrays(const float* in, float* out) {
+  float list[40][40], sum = 0;
+  for (int i = 0; i < 40; i++)
+    for (int j = 0; j < 40; j++) list[i][j] = in[i] * j + threadIdx.x;
+  __syncthreads();
+  for (int q = 0; q < 2; q++) {
+    float row[40];
+    for (int i = 0; i < 40; i++) row[i] = list[i][q] + q;
+    __syncthreads();
+    sum += row[threadIdx.x % 40];
+  }
+  out[IDX] = sum + list[threadIdx.x % 37][threadIdx.x % 31];
+}
+CASE(show_large_arrays) {
+  show([](float* in, int*, float* out) {
+    for (int width : {1, 16, 32, 1000}) large_arrays<<<1, width>>>(in, out + width);
+  });
+}
+
+__global__ void largest_array(const float* in, float* out) {
+  float list[500 * 256];
+  for (int i = 0; i < 500 * 256; i++) list[i] = in[i % 1000] + i;
+  out[IDX] = list[threadIdx.x * 1000 % (500 * 256)];
+}
+SHOW(largest_array, 1, 64, in, out)
+
 __device__ int flat_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ float scaled(const float* in, int offset, float by = 2) {
   return in[flat_index() + offset] * by;

@@ -50,6 +50,7 @@ HOW = {
     "product": LOOPS + ": in chunks", "flat_product": LOOPS + ": in chunks",
     "shared_tile": CUT + ": in chunks", "pointers_move": CUT + ": in chunks", "tree": CUT,
     "tree_of_while": CUT, "leaves_before_a_barrier": CUT, "whole_blocks_leave": CUT,
+    "large_arrays": CUT + ": in chunks", "largest_array": LOOPS + ": in chunks",
     "structs_and_arrays": CUT, "helpers": CUT, "of_namespace": LOOPS, "counts": CUT,
     "hides_a_barrier": CUT, "conditional": LOOPS,
     "parameters_change": LOOPS, "switches": LOOPS, "choices": LOOPS, "all_choose": LOOPS,
