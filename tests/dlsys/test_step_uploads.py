@@ -1,6 +1,7 @@
 """What a step is fed from numpy: the same values by every way to a GPU, and who reads when."""
 
 import gc
+import threading
 
 import numpy as np
 import pytest
@@ -185,3 +186,103 @@ def test_what_a_step_returned_may_be_fed_the_other_way_round(ctx):
         fed = [ndarray.array(np.full(3, number + k, np.float32), ctx) for k in (1, 5)]
         a, b, _ = step(dict(zip((x, y), fed, strict=True)))
     assert [value.asnumpy()[0] for value in step({x: b, y: a})] == [7, 3, 37]
+
+
+def counted(ctx):
+    """A step that counts its calls and doubles what it is fed: (step, x, w)."""
+    w, x = dlsys.parameter("w", np.zeros(3)), ops.variable("x", (3,))
+    return dlsys.compile(x * 2, {w: w + 1}, ctx), x, w
+
+
+def filled(numbers, x):
+    """Feeds of these numbers, each in the array of the one before."""
+    array = np.empty(3, np.float32)
+    for number in numbers:
+        array[:] = number
+        yield {x: array}
+
+
+def failing(x):
+    yield from filled((1, 2), x)
+    raise OSError("the disk is gone")
+
+
+def misshapen(x):
+    yield from filled((1, 2), x)
+    yield {x: np.zeros(4)}
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("feeds, error", [(failing, OSError), (misshapen, ops.base.ShapeError)])
+def test_a_walk_that_fails_gives_the_values_of_every_step_that_it_made(ctx, feeds, error):
+    step, x, w = counted(ctx)
+    found = []
+    with pytest.raises(error):
+        for value in step.over(feeds(x), as_numpy=True):
+            found.append(value[0])
+    assert found == [2, 4] and step.get(w)[0] == 2
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("as_numpy", [True, False])
+def test_feeds_that_call_the_step_change_no_value_of_the_walk(ctx, as_numpy):
+    step, x, _ = counted(ctx)
+
+    def feeds():
+        for each in filled(range(4), x):
+            step({x: np.full(3, 50.0)})
+            assert [v[0] for v in step.over(filled((7, 8, 9), x), as_numpy=True)] == [14, 16, 18]
+            yield each
+
+    found = [np.array(value)[0] for value in step.over(feeds(), as_numpy)]
+    assert found == [0, 2, 4, 6]
+
+
+@EVERYWHERE
+def test_walks_of_one_step_side_by_side_give_each_its_own_values(ctx):
+    step, x, _ = counted(ctx)
+    walks = (step.over(filled(range(a, a + 5), x), as_numpy=True) for a in (0, 100))
+    assert [(a[0], b[0]) for a, b in zip(*walks, strict=True)] == [
+        (2 * i, 200 + 2 * i) for i in range(5)
+    ]
+
+
+@EVERYWHERE
+def test_what_a_walk_has_taken_stays_though_its_array_changes_and_the_step_is_called(ctx):
+    step, x, _ = counted(ctx)
+    array, found = np.empty(3, np.float32), []
+
+    def feeds():
+        for number in range(5):
+            array[:] = number
+            yield {x: array}
+
+    for value in step.over(feeds(), as_numpy=True):
+        found.append(value[0])
+        array[:] = -7
+        for other in range(len(found)):
+            step({x: np.full(3, 50.0 + other)})
+        step.run_of({x: np.zeros(3)})
+    assert found == [0, 2, 4, 6, 8]
+
+
+@EVERYWHERE
+def test_threads_that_call_one_step_have_each_their_own_values(ctx):
+    step, x, w = counted(ctx)
+    step({x: np.zeros(3)})
+    wrong = []
+
+    def call(base):
+        values = (step({x: np.full(3, base + i)}, as_numpy=True)[0] for i in range(30))
+        walked = (v[0] for v in step.over(filled(range(base, base + 30), x), as_numpy=True))
+        for way in (values, walked):
+            found = list(way)
+            if found != [2 * (base + i) for i in range(30)]:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=call, args=(1000 * k,)) for k in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong and step.get(w)[0] == 181

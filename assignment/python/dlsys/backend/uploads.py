@@ -12,15 +12,11 @@ from .host import functions
 
 
 class Uploads:
-    """Two sets of arrays on the device: one is filled while kernels read the other.
-
-    Attributes:
-        count: how often one was filled.
-    """
+    """Two sets of arrays on the device: one is filled while kernels read the other."""
 
     def __init__(self, ctx):
         self._ctx, self._half, self._arrays = ctx, 0, ({}, {})
-        self._made, self._has_left, self.count = None, True, 0
+        self._made, self._has_left = None, True
 
     def fill(self, values):
         """Begins to copy to the device what is a numpy array, beside kernels that still run.
@@ -42,7 +38,6 @@ class Uploads:
             self._make()
         self._check(self._has_left)
         self._half ^= 1
-        self.count += 1
         arrays, count = self._arrays[self._half], len(ours)
         to, sources, sizes = ((ctypes.c_int64 * count)() for _ in range(3))
         for number, (key, each) in enumerate(ours.items()):
@@ -55,10 +50,9 @@ class Uploads:
         return {key: arrays[key] if key in ours else each for key, each in values.items()}
 
     def settle(self):
-        """Waits until the numpy arrays have been read; returns how often a set was filled."""
+        """Waits until the numpy arrays have been read."""
         if self._made is not None:
             self._check(functions()["settle"](self._made) == 0)
-        return self.count
 
     def leave(self):
         """Says that all that reads what was filled last has been launched, and waits until the

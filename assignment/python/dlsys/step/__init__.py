@@ -12,7 +12,8 @@
     dlsys.draw(step).save("step.svg")                  # what runs, kernel by kernel
 
 Start at step.py. state.py keeps what a step updates, files.py saves it, runs.py executes, rounds.py
-executes many at once, graph.py copies the nodes, so that those of the user stay as they are.
+executes many at once, walks.py lets a step be called in the middle of `over` and from several
+threads, graph.py copies the nodes, so that those of the user stay as they are.
 measuring.py runs a step under the clock, profile.py says what it found, drawing.py draws graphs and
 memory.
 """

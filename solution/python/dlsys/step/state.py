@@ -166,3 +166,14 @@ class State:
             return tuple(self.arrays[node].shape), self.arrays[node].dtype
         known = getattr(node, "known", None)
         return known or (None, None)
+
+
+def check_feed(node, shape, dtype):
+    """Raises ShapeError or TypeError unless a feed is what its variable was said to be."""
+    known = getattr(node, "known", None)
+    if known is None:
+        return
+    if shape != known[0]:
+        raise ShapeError("%s has shape %s, the feed has %s" % (node.name, known[0], shape))
+    if known[1].kind in "iu" and dtype.kind not in "iub":
+        raise TypeError("%s is of %s, the feed of %s" % (node.name, known[1], dtype))

@@ -11,7 +11,8 @@ from . import drawing, files, measuring, rounds
 from .graph import Graph, origin, random_nodes
 from .passes import PASSES
 from .runs import DeviceRun, NumpyRun
-from .state import State
+from .state import State, check_feed
+from .walks import Turns, Walk
 
 #: Programs that a step keeps, each for feeds of other shapes.
 _MOST_RUNS = 8
@@ -46,7 +47,10 @@ def compile(
 
 
 class Step:
-    """What `compile` makes. The parameters live on the device between calls."""
+    """What `compile` makes. The parameters live on the device between calls.
+
+    Several threads may call it, one after the other; with `as_numpy` each has its own values.
+    """
 
     def __init__(
         self, outputs, updates=None, ctx=None, dtype=None, passes=PASSES, memory_limit=None,
@@ -67,6 +71,7 @@ class Step:
         self._state = State(list(updates), ctx, dtype)
         self._runs, self._last = {}, None
         self._uploads = Uploads(ctx) if ndarray.is_gpu_ctx(ctx) else None
+        self._turns = Turns(self._uploads)
 
     def __call__(self, feeds=None, as_numpy=False):
         """Runs the step.
@@ -85,33 +90,46 @@ class Step:
             ShapeError, TypeError: values don't fit.
             IndexError: an index is out of range; no parameter has changed.
         """
-        return self._given(self._run(self._arrays(feeds or {})), as_numpy)
+        with self._turns.turn():
+            return self._given(self._run(self._arrays(feeds or {})), as_numpy)
 
     def over(self, batches, as_numpy=False):
         """Runs the step for each of some feeds, and yields what a call would return.
 
         On a GPU the next feeds are taken, and numpy arrays among them copied there, while the step
         computes; so a loop that looks at each value does not wait for copies. Copies from
-        `dlsys.pinned` arrays take least time. An array may be used again for the next feeds.
+        `dlsys.pinned` arrays take least time. An array may be used again for the next feeds. Where
+        feeds fail, the values of the step before come first, then what they raise.
 
         Args:
             batches: an iterable of feeds, each as those of a call.
             as_numpy: as that of a call; raises as a call does.
         """
-        found = None
-        for feeds in batches:
-            arrays = self._arrays(feeds)
-            if found is not None:
-                before = self._uploads.settle()
-                yield self._given(found, as_numpy)
-                if self._uploads.count != before:  # the step was called meanwhile
-                    arrays = self._arrays(feeds)
-            found = self._run(arrays)
-            if self._uploads is None:  # arrays of the CPU are read where they are
-                yield self._given(found, as_numpy)
-                found = None
-        if found is not None:
-            yield self._given(found, as_numpy)
+        walk, batches = Walk(), iter(batches)
+        while True:
+            try:
+                feeds = next(batches)
+                with self._turns.turn(walk):
+                    walk.arrays = self._arrays(feeds)
+                    if walk.found is not None:
+                        self._uploads.settle()
+            except StopIteration:
+                break
+            except Exception:
+                if walk.found is not None:  # that step has been made
+                    yield self._given_of(walk, as_numpy)
+                raise
+            if walk.found is not None:
+                yield self._given_of(walk, as_numpy)
+            with self._turns.turn(walk):
+                arrays, walk.arrays = walk.arrays, None
+                walk.found = self._run(arrays)
+                # Arrays of the CPU are read where they are.
+                given = self._given_of(walk, as_numpy) if self._uploads is None else None
+            if given is not None:
+                yield given
+        if walk.found is not None:
+            yield self._given_of(walk, as_numpy)
 
     def scan(self, feeds=None, count=None, as_numpy=False):
         """Runs the step once for each row of some feeds, as so many calls do.
@@ -133,7 +151,11 @@ class Step:
             IndexError: an index is out of range; the steps before that one have been made.
             ShapeError, TypeError: as a call.
         """
-        stacks = self._arrays(feeds or {}, rows=True)
+        with self._turns.turn():
+            return self._given(self._scanned(feeds or {}, count), as_numpy)
+
+    def _scanned(self, feeds, count):
+        stacks = self._arrays(feeds, rows=True)
         count = rounds.count_of(stacks, count)
         self._last = self._run_for(stacks, rows=True)
         stacks = self._last.apart(stacks, self._state.arrays)
@@ -142,7 +164,7 @@ class Step:
             found = rounds.one_by_one(self._run, stacks, count, self.ctx)
         elif self._uploads is not None:
             self._uploads.leave()
-        return self._given(found, as_numpy)
+        return found
 
     def _run(self, arrays):
         """The values of the outputs, a list."""
@@ -162,6 +184,12 @@ class Step:
             found = [value.asnumpy() for value in found]
         return found[0] if self._is_single else found
 
+    def _given_of(self, walk, as_numpy):
+        """The values that a walk holds, which it then holds no longer."""
+        with self._turns.turn(walk):
+            found, walk.found = walk.found, None
+            return self._given(found, as_numpy)
+
     @property
     def state(self):
         """name -> array, on the device, of every parameter that has a value.
@@ -178,7 +206,8 @@ class Step:
             KeyError: there is no such parameter.
             ShapeError, TypeError: it has another shape, or a fraction where whole numbers are.
         """
-        self._state.set(parameter, array)
+        with self._turns.pause():
+            self._state.set(parameter, array)
 
     def get(self, parameter):
         """A copy of the value of a parameter, as a numpy array.
@@ -188,9 +217,10 @@ class Step:
             ValueError: it has no value.
         """
         node = self._state.found(parameter)
-        if node not in self._state.arrays:
-            self._state.complete()
-        return self._state.numpy_of(node)
+        with self._turns.pause():
+            if node not in self._state.arrays:
+                self._state.complete()
+            return self._state.numpy_of(node)
 
     def explain(self, feeds=None):
         """Prints what was done to the graph, and why not more.
@@ -240,10 +270,11 @@ class Step:
         if runs < 1:
             raise ValueError("%d runs; hint: 1 or more" % runs)
         ranges = measuring.nvtx_ranges() if nvtx else None
-        arrays = self._arrays(feeds or {})
-        self._last = run = self._run_for(arrays)
         measured = measuring.on_numpy if self.ctx is None else measuring.on_device
-        return measured(run, arrays, self._state.arrays, runs, ranges)
+        with self._turns.turn():
+            arrays = self._arrays(feeds or {})
+            self._last = run = self._run_for(arrays)
+            return measured(run, arrays, self._state.arrays, runs, ranges)
 
     def memory_svg(self, feeds=None):
         """A picture of which bytes hold what, while a call runs; an Svg. Feeds as those of explain.
@@ -263,9 +294,11 @@ class Step:
             ValueError: a parameter has no value.
             OSError: the file can't be written.
         """
-        self._state.complete()
-        arrays = {n: self._state.numpy_of(p) for n, p in self._state.named().items()}
-        files.save(path, arrays, list(self._draws.values()))
+        with self._turns.pause():
+            self._state.complete()
+            arrays = {n: self._state.numpy_of(p) for n, p in self._state.named().items()}
+            draws = list(self._draws.values())
+        files.save(path, arrays, draws)
 
     def load(self, path):
         """Takes over what `save` wrote; training goes on to the same bits.
@@ -280,8 +313,9 @@ class Step:
             found = {node: self._state.restored(node, arrays[n]) for n, node in named.items()}
         except ShapeError as error:
             raise files.FileError("%s is of another step: %s" % (path, error)) from None
-        self._state.restore(found)
-        self._draws = dict(zip(self._draws, draws))
+        with self._turns.pause():
+            self._state.restore(found)
+            self._draws = dict(zip(self._draws, draws))
 
     def run_of(self, feeds=None, asked="explain"):
         """The run for feeds as those of a call, which is not made; that of the last call if None.
@@ -289,7 +323,10 @@ class Step:
         Raises:
             ValueError: there was no call yet; `asked` is the method that the hint names.
         """
-        run = self._last if feeds is None else self._run_for(self._arrays(feeds))
+        run = self._last
+        if feeds is not None:
+            with self._turns.turn():
+                run = self._run_for(self._arrays(feeds))
         if run is None:
             raise ValueError("nothing has run yet; hint: step.%s(feeds)" % asked)
         return run
@@ -320,7 +357,7 @@ class Step:
                 % (node.name, value.ctx, self.ctx)
             )
         values = value if is_typed else np.asarray(value)
-        _check_known(node, tuple(values.shape)[rows:], values.dtype)
+        check_feed(node, tuple(values.shape)[rows:], values.dtype)
         if is_typed:
             return value
         # In row-major order: BLAS adds in another order where an array lies otherwise.
@@ -359,14 +396,3 @@ def _check(outputs, updates):
     for node in updates:
         if not (isinstance(node, Node) and node.op.is_fed):
             raise TypeError("%s is no variable; hint: updates are {variable: new value}" % (node,))
-
-
-def _check_known(node, shape, dtype):
-    """Whether a feed is what its variable was said to be."""
-    known = getattr(node, "known", None)
-    if known is None:
-        return
-    if shape != known[0]:
-        raise ShapeError("%s has shape %s, the feed has %s" % (node.name, known[0], shape))
-    if known[1].kind in "iu" and dtype.kind not in "iub":
-        raise TypeError("%s is of %s, the feed of %s" % (node.name, known[1], dtype))
