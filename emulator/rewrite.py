@@ -7,6 +7,7 @@ Macros do most of it (include/emulator/language.h). What they cannot do is done 
 - a `__shared__` variable becomes a reference into the block's memory, see emulator/shared.h;
   a static one gets a check that it fits into the 48 KB of a block;
 - `__launch_bounds__` become a check, see cuda_source/kernel_facts.py;
+- assembler for tensor cores becomes calls, before anything else, see cuda_source/assembler.py;
 - what the emulated GPU does not have is marked for the compiler to refuse, see
   cuda_source/refusals.py;
 - kernels get a second version that runs a whole block as loops, see block_loops/loops.py;
@@ -20,6 +21,7 @@ its `>>>`), so the compiler's errors name the lines of the original file.
 
 from block_loops.loops import add_loops
 from block_loops.program import Program
+from cuda_source.assembler import translated
 from cuda_source.direct_calls import refuse_direct_calls
 from cuda_source.functions import CASTS
 from cuda_source.kernel_facts import tell_facts
@@ -71,6 +73,10 @@ def rewritten(source, path, mode, refused=None, pinned=None):
     """
     source = without_prelude(source, path)
     tokens = Tokens(source, path)
+    calls = translated(tokens)
+    if calls:
+        source = apply_edits(source, calls)
+        tokens = Tokens(source, path)
     require_shallow(tokens)
     edits = [edit for rewrite_pass in PASSES for edit in rewrite_pass(tokens)]
     if not tokens.is_balanced or has_open_cast(tokens):

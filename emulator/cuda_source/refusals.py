@@ -6,6 +6,7 @@ so a program may keep a part for real GPUs under #ifndef __CUDA_EMULATOR__.
 
 import re
 
+from cuda_source.assembler import ASSEMBLER, VOLATILE
 from cuda_source.kernel_starts import find_heads, template_end
 from cuda_source.lockstep import warn_of_lockstep
 from cuda_source.tokens import Edit
@@ -67,10 +68,9 @@ BEFORE_CALLS = frozenset(
     "return else do case throw co_return co_yield co_await and or not"
     " static extern const constexpr volatile typename using".split()
 )
-ASSEMBLER = ("asm", "__asm", "__asm__")
 BUILT_IN = ("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize")
 ADDRESS = "the address of a built-in variable (%s) cannot be taken; hint: take that of a copy"
-AFTER_ASSEMBLER = ("(", "volatile", "__volatile__", "__volatile")
+AFTER_ASSEMBLER = ("(", *VOLATILE)
 
 
 def refusal(tokens, index, what, instead):

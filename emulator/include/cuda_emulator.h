@@ -17,6 +17,7 @@
 #include "emulator/math.h"
 #include "emulator/settled.h"
 #include "emulator/shared.h"
+#include "emulator/tensor_cores.h"
 #include "emulator/warp.h"
 
 #endif  // CUDA_EMULATOR_H_

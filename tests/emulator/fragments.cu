@@ -1,6 +1,8 @@
 // Products of fragments, next to plain loops: all kinds of elements, sizes and layouts.
 #include <mma.h>
 
+#include <cstring>
+
 #include "check.h"
 
 namespace wmma = nvcuda::wmma;
@@ -118,4 +120,86 @@ CASE(tf32_is_rounded_to_nearest_and_multiplied_without_its_last_bits) {
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
   CHECK(rounded.get() == wanted);
   CHECK(product.get() == std::vector<float>(256, 1));
+}
+
+namespace {
+
+// Element i along K and line `line` of a matrix whose words are given out as PTX says.
+template <class T>
+__device__ unsigned word_of(const T* lines, int k, int line, int word) {
+  unsigned found = 0;
+  std::memcpy(&found, lines + line * k + word * (4 / sizeof(T)), 4);
+  return found;
+}
+
+enum Kind { kTf32, kF16, kBf16 };
+
+// d = 2 c + a b of one warp: a (16, k) by rows, b (k, 8) by columns, c and d (16, 8).
+template <Kind kind, class T>
+__global__ void instruction_kernel(const T* a, const T* b, const float* c, float* d) {
+  const int k = 32 / sizeof(T), g = threadIdx.x / 4, t = threadIdx.x % 4;
+  unsigned x[4], y[2];
+  float s[4];
+  for (int i = 0; i < 4; ++i) x[i] = word_of(a, k, g + i % 2 * 8, t + i / 2 * 4);
+  for (int i = 0; i < 2; ++i) y[i] = word_of(b, k, g, t + i * 4);
+  for (int i = 0; i < 4; ++i) s[i] = 2 * c[(g + i / 2 * 8) * 8 + t * 2 + i % 2];
+  if (kind == kTf32)
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+        : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+  else if (kind == kF16)
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%10,%11,%12,%13};"
+        : "=f"(s[0]), "=f"(s[1]), "=f"(s[2]), "=f"(s[3])
+        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]), "f"(s[0]), "f"(s[1]),
+          "f"(s[2]), "f"(s[3])
+        : "memory");
+  else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+  for (int i = 0; i < 4; ++i) d[(g + i / 2 * 8) * 8 + t * 2 + i % 2] = s[i];
+}
+
+template <Kind kind, class T>
+void check_instruction() {
+  const int k = 32 / sizeof(T);
+  const auto a = numbers<T>(16 * k, 1, true), b = numbers<T>(8 * k, 2, true);
+  const auto c = numbers<float>(128, 3, true);
+  Device<T> on_a(a), on_b(b);
+  Device<float> on_c(c), on_d(128);
+  instruction_kernel<kind><<<1, 32>>>(on_a.data, on_b.data, on_c.data, on_d.data);
+  const std::vector<float> d = on_d.get();
+  for (int i = 0; i < 16; ++i)
+    for (int j = 0; j < 8; ++j) {
+      float sum = 2 * c[i * 8 + j];
+      for (int l = 0; l < k; ++l)
+        sum += static_cast<float>(a[i * k + l]) * static_cast<float>(b[j * k + l]);
+      CHECK(d[i * 8 + j] == sum);
+    }
+}
+
+__global__ void assembled_rounding_kernel(const float* in, float* out) {
+  unsigned bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(in[threadIdx.x]));
+  out[threadIdx.x] = __uint_as_float(bits);
+}
+
+}  // namespace
+
+CASE(instructions_of_tensor_cores_give_each_thread_what_ptx_says) {
+  check_instruction<kTf32, float>();
+  check_instruction<kF16, __half>();
+  check_instruction<kBf16, __nv_bfloat16>();
+}
+
+CASE(an_instruction_rounds_to_tf32) {
+  const std::vector<float> in = {1, 1 + 0x1p-11f, 1 + 0x1p-12f, -1 - 0x1p-11f, 0, INFINITY};
+  const std::vector<float> wanted = {1, 1 + 0x1p-10f, 1, -1 - 0x1p-10f, 0, INFINITY};
+  Device<float> on_in(in), rounded(in.size());
+  assembled_rounding_kernel<<<1, 6>>>(on_in.data, rounded.data);
+  CHECK(rounded.get() == wanted);
 }

@@ -195,6 +195,9 @@ MISSING = [
 ]
 MISSING_ON_DEVICE = [
     ('if (n) asm volatile("bar.sync 0;");', "no PTX (asm)"),
+    ('unsigned u; asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(u) : "f"(1.0f));', "no PTX (asm)"),
+    ('unsigned u; asm("cvt.rna.tf32.f32 %0;" : "=r"(u));', "no PTX (asm)"),
+    ('unsigned u; asm("cvt.rna.tf32.f32 %0, %2;" : "=r"(u) : "f"(1.0f));', "no PTX (asm)"),
     ("k<<<1, 2>>>(p, 3);", "no launches in kernels (<<<)"),
 ]
 

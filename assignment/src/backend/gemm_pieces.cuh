@@ -12,9 +12,6 @@
 #define DLSYS_BACKEND_GEMM_PIECES_CUH_
 
 #include <cuda_runtime.h>
-#include <mma.h>
-
-#include <type_traits>
 
 namespace dlsys {
 namespace backend {
@@ -117,7 +114,7 @@ struct OfFloats {
   }
 
   template <class Function>
-  __device__ void give(const Sums& sum, float*, Function function) const {
+  __device__ void give(const Sums& sum, Function function) const {
 #pragma unroll
     for (int i = 0; i < T::of_rows; ++i)
 #pragma unroll
@@ -126,94 +123,109 @@ struct OfFloats {
   }
 };
 
-/*! \brief Fragments of an operand, 16 lines each, 8 of K deep. */
-template <class Use, bool along_k, int count, int stride>
-struct Fragments {
-  typedef nvcuda::wmma::row_major Rows;
-  typedef nvcuda::wmma::col_major Columns;
-  static const bool by_rows = std::is_same<Use, nvcuda::wmma::matrix_a>::value == along_k;
-  typedef std::conditional_t<by_rows, Rows, Columns> Layout;
-  nvcuda::wmma::fragment<Use, 16, 16, 8, nvcuda::wmma::precision::tf32, Layout> x[count];
+/*! \brief A number rounded to TF32: 10 binary places, halves away from 0. */
+__device__ inline unsigned as_tf32(float x) {
+  unsigned found;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(found) : "f"(x));
+  return found;
+}
 
-  /*! \brief Reads from k on, rounded to TF32; `first` is the warp's first line. */
-  __device__ void read(const float* shared, int first, int k) {
+/*! \brief As many floats as are read at once, 1, 2 or 4. */
+template <int count>
+struct alignas(4 * count) Neighbours {
+  float x[count];
+};
+
+/*!
+ * \brief A warp's fragments of an operand, each 8 lines by 8 of K, rounded to TF32.
+ *
+ * Tensor cores say which of 32 threads has what: thread 4 g + t has numbers t and t + 4 of line g.
+ * They add up over K, and any order of K is right that a and b share, so a thread takes the
+ * neighbours 2 t and 2 t + 1 instead. Lines may be exchanged, too: where they lie side by side, a
+ * thread reads one of each of some fragments in one go.
+ */
+template <bool along_k, int count, int stride>
+struct Fragments {
+  static const int pack = along_k ? 1 : count % 4 == 0 ? 4 : count % 2 == 0 ? 2 : 1;
+  unsigned x[count][2];
+
+  /*! \brief Which of the warp's lines is line g of fragment i. */
+  __device__ static int line(int i, int g) { return i / pack * 8 * pack + g * pack + i % pack; }
+
+  /*! \brief Reads from k on; `first` is the warp's first line. */
+  __device__ void read(const float* shared, int first, int lane, int k) {
+    const int g = lane / 4, from = k + lane % 4 * 2;
+    if constexpr (along_k) {
 #pragma unroll
-    for (int i = 0; i < count; ++i) {
-      const int line = first + i * 16;
-      const float* const at = shared + (along_k ? line * stride + k : k * stride + line);
-      nvcuda::wmma::load_matrix_sync(x[i], at, stride);
+      for (int i = 0; i < count; ++i) {
+        const float* const at = shared + (first + line(i, g)) * stride + from;
+        const float2 two = *reinterpret_cast<const float2*>(at);
+        x[i][0] = as_tf32(two.x);
+        x[i][1] = as_tf32(two.y);
+      }
+    } else {
 #pragma unroll
-      for (int e = 0; e < x[i].num_elements; ++e)
-        x[i].x[e] = nvcuda::wmma::__float_to_tf32(x[i].x[e]);
+      for (int i = 0; i < count; i += pack)
+#pragma unroll
+        for (int d = 0; d < 2; ++d) {
+          const float* const at = shared + (from + d) * stride + first + line(i, g);
+          const Neighbours<pack> some = *reinterpret_cast<const Neighbours<pack>*>(at);
+#pragma unroll
+          for (int e = 0; e < pack; ++e) x[i + e][d] = as_tf32(some.x[e]);
+        }
     }
   }
 };
 
-/*! \brief The tensor cores multiply fragments of 16 x 8 and 8 x 16, a warp together. */
+/*! \brief The tensor cores multiply fragments, 16 x 8 of a and 8 x 8 of b, a warp together. */
 template <class T, class SliceA, class SliceB>
 struct OfFragments {
   static const int deep = 8;
-  static const int down = T::down * T::of_rows / 16, along = T::along * T::of_columns / 16;
-  static_assert(T::of_rows % 4 == 0 && T::of_columns % 2 == 0, "fragments of 16 x 16");
-  typedef Fragments<nvcuda::wmma::matrix_a, SliceA::lies_along_k, down, SliceA::stride> A;
-  typedef Fragments<nvcuda::wmma::matrix_b, SliceB::lies_along_k, along, SliceB::stride> B;
-  typedef nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 8, float> Sum;
+  static const int down = T::down * T::of_rows / 16, along = T::along * T::of_columns / 8;
+  static_assert(T::of_rows % 4 == 0, "fragments of 16 rows");
+  typedef Fragments<SliceA::lies_along_k, 2 * down, SliceA::stride> A;  // two make 16 rows
+  typedef Fragments<SliceB::lies_along_k, along, SliceB::stride> B;
   typedef float Sums[T::of_rows][T::of_columns];
-  static const int stride = 20, floats = 16 * stride;  // of a fragment that lies in shared memory
-  static_assert(T::threads / 32 * floats <= T::stages * (SliceA::floats + SliceB::floats), "room");
   Corner<T> corner;
-  int lane, own;
+  int lane;
 
-  __device__ explicit OfFragments(int thread)
-      : corner(thread / 32), lane(thread % 32), own(thread / 32 * floats) {}
+  __device__ explicit OfFragments(int thread) : corner(thread / 32), lane(thread % 32) {}
 
   __device__ void read(A& x, B& y, const float* stage, int k) const {
-    x.read(stage, corner.row, k);
-    y.read(stage + SliceA::floats, corner.column, k);
+    x.read(stage, corner.row, lane, k);
+    y.read(stage + SliceA::floats, corner.column, lane, k);
   }
 
-  /*! \brief The fragment (i, j): of a thread's sums, a run of num_elements. */
-  __device__ static Sum taken(const Sums& sum, int i, int j) {
-    Sum found;
-#pragma unroll
-    for (int e = 0; e < Sum::num_elements; ++e) {
-      const int at = (i * along + j) * Sum::num_elements + e;
-      found.x[e] = sum[at / T::of_columns][at % T::of_columns];
-    }
-    return found;
+  /*! \brief Which sum is number e of four that a thread has of fragment (i, j). */
+  template <class Any>
+  __device__ static auto& of(Any& sum, int i, int j, int e) {
+    const int at = (i * along + j) * 4 + e;
+    return sum[at / T::of_columns][at % T::of_columns];
   }
 
   __device__ static void multiply(Sums& sum, const A& x, const B& y) {
 #pragma unroll
     for (int i = 0; i < down; ++i)
 #pragma unroll
-      for (int j = 0; j < along; ++j) {
-        Sum now = taken(sum, i, j);
-        nvcuda::wmma::mma_sync(now, x.x[i], y.x[j], now);
-#pragma unroll
-        for (int e = 0; e < Sum::num_elements; ++e) {
-          const int at = (i * along + j) * Sum::num_elements + e;
-          sum[at / T::of_columns][at % T::of_columns] = now.x[e];
-        }
-      }
+      for (int j = 0; j < along; ++j)
+        asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+            "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(of(sum, i, j, 0)), "+f"(of(sum, i, j, 1)), "+f"(of(sum, i, j, 2)),
+              "+f"(of(sum, i, j, 3))
+            : "r"(x.x[2 * i][0]), "r"(x.x[2 * i + 1][0]), "r"(x.x[2 * i][1]),
+              "r"(x.x[2 * i + 1][1]), "r"(y.x[j][0]), "r"(y.x[j][1]));
   }
 
-  /*! \brief Which thread has which element of a fragment is not said, so each goes by way of shared
-   * memory. */
   template <class Function>
-  __device__ void give(const Sums& sum, float* shared, Function function) const {
-    __syncthreads();  // all have read their last slice
-    float* const room = shared + own;
+  __device__ void give(const Sums& sum, Function function) const {
+#pragma unroll
     for (int i = 0; i < down; ++i)
-      for (int j = 0; j < along; ++j) {
-        nvcuda::wmma::store_matrix_sync(room, taken(sum, i, j), stride,
-                                        nvcuda::wmma::mem_row_major);
-        __syncwarp();
-        for (int at = lane; at < 256; at += 32)
-          function(corner.row + i * 16 + at / 16, corner.column + j * 16 + at % 16,
-                   room[at / 16 * stride + at % 16]);
-        __syncwarp();
-      }
+#pragma unroll
+      for (int j = 0; j < along; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          function(corner.row + A::line(2 * i + e / 2, lane / 4),
+                   corner.column + B::line(j, lane % 4 * 2 + e % 2), of(sum, i, j, e));
   }
 };
 

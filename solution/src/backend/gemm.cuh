@@ -59,16 +59,17 @@ struct Extents {
 /*!
  * \brief One operand's way into shared memory: `lines` rows or columns of it, `depth` of K.
  * \tparam along_k whether its lines lie along K in memory. They lie so in shared memory too, with
- * four floats between them, so that neighbouring lines begin in other banks; fragments of other
- * lines are read four of K at a time, which begin eight banks apart. A tile that turns them has all
- * lines side by side.
+ * four floats between them, so that neighbouring lines begin in other banks, and for fragments,
+ * whose threads read two of K each, eight; then other lines have four, since a thread's second of K
+ * is the next line. A tile that turns them has all lines side by side.
  * \tparam packs whether four neighbours can be copied at once, everywhere.
  */
 template <class T, int lines, bool along_k, bool packs>
 struct Slice {
   static const int depth = T::depth, threads = T::threads;
   static const bool turns = along_k && T::turns, lies_along_k = along_k && !T::turns;
-  static const int stride = lies_along_k ? depth + 4 : lines + (T::tf32 ? 8 : turns ? 4 : 0);
+  static const int stride =
+      lies_along_k ? depth + (T::tf32 ? 8 : 4) : lines + (T::tf32 || turns ? 4 : 0);
   static const int floats = lies_along_k ? lines * stride : depth * stride;
   static const int width = packs && !turns ? 4 : 1;
   static const int across = (along_k ? depth : lines) / width;  // copies of a row
@@ -286,7 +287,7 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
   const bool has_column = adds_columns && thread < T::columns;
   if (e.parts > 1 && !add_up<T>(sum, column_sum, e.parts, partial, arrived, has_column)) return;
   if (has_column && first_column + thread < e.n) sums(first_column + thread, column_sum);
-  warp.give(sum, gemm_shared, [&](int row, int column, float value) {
+  warp.give(sum, [&](int row, int column, float value) {
     const int m = first_row + row, n = first_column + column;
     if (m < e.m && n < e.n) epilogue(m, n, value);
   });
