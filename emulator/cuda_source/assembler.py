@@ -68,7 +68,8 @@ def numbers_of(text, groups):
     words = re.sub(r"\s", "", text)
     one = r"%\d+"
     sizes = [one if n == 1 else r"\{%s\}" % ",".join([one] * n) for n in groups]
-    return [int(n) for n in re.findall(r"\d+", words)] if re.fullmatch(",".join(sizes), words) else []
+    is_whole = re.fullmatch(",".join(sizes), words)
+    return [int(n) for n in re.findall(r"\d+", words)] if is_whole else []
 
 
 def expressions(tokens, first, closing):
