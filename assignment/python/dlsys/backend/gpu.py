@@ -2,12 +2,12 @@
 
 from dlsys.dtypes import C_NAMES
 
-from . import fused_gpu, gemm
+from . import fused_gpu, gemm, implicit
 from .cpu import DRAWS, RUNNER
 from .expressions import WAYS, converted, pointers, signature
 
 #: Which files of src/backend a source includes, and how its name ends.
-HEADERS = ("gpu.cuh", "convolution.cuh", "steps.h")
+HEADERS = ("gpu.cuh", "convolution.cuh", "implicit.cuh", "steps.h")
 SUFFIX = ".cu"
 #: Partial results of one reduction of 128 columns a block; see kBlocksOfACut in gpu_reduce.cuh.
 MOST_PARTIAL = 2048 * 128
@@ -95,6 +95,8 @@ def source(name, key):
         return fused_gpu.source(name, *parts)
     if kind == "gemm":
         return gemm.source(name, *parts)
+    if kind == "implicit":
+        return implicit.source(name, *parts)
     if kind == "host":
         return _HOST_HEADERS + HOST[parts[0]] % name
     if kind == "timer":
@@ -334,7 +336,7 @@ def _max_pool(name, kind, dtypes):
 def _convolve(name, kind, method, dtypes):
     if method != "direct":
         raise NotImplementedError(
-            'convolutions by method %r run on a CPU alone; hint: "im2col" or "direct"' % method
+            'convolutions by method %r run on a CPU alone; hint: "auto" or "implicit"' % method
         )
     return _launcher(name, "return direct_%s(%s, n, on);" % (kind, pointers(dtypes)))
 

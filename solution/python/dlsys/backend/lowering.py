@@ -9,6 +9,7 @@ import numpy as np
 from dlsys.dtypes import BOOL, FLOAT32, FLOAT64, FLOATS, INT64, computed_in, promoted
 from dlsys.ndarray import size_of
 
+from . import implicit
 from .classic import CLASSIC
 from .instructions import (
     Draw,
@@ -230,6 +231,18 @@ class Lowering:
         """See the instruction Convolve; `channels` are the numbers of images, channels, filters."""
         said = {"kind": kind, "method": method, "windows": windows}
         return self._of_dense(Convolve, shape, inputs, **said, channels=channels, groups=groups)
+
+    def implicit(self, kind, shape, windows, channels, groups, *inputs):
+        """See ImplicitConvolution, which says what the inputs are; arguments as of `convolve`.
+
+        Raises:
+            NotImplementedError: the method can't compute it.
+        """
+        reason = implicit.refusal(windows, channels, computed_in(self._dtype))
+        if reason:
+            raise NotImplementedError('method "implicit" %s; hint: "im2col"' % reason)
+        said = {"kind": kind, "windows": windows, "channels": channels, "groups": groups}
+        return self._of_dense(implicit.ImplicitConvolution, shape, inputs, **said)
 
     def _of_dense(self, instruction, shape, inputs, **said):
         """An instruction whose operands all lie dense, in the dtype in which it computes."""

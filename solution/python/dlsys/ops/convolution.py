@@ -19,9 +19,10 @@ from .movement import reshape_op, transpose_op
 
 #: "im2col": windows are copied to columns of one matrix for the whole batch, and multiplied.
 #: "image": the same of a part of an image at a time, and "shifted": without columns, both on a CPU.
+#: "implicit": without columns on a GPU, in float32 or TF32.
 #: "direct": loops. "winograd2", "winograd4": kernels of 3 x 3 in tiles, with less work and fewer
 #: digits; the gradient of weights is im2col's. "auto": the back end's choice. On numpy all are one.
-METHODS = ("auto", "im2col", "image", "shifted", "direct", *winograd.TILES)
+METHODS = ("auto", "im2col", "image", "shifted", "implicit", "direct", *winograd.TILES)
 
 
 def pair(value, name, least):
@@ -74,6 +75,8 @@ class ConvolutionOp(TensorOp):
         if method in winograd.TILES:
             padding = node.attributes["padding"]
             return winograd.convolved(build, x, w, padding, winograd.TILES[method])
+        if method == "implicit":
+            return layout.implicit(build, "value", layout.out, w, x)
         if method != "im2col":
             return layout.convolved(build, "value", method, layout.out, x, w)
         columns = layout.lowered_columns(build, x)
@@ -118,6 +121,10 @@ class ConvolutionGradientOp(TensorOp):
         if method in winograd.TILES and of == 0:
             padding = node.attributes["padding"]
             return winograd.gradient_of_data(build, w, g, padding, winograd.TILES[method])
+        if method == "implicit":
+            if of == 0:
+                return layout.implicit(build, "data", x.shape, layout.turned_filters(build, w), g)
+            return layout.implicit(build, "weights", w.shape, g, x)
         if method not in ("im2col", *winograd.TILES):
             if of == 0:
                 return layout.convolved(build, "data", method, x.shape, w, g)
@@ -225,6 +232,14 @@ class _Layout:
     def convolved(self, build, kind, method, shape, *inputs):
         said = (kind, method, shape, self.windows, self.channels, self.groups)
         return build.convolve(*said, *inputs)
+
+    def implicit(self, build, kind, shape, *inputs):
+        return build.implicit(kind, shape, self.windows, self.channels, self.groups, *inputs)
+
+    def turned_filters(self, build, w):
+        """Filters as (groups, C / groups, F / groups, KH, KW)."""
+        apart = (self.groups, self.channels[2] // self.groups, *w.shape[1:])
+        return build.view(lambda array: np.swapaxes(array, 1, 2), build.reshape(w, apart))
 
     def lowered_columns(self, build, x):
         moved = build.view(_batch_behind_kernel, build.windows(x, self.windows))
