@@ -96,7 +96,7 @@ def test_winograd_s_method_says_what_it_takes(attributes):
 
 
 def test_every_method_has_been_tested():
-    assert ("auto", "im2col", "image", "shifted", "implicit", "direct", *TILES) == METHODS
+    assert ("auto", "im2col", "image", "shifted", "implicit", "cudnn", "direct", *TILES) == METHODS
 
 
 def test_a_method_that_a_back_end_lacks_is_refused():
@@ -240,7 +240,7 @@ def test_shapes_that_do_not_fit_are_told_at_once(x, w, attributes, said):
         ({"padding": (1, 2, 3)}, r"padding is \(1, 2, 3\)"),
         (
             {"method": "fast"},
-            "method is 'fast', not one of auto, im2col, image, shifted, implicit, direct",
+            "method is 'fast', not one of auto, im2col, image, shifted, implicit, cudnn",
         ),
         ({"layout": "CHWN"}, "layout is 'CHWN'; hint"),
     ],

@@ -37,15 +37,28 @@ struct Divisor {
 
 /*! \brief A place in an image, and which rows and columns of the kernel it meets there: for a tap,
  * its own. */
-struct Place {
+struct alignas(8) Place {
   int at;
   unsigned bits;
 };
 
-/*! \brief Starts the copy of what a tap is of a spot in an image; of 0 where it lies outside. */
-__device__ inline void fetch(float* to, const float* image, Place spot, Place tap) {
-  const bool has = (spot.bits & tap.bits) == tap.bits;
-  __pipeline_memcpy_async(to, has ? image + (spot.at + tap.at) : image, 4, has ? 0 : 4);
+/*! \brief Starts copies of what `count` taps are of a spot, whose bits these are and which lies at
+ * `from`; of 0 where they lie outside. Taps are read some at a time, before the first copy waits.
+ */
+template <int count>
+__device__ inline void gather(float* to, int down, const float* from, unsigned bits,
+                              const Place* tap, int apart) {
+  const int batch = count < 8 ? count : 8;
+#pragma unroll
+  for (int first = 0; first < count; first += batch) {
+    Place own[batch];
+#pragma unroll
+    for (int i = 0; i < batch; ++i) own[i] = tap[(first + i) * apart];
+#pragma unroll
+    for (int i = 0; i < batch; ++i)
+      __pipeline_memcpy_async(to + (first + i) * down, from + own[i].at, 4,
+                              (bits & own[i].bits) == own[i].bits ? 0 : 4);
+  }
 }
 
 /*! \brief A launch. `spots` of an image; floats between images of the gathered operand, of the
@@ -80,28 +93,26 @@ template <class T>
 struct GatheredSpots : Slice<T, T::columns, false, false> {
   typedef Slice<T, T::columns, false, false> Plain;
   const Place* tap;
-  Place spot;
+  unsigned bits;
 
   __device__ GatheredSpots(const float* x, const Implicit& all, int first, int begin, int,
                            int thread)
       : Plain(x, 0, 0, 0, 0, 0, 0),
         tap(all.of_taps + begin + thread / Plain::across * Plain::rounds) {
     const int line = first + thread % Plain::across;
-    spot = {0, 0};
+    bits = 0;
     if (line < all.e.n) {
       const int image = all.spots.quotient(line);
-      spot = all.of_spots[line - image * static_cast<int>(all.spots.by)];
-      this->from = x + image * all.image;
+      const Place spot = all.of_spots[line - image * static_cast<int>(all.spots.by)];
+      this->from = x + image * all.image + spot.at;
+      bits = spot.bits;
     }
     this->to = thread / Plain::across * Plain::rounds * Plain::stride + thread % Plain::across;
   }
 
   /*! \brief As Slice::copy. Behind the last tap there are some that no spot meets. */
   __device__ void copy(float* shared) {
-#pragma unroll
-    for (int round = 0; round < Plain::rounds; ++round) {
-      fetch(shared + this->to + round * Plain::stride, this->from, spot, tap[round]);
-    }
+    gather<Plain::rounds>(shared + this->to, Plain::stride, this->from, bits, tap, 1);
     tap += T::depth;
   }
 };
@@ -134,10 +145,7 @@ struct GatheredTaps : Slice<T, T::columns, true, false> {
     const int rows = Plain::threads / Plain::across,
               down = Plain::turns ? rows : rows * Plain::stride;
     const Place own = left > 0 ? spots[spot] : Place{0, 0};
-#pragma unroll
-    for (int round = 0; round < Plain::rounds; ++round) {
-      fetch(shared + this->to + round * down, this->from, own, tap[round * rows]);
-    }
+    gather<Plain::rounds>(shared + this->to, down, this->from + own.at, own.bits, tap, rows);
     left -= T::depth;
     for (spot += T::depth; spot >= count; spot -= count) this->from += image;
   }

@@ -14,6 +14,7 @@ import numpy as np
 
 from dlsys.dtypes import C_NAMES, FLOAT32, INT32
 
+from .cudnn import CudnnConvolution
 from .dependences import sorted_by_need
 from .expressions import named, signature
 from .fused import Fused, fused
@@ -163,7 +164,7 @@ def with_tf32(instructions, kept):
     for each in instructions:
         if isinstance(each, MatrixProduct) and set(each.dtypes) == {FLOAT32}:
             each.tf32 = True
-        if isinstance(each, ImplicitConvolution):
+        if isinstance(each, (ImplicitConvolution, CudnnConvolution)):
             each.use_tf32()
     return instructions
 

@@ -7,7 +7,7 @@ from .cpu import DRAWS, RUNNER
 from .expressions import WAYS, converted, pointers, signature
 
 #: Which files of src/backend a source includes, and how its name ends.
-HEADERS = ("gpu.cuh", "convolution.cuh", "implicit.cuh", "steps.h")
+HEADERS = ("gpu.cuh", "convolution.cuh", "implicit.cuh", "cudnn.cuh", "steps.h")
 SUFFIX = ".cu"
 #: Partial results of one reduction of 128 columns a block; see kBlocksOfACut in gpu_reduce.cuh.
 MOST_PARTIAL = 2048 * 128
@@ -58,6 +58,13 @@ HOST = {
 """,
     "end_uploads": """extern "C" void %s(Uploads* uploads) { delete uploads; }
 """,
+    "name_device": """extern "C" int %s(char* name, int64_t bytes) {
+  cudaDeviceProp found;
+  if (cudaGetDeviceProperties(&found, 0) != cudaSuccess) return -1;
+  snprintf(name, static_cast<size_t>(bytes), "%%s", found.name);
+  return 0;
+}
+""",
     "pin": """extern "C" void* %s(int64_t bytes) { return pinned(bytes); }
 """,
     "unpin": """extern "C" int %s(void* memory) {
@@ -65,7 +72,7 @@ HOST = {
 }
 """,
 }
-_HOST_HEADERS = '#include "capture.cuh"\n#include "upload.cuh"\n'
+_HOST_HEADERS = '#include <cstdio>\n#include "capture.cuh"\n#include "upload.cuh"\n'
 
 #: The function that times launches.
 TIMER = """#include "timing.cuh"
@@ -97,6 +104,8 @@ def source(name, key):
         return gemm.source(name, *parts)
     if kind == "implicit":
         return implicit.source(name, *parts)
+    if kind == "cudnn":
+        return _launcher(name, "return cudnn(data, n, on);")
     if kind == "host":
         return _HOST_HEADERS + HOST[parts[0]] % name
     if kind == "timer":

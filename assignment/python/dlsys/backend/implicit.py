@@ -26,18 +26,21 @@ _PROCESSORS, _LEAST_DEPTH = 132, 256
 #: Tiles, as gemm.py has them, and how much of a multiprocessor's rate each reaches.
 _TILES = {
     False: (
-        ((128, 128, 16, 8, 8, 3, 2), 1.0),
-        ((64, 128, 16, 8, 4, 4, 2), 0.9),
-        ((64, 64, 16, 4, 4, 4, 3), 0.7),
-        ((32, 64, 16, 4, 4, 4, 4), 0.5),
-        ((32, 32, 32, 4, 4, 4, 4), 0.4),
+        ((128, 256, 16, 8, 16, 2, 1, "kTurned"), 1.0),
+        ((128, 64, 16, 8, 4, 4, 2), 0.97),
+        ((64, 128, 16, 8, 4, 4, 2), 0.95),
+        ((64, 128, 16, 8, 8, 3, 3, "kTurned"), 0.9),
+        ((64, 64, 16, 4, 4, 4, 3), 0.85),
+        ((64, 32, 16, 4, 4, 4, 4), 0.75),
+        ((32, 64, 16, 4, 4, 4, 4), 0.7),
     ),
     True: (
         ((128, 128, 32, 8, 8, 3, 1, "kTf32"), 1.0),
-        ((64, 128, 32, 8, 4, 3, 2, "kTf32"), 0.9),
-        ((64, 64, 32, 8, 4, 4, 2, "kTf32"), 0.7),
-        ((64, 32, 64, 4, 4, 3, 2, "kTf32"), 0.4),
-        ((32, 32, 32, 4, 4, 4, 4, "kTf32"), 0.3),
+        ((128, 64, 32, 8, 4, 3, 2, "kTf32"), 0.95),
+        ((64, 128, 32, 8, 4, 3, 2, "kTf32"), 0.85),
+        ((64, 64, 32, 8, 4, 4, 2, "kTf32"), 0.75),
+        ((64, 32, 32, 4, 4, 4, 4, "kTf32"), 0.55),
+        ((32, 64, 32, 4, 4, 4, 4, "kTf32"), 0.55),
     ),
 }
 
@@ -100,17 +103,29 @@ class ImplicitConvolution(Instruction):
         self.tf32 = True
         self._cut()
 
+    @property
+    def question(self):
+        """What its best tile depends on."""
+        return ("tile", self.kind, self.windows.numbers(), self.channels, self.groups, self.tf32)
+
+    def likely(self, most):
+        """Tiles and parts of K that may be the best, the likeliest first."""
+        return choices(self.tf32, self.m, self.n, self.k, self.groups)[:most]
+
     def _cut(self):
-        """Chooses a tile and parts of K, and makes room for these."""
-        self.tile, parts = choice(self.tf32, self.m, self.n, self.k, self.groups)
-        tiles = self.groups * -(-self.m // self.tile[0]) * -(-self.n // self.tile[1])
-        slices = -(-self.k // self.tile[2])
+        self.cut(*self.likely(1)[0])
+
+    def cut(self, tile, parts):
+        """Has a tile, and parts of K; makes room for these."""
+        self.tile = tile
+        tiles = self.groups * -(-self.m // tile[0]) * -(-self.n // tile[1])
+        slices = -(-self.k // tile[2])
         self.of_part = -(-slices // parts)
         self.parts = -(-slices // self.of_part)
         self.scratch = ()
         if self.parts > 1:
             zeros = np.zeros(tiles, INT32)
-            room = new_view((self.parts * tiles * self.tile[0] * self.tile[1],), FLOAT32)
+            room = new_view((self.parts * tiles * tile[0] * tile[1],), FLOAT32)
             self.scratch = (room, new_view(zeros.shape, INT32, values=zeros))
 
     @property
@@ -155,21 +170,39 @@ class ImplicitConvolution(Instruction):
         )  # fmt: skip
 
 
-def choice(tf32, m, n, k, groups):
-    """A tile and parts of K: of all, the ones whose waves of blocks take the least time."""
+def operands(build, kind, groups, *inputs):
+    """What ImplicitConvolution reads, from x and w, w and g, or x and g."""
+    first, second = inputs
+    if kind == "data":
+        apart = (groups, first.shape[0] // groups, *first.shape[1:])
+        filters = build.reshape(first, apart)
+        return build.view(lambda array: np.swapaxes(array, 1, 2), filters), second
+    return second, first
+
+
+def choices(tf32, m, n, k, groups):
+    """Tiles and parts of K, in the order of the time that waves of their blocks may take."""
     found = []
     for tile, rate in _TILES[tf32]:
         blocks = groups * -(-m // tile[0]) * -(-n // tile[1])
-        slots = _PROCESSORS * tile[6]
-        most = max(1, k // _LEAST_DEPTH)
+        slots, most = _PROCESSORS * tile[6], max(1, k // _LEAST_DEPTH)
         for parts in sorted({1, *(max(1, min(slots * w // blocks, most)) for w in (1, 2, 3))}):
             waves = -(-blocks * parts // slots)
             work = tile[0] * tile[1] * tile[6] / rate
-            # A part more is written and read: some 16 elements of K for each of the tile.
+            # A part more is written and read: as long as some 32 of K for each of the tile.
             time = waves * work * (-(-k // parts) + tile[2] + 32 * (parts > 1))
             found.append((time, parts, tile))
-    _, parts, tile = min(found, key=lambda each: each[:2])
-    return tile, parts
+    found.sort(key=lambda each: each[:2])
+    return [(tile, parts) for _, parts, tile in found]
+
+
+def keys(tf32):
+    """Of all kernels that there are."""
+    of_both = (False, True)
+    return [
+        ("implicit", tile, of_weights, packs)
+        for tile, _ in _TILES[tf32] for of_weights in of_both for packs in of_both
+    ]  # fmt: skip
 
 
 @functools.lru_cache(1000)
