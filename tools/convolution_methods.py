@@ -224,8 +224,9 @@ def page(kept):
         "cuDNN {cudnn}.\n".format(**kept),
         "Microseconds of one call, medians, of some in a CUDA graph, with all that a method copies "
         "before and\nafter. cudnn is the method of that name; PyTorch calls the same library, and "
-        "tries each of its algorithms.\nA share is the faster one's time over that of the implicit "
-        "method, or of the fastest own one.\nWhat is empty a method does not compute.\n\n",
+        "tries each of its algorithms.\nA share is the time of the faster of these two over that "
+        "of the implicit method, or of the fastest own one.\nWinograd's methods have im2col's "
+        "gradient of weights.\n\n",
         "## Layers of a ResNet-18\n\nKernels of 3 x 3, stride and padding 1.\n\n",
         *of_layers(kept["layers"]),
         "\n## Small convolutions\n\nC = 4, 32 x 32, kernels of 3 x 3: the value and both gradients "

@@ -8,12 +8,14 @@ import pytest
 from test_convolution import GPU, assert_as_numpy, nodes_of
 from test_fusion import run
 
-from dlsys import autodiff, dtypes, ndarray, ops
+import dlsys
+from dlsys import autodiff, dtypes, ndarray, ops, optim
 from dlsys.backend import choosing, cudnn, gpu, implicit, measured, program
 from dlsys.backend.gemm import with_tf32
 from dlsys.backend.implicit import ImplicitConvolution
 from dlsys.backend.windows import Windows
 from dlsys.gradcheck import evaluate
+from dlsys.step import parameter
 
 FLOAT32 = dtypes.FLOAT32
 #: 1 x 1 with groups: a batch of plain products.
@@ -86,6 +88,41 @@ def test_runs_whose_sums_are_cut_have_the_same_bits():
     assert max(e.parts for e in made.instructions if isinstance(e, ImplicitConvolution)) > 1
     for got, wanted in zip(made.run(), first, strict=True):
         np.testing.assert_array_equal(got.asnumpy(), wanted)
+
+
+def trained(ctx, tf32=False, method="implicit", **said):
+    """Losses of some steps of a small net, and its step."""
+    random = np.random.default_rng(2)
+    feeds = {"x": random.normal(size=(9, 4, 12, 12)), "y": random.normal(size=(9, 5, 6, 6))}
+    x, y = ops.variable("x"), ops.variable("y")
+    first = parameter("first", random.normal(0, 0.2, (6, 4, 3, 3)).astype(np.float32))
+    second = parameter("second", random.normal(0, 0.2, (5, 6, 3, 3)).astype(np.float32))
+    hidden = ops.relu(ops.conv2d(x, first, padding=1, method=method))
+    loss = ops.mse(ops.conv2d(hidden, second, padding=1, stride=2, method=method), y)
+    updates = optim.sgd([first, second], autodiff.gradients(loss, [first, second]), 0.3)
+    step = dlsys.compile(loss, updates, ctx, tf32=tf32, **said)
+    fed = {x: feeds["x"].astype(np.float32), y: feeds["y"].astype(np.float32)}
+    return np.array([float(step(fed, as_numpy=True)) for _ in range(4)]), step
+
+
+@pytest.mark.parametrize("tf32", [False, True])
+def test_compiled_steps_train_without_columns(tf32):
+    wanted, _ = trained(None)
+    found, step = trained(GPU, tf32)
+    np.testing.assert_allclose(found, wanted, rtol=1e-3 if tf32 else 1e-5)
+    assert wanted[-1] < 0.9 * wanted[0]
+    (run,) = step._runs.values()
+    assert run.program.is_captured
+    made = [e for e in run.program.instructions if isinstance(e, ImplicitConvolution)]
+    assert {e.tf32 for e in made} == {tf32}
+    assert max(e.parts for e in made) > 1
+
+
+def test_steps_with_a_limit_of_memory_compute_convolutions_again():
+    wanted, step = trained(GPU)
+    (run,) = step._runs.values()
+    found, step = trained(GPU, memory_limit=run.program.peak - 1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["im2col", "implicit"])

@@ -127,16 +127,18 @@ def _best(kind, shapes, attributes, groups, tf32):
     a, b, out = {
         "value": (of_x, of_w, of_y), "data": (of_w, of_y, of_x), "weights": (of_x, of_y, of_w)
     }[kind]  # fmt: skip
+    _call("cudnnSetStream", _handle(), None)  # the stream of the last launch may be gone
     found, count = (_Found * _MOST_ALGORITHMS)(), ctypes.c_int()
     name = "cudnnFindConvolution%sAlgorithm" % _NAMES[kind]
     _call(name, _handle(), a, b, how, out, _MOST_ALGORITHMS, ctypes.byref(count), found)
-    for each in found[: count.value]:
-        exact = tf32 or each.math == _WITHOUT_TENSOR_CORES
-        if each.status == 0 and each.determinism == _DETERMINISTIC and each.memory <= _MOST_ROOM:
-            if exact:
-                _call("cudnnSetConvolutionMathType", how, each.math)
-                return (a, b, how, out), each.algorithm, each.memory
-    raise RuntimeError("%s has no algorithm for %s" % (name, shapes))
+    for each in found[: count.value]:  # the fastest first
+        is_exact = tf32 or each.math == _WITHOUT_TENSOR_CORES
+        is_settled = each.determinism == _DETERMINISTIC and each.memory <= _MOST_ROOM
+        if each.status == 0 and is_exact and is_settled:
+            _call("cudnnSetConvolutionMathType", how, each.math)
+            return (a, b, how, out), each.algorithm, each.memory
+    tried = [(e.algorithm, e.status, e.determinism, e.math, e.memory) for e in found[: count.value]]
+    raise RuntimeError("%s has no algorithm for %s: %s" % (name, shapes, tried))
 
 
 @dataclasses.dataclass(eq=False)
