@@ -20,9 +20,7 @@ INSTRUCTIONS = {
     "cvt.rna.tf32.f32": Instruction("to_tf32", (1, 1)),
     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32": Instruction("multiply_tf32", _PRODUCT),
     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32": Instruction("multiply_f16", _PRODUCT),
-    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32": Instruction(
-        "multiply_bf16", _PRODUCT
-    ),
+    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32": Instruction("multiply_bf16", _PRODUCT),
 }
 ASSEMBLER = ("asm", "__asm", "__asm__")
 VOLATILE = ("volatile", "__volatile__", "__volatile")

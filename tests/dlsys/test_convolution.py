@@ -62,7 +62,7 @@ def test_every_method_of_a_cpu_computes_value_and_gradients(case, method):
     assert_as_numpy(nodes, feeds, CPU, "float32", 2e-5)
 
 
-@pytest.mark.parametrize("method", ["im2col", "direct"])
+@pytest.mark.parametrize("method", ["im2col", "implicit", "direct"])
 def test_every_method_of_a_gpu_computes_value_and_gradients(method):
     for x, w, attributes in CASES[:-1]:
         nodes, feeds = nodes_of(x, w, {**attributes, "method": method})
@@ -96,12 +96,12 @@ def test_winograd_s_method_says_what_it_takes(attributes):
 
 
 def test_every_method_has_been_tested():
-    assert ("auto", "im2col", "image", "shifted", "direct", *TILES) == METHODS
+    assert ("auto", "im2col", "image", "shifted", "implicit", "cudnn", "direct", *TILES) == METHODS
 
 
 def test_a_method_that_a_back_end_lacks_is_refused():
     nodes, feeds = nodes_of((1, 2, 4, 4), (2, 2, 3, 3), {"method": "image"})
-    with pytest.raises(NotImplementedError, match='a CPU alone; hint: "im2col" or "direct"'):
+    with pytest.raises(NotImplementedError, match='a CPU alone; hint: "auto" or "implicit"'):
         autodiff.Executor(nodes, ctx=GPU).run(feeds)
 
 
@@ -240,7 +240,7 @@ def test_shapes_that_do_not_fit_are_told_at_once(x, w, attributes, said):
         ({"padding": (1, 2, 3)}, r"padding is \(1, 2, 3\)"),
         (
             {"method": "fast"},
-            "method is 'fast', not one of auto, im2col, image, shifted, direct, winograd2",
+            "method is 'fast', not one of auto, im2col, image, shifted, implicit, cudnn",
         ),
         ({"layout": "CHWN"}, "layout is 'CHWN'; hint"),
     ],

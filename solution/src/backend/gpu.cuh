@@ -29,18 +29,35 @@ inline cublasHandle_t cublas(cudaStream_t on, bool tf32) {
   return cublasSetStream(handle, on) == CUBLAS_STATUS_SUCCESS ? handle : nullptr;
 }
 
+/*! \brief Products of one size whose operands lie evenly apart; what is the same for all lies 0
+ * apart. */
+struct Apart {
+  int64_t a, b, c;
+  int count;
+};
+
 inline cublasStatus_t gemm(cublasHandle_t handle, bool flip_a, bool flip_b, int m, int n, int k,
-                           const float* a, int lead_a, const float* b, int lead_b, float* c) {
+                           const float* a, int lead_a, const float* b, int lead_b, float* c,
+                           Apart s) {
   const float one = 1, zero = 0;
-  return cublasSgemm(handle, flip_a ? CUBLAS_OP_T : CUBLAS_OP_N, flip_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                     m, n, k, &one, a, lead_a, b, lead_b, &zero, c, m);
+  const cublasOperation_t of_a = flip_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t of_b = flip_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  if (s.count == 1)
+    return cublasSgemm(handle, of_a, of_b, m, n, k, &one, a, lead_a, b, lead_b, &zero, c, m);
+  return cublasSgemmStridedBatched(handle, of_a, of_b, m, n, k, &one, a, lead_a, s.a, b, lead_b,
+                                   s.b, &zero, c, m, s.c, s.count);
 }
 
 inline cublasStatus_t gemm(cublasHandle_t handle, bool flip_a, bool flip_b, int m, int n, int k,
-                           const double* a, int lead_a, const double* b, int lead_b, double* c) {
+                           const double* a, int lead_a, const double* b, int lead_b, double* c,
+                           Apart s) {
   const double one = 1, zero = 0;
-  return cublasDgemm(handle, flip_a ? CUBLAS_OP_T : CUBLAS_OP_N, flip_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                     m, n, k, &one, a, lead_a, b, lead_b, &zero, c, m);
+  const cublasOperation_t of_a = flip_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t of_b = flip_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  if (s.count == 1)
+    return cublasDgemm(handle, of_a, of_b, m, n, k, &one, a, lead_a, b, lead_b, &zero, c, m);
+  return cublasDgemmStridedBatched(handle, of_a, of_b, m, n, k, &one, a, lead_a, s.a, b, lead_b,
+                                   s.b, &zero, c, m, s.c, s.count);
 }
 
 /*! \brief See the instruction MatrixProduct. cuBLAS keeps columns side by side: c' = b' a'. */
@@ -63,11 +80,15 @@ int product(T* out, const T* left, const T* right, const int64_t* n, cudaStream_
     return cudaMemsetAsync(out, 0, sizeof(T) * batch.size() * rows * columns, on) == cudaSuccess
                ? 0
                : -1;
-  for (int64_t item = 0; item < batch.size(); ++item) {
+  if (batch.size() == 0) return 0;
+  // The innermost axis of the batch by one call.
+  const Apart apart = {batch.step(2), batch.step(1), batch.step(0),
+                       static_cast<int>(batch.inner())};
+  for (int64_t item = 0; item < batch.size() / batch.inner(); ++item) {
     int64_t at[3] = {};
-    batch.add_offsets(item, at);
+    batch.add_offsets(item, at, batch.rank - 1);
     if (gemm(cublas(on, tf32), flip_b, flip_a, columns, rows, k, right + at[2], lead_b,
-             left + at[1], lead_a, out + at[0]) != CUBLAS_STATUS_SUCCESS)
+             left + at[1], lead_a, out + at[0], apart) != CUBLAS_STATUS_SUCCESS)
       return -1;
   }
   return 0;

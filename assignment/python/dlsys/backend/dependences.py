@@ -12,12 +12,8 @@ def buffers_of(instruction):
 
     Room for partial results is neither: nobody else knows of it.
     """
-    room = getattr(instruction, "scratch", None)
-    reads = dict.fromkeys(view.buffer for view in instruction.operands[1:] if view is not room)
-    written = instruction.output.buffer
-    if getattr(instruction, "adds", False):
-        reads[written] = None
-    return list(reads), written
+    reads = dict.fromkeys(view.buffer for view in instruction.sources)
+    return list(reads), instruction.output.buffer
 
 
 def is_check(instruction):

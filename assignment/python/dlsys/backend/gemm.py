@@ -14,9 +14,11 @@ import numpy as np
 
 from dlsys.dtypes import C_NAMES, FLOAT32, INT32
 
+from .cudnn import CudnnConvolution
 from .dependences import sorted_by_need
 from .expressions import named, signature
 from .fused import Fused, fused
+from .implicit import ImplicitConvolution
 from .instructions import Elementwise, Instruction, MatrixProduct, Reduce, steps_of_matrix
 from .spaces import Space
 from .view import new_view
@@ -162,6 +164,8 @@ def with_tf32(instructions, kept):
     for each in instructions:
         if isinstance(each, MatrixProduct) and set(each.dtypes) == {FLOAT32}:
             each.tf32 = True
+        if isinstance(each, (ImplicitConvolution, CudnnConvolution)):
+            each.use_tf32()
     return instructions
 
 

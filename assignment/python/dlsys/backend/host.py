@@ -20,6 +20,7 @@ _KINDS = {
     "fill": (_INT, _ADDRESS, _INT, _WHOLE, _ADDRESS, _ADDRESS, _ADDRESS),
     "leave": (_INT, _ADDRESS, _INT),
     "end_uploads": (None, _ADDRESS),
+    "name_device": (_INT, ctypes.c_char_p, _WHOLE),
     "pin": (_ADDRESS, _WHOLE),
     "unpin": (_INT, _ADDRESS),
 }

@@ -102,6 +102,11 @@ def asked_by(make):
     return []
 
 
+def are_only_asked():
+    """Whether `asked_by` is at work, so that no kernel runs."""
+    return _only_asks
+
+
 @contextlib.contextmanager
 def _short_waits():
     """Threads of GNU's OpenMP, if it is loaded now, wait for work a tenth of a millisecond.
@@ -161,12 +166,12 @@ def _described(key):
 @functools.lru_cache(10000)
 def _name_of(backend, key):
     """A hash of a kernel's source, of the headers, and of the processor."""
-    text = "\0".join((backend.source("kernel", key), _surroundings(backend)))
+    text = "\0".join((backend.source("kernel", key), surroundings(backend)))
     return "k_" + hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 @functools.cache
-def _surroundings(backend):
+def surroundings(backend):
     """A hash of what decides beside a kernel's source what its library holds."""
     found = hashlib.sha256("\0".join((backend.__name__, str(CHECKED))).encode())
     for path in (*sorted(glob.glob(os.path.join(_SOURCES, "*"))), *_emulator_files(backend)):
@@ -217,7 +222,7 @@ def _started(backend, names):
     """(make, the source, what it builds, where that belongs, the names of its kernels)."""
     whole = _path_of("lib_" + hashlib.sha256("".join(names).encode()).hexdigest()[:20])
     source = whole[: -len(".so")] + backend.SUFFIX
-    _write(source, text_of(backend, names))
+    write(source, text_of(backend, names))
     # Built beside its place, and moved there: another process may do the same now.
     built = "%s.%d" % (whole, os.getpid())
     command = ["make", "-s", "--no-print-directory", "-C", root(), "kernels"]
@@ -248,7 +253,7 @@ def _environment():
     return {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
 
 
-def _write(path, text):
+def write(path, text):
     """Writes a file at once, or not at all."""
     temporary = "%s.%d" % (path, os.getpid())
     with open(temporary, "w") as file:

@@ -19,9 +19,11 @@ from .movement import reshape_op, transpose_op
 
 #: "im2col": windows are copied to columns of one matrix for the whole batch, and multiplied.
 #: "image": the same of a part of an image at a time, and "shifted": without columns, both on a CPU.
+#: "implicit": without columns on a GPU, and "cudnn": by NVIDIA's library, where it is installed;
+#: both in float32 or TF32.
 #: "direct": loops. "winograd2", "winograd4": kernels of 3 x 3 in tiles, with less work and fewer
 #: digits; the gradient of weights is im2col's. "auto": the back end's choice. On numpy all are one.
-METHODS = ("auto", "im2col", "image", "shifted", "direct", *winograd.TILES)
+METHODS = ("auto", "im2col", "image", "shifted", "implicit", "cudnn", "direct", *winograd.TILES)
 
 
 def pair(value, name, least):
@@ -69,14 +71,17 @@ class ConvolutionOp(TensorOp):
 
     def lower(self, node, build, x, w):
         layout = _Layout(node, x.shape, w.shape)
-        method = layout.method(build)
+        method = layout.method(node, build, x, w)
         if method in winograd.TILES:
             padding = node.attributes["padding"]
             return winograd.convolved(build, x, w, padding, winograd.TILES[method])
         if method != "im2col":
             return layout.convolved(build, "value", method, layout.out, x, w)
-        columns = layout.lowered_columns(build, x)
-        found = build.product(layout.lowered_filters(build, w), columns)
+        filters = layout.lowered_filters(build, w)
+        if layout.is_product:
+            found = build.product(filters, layout.lowered_planes(build, x))
+            return build.reshape(found, layout.out)
+        found = build.product(filters, layout.lowered_columns(build, x))
         return layout.lowered_images(build, found)
 
     def shape(self, node, x, w):
@@ -113,7 +118,7 @@ class ConvolutionGradientOp(TensorOp):
 
     def lower(self, node, build, x, w, g):
         layout = _Layout(node, x.shape, w.shape)
-        of, method = node.attributes["of"], layout.method(build)
+        of, method = node.attributes["of"], layout.method(node, build, x, w, g)
         if method in winograd.TILES and of == 0:
             padding = node.attributes["padding"]
             return winograd.gradient_of_data(build, w, g, padding, winograd.TILES[method])
@@ -121,11 +126,14 @@ class ConvolutionGradientOp(TensorOp):
             if of == 0:
                 return layout.convolved(build, "data", method, x.shape, w, g)
             return layout.convolved(build, "weights", method, w.shape, x, g)
-        grads = layout.lowered_grads(build, g)
         if of == 1:
-            columns = layout.lowered_columns(build, x)
+            grads, columns = layout.lowered_grads(build, g), layout.lowered_columns(build, x)
             return build.reshape(build.product(grads, _turned(build, columns)), w.shape)
         filters = layout.lowered_filters(build, w)
+        if layout.is_product:
+            found = build.product(_turned(build, filters), layout.lowered_planes(build, g))
+            return build.reshape(found, x.shape)
+        grads = layout.lowered_grads(build, g)
         return layout.lowered_fold(build, build.product(_turned(build, filters), grads))
 
     def shape(self, node, x, w, g):
@@ -189,12 +197,24 @@ class _Layout:
         self.as_windows = (*x[:2], *w[2:], *self.windows.out)
         self._filter, self._positions = int(np.prod(w[1:])), int(np.prod(self.windows.out))
 
-    def method(self, build):
+    def method(self, node, build, *inputs):
         if self._method != "auto":
             return self._method
         # Where each channel is a group of its own, products have a side of 1.
         is_by_channel = self.groups > 1 and self.groups == self.channels[1]
-        return "direct" if is_by_channel else build.convolution
+        return "direct" if is_by_channel else build.choose(node, inputs)
+
+    @property
+    def is_product(self):
+        """Whether each window is one element, so that images are their own columns."""
+        windows = self.windows
+        return windows.kernel == (1, 1) == windows.stride and windows.padding == (0, 0)
+
+    def lowered_planes(self, build, images):
+        """Images as matrices, (N, G, C / G, P)."""
+        count, channels = images.shape[:2]
+        shape = (count, self.groups, channels // self.groups, self._positions)
+        return build.reshape(images, shape)
 
     def convolved(self, build, kind, method, shape, *inputs):
         said = (kind, method, shape, self.windows, self.channels, self.groups)

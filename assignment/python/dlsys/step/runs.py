@@ -8,7 +8,7 @@ from dlsys import ndarray
 from dlsys.autodiff import Executor
 from dlsys.backend.capture import CaptureError
 from dlsys.backend.fusion import fuse
-from dlsys.backend.gemm import with_products, with_tf32
+from dlsys.backend.gemm import with_products
 from dlsys.backend.planning import Planner
 from dlsys.backend.program import Program
 from dlsys.backend.rows import address_of
@@ -102,12 +102,11 @@ class DeviceRun:
         self._report, self._kernels = Report("parameters updated in place"), []
         in_place = functools.partial(update_in_place, report=self._report)
         passes = [in_place, self._planner.order, self._counted]
-        passes += [with_tf32] if self._tf32 else []
         passes += [fuse] if fuses else []
         passes += [with_products] if own_products else []
         self.program = Program(
             graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates,
-            passes=[*passes, self._counted], plan=self._planner.place,
+            passes=[*passes, self._counted], plan=self._planner.place, tf32=self._tf32,
         )  # fmt: skip
 
     def _counted(self, instructions, kept):

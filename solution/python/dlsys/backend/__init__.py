@@ -10,6 +10,9 @@ memory.py plans the memory fast. planning.py plans it with care, for dlsys.step:
 right (dependences.py) and which is best (schedule.py), what lives when (lives.py), where it lies
 (placing.py), and what is computed again where memory is short (rematerialise.py).
 
+A convolution that leaves the choice of its method gets on a GPU what choosing.py measured: that of
+implicit.py, which writes no columns, of cudnn.py, or im2col. measured.py keeps it on disk.
+
 On a GPU, capture.py records a program's launches as a CUDA graph, on the streams that streams.py
 gives them, and uploads.py brings numpy arrays there meanwhile; both call host.py.
 """

@@ -2,12 +2,12 @@
 
 from dlsys.dtypes import C_NAMES
 
-from . import fused_gpu, gemm
+from . import fused_gpu, gemm, implicit
 from .cpu import DRAWS, RUNNER
 from .expressions import WAYS, converted, pointers, signature
 
 #: Which files of src/backend a source includes, and how its name ends.
-HEADERS = ("gpu.cuh", "convolution.cuh", "steps.h")
+HEADERS = ("gpu.cuh", "convolution.cuh", "implicit.cuh", "cudnn.cuh", "steps.h")
 SUFFIX = ".cu"
 #: Partial results of one reduction of 128 columns a block; see kBlocksOfACut in gpu_reduce.cuh.
 MOST_PARTIAL = 2048 * 128
@@ -58,6 +58,13 @@ HOST = {
 """,
     "end_uploads": """extern "C" void %s(Uploads* uploads) { delete uploads; }
 """,
+    "name_device": """extern "C" int %s(char* name, int64_t bytes) {
+  cudaDeviceProp found;
+  if (cudaGetDeviceProperties(&found, 0) != cudaSuccess) return -1;
+  snprintf(name, static_cast<size_t>(bytes), "%%s", found.name);
+  return 0;
+}
+""",
     "pin": """extern "C" void* %s(int64_t bytes) { return pinned(bytes); }
 """,
     "unpin": """extern "C" int %s(void* memory) {
@@ -65,7 +72,7 @@ HOST = {
 }
 """,
 }
-_HOST_HEADERS = '#include "capture.cuh"\n#include "upload.cuh"\n'
+_HOST_HEADERS = '#include <cstdio>\n#include "capture.cuh"\n#include "upload.cuh"\n'
 
 #: The function that times launches.
 TIMER = """#include "timing.cuh"
@@ -95,6 +102,10 @@ def source(name, key):
         return fused_gpu.source(name, *parts)
     if kind == "gemm":
         return gemm.source(name, *parts)
+    if kind == "implicit":
+        return implicit.source(name, *parts)
+    if kind == "cudnn":
+        return _launcher(name, "return cudnn(data, n, on);")
     if kind == "host":
         return _HOST_HEADERS + HOST[parts[0]] % name
     if kind == "timer":
@@ -334,7 +345,7 @@ def _max_pool(name, kind, dtypes):
 def _convolve(name, kind, method, dtypes):
     if method != "direct":
         raise NotImplementedError(
-            'convolutions by method %r run on a CPU alone; hint: "im2col" or "direct"' % method
+            'convolutions by method %r run on a CPU alone; hint: "auto" or "implicit"' % method
         )
     return _launcher(name, "return direct_%s(%s, n, on);" % (kind, pointers(dtypes)))
 

@@ -9,6 +9,7 @@ import numpy as np
 from dlsys.dtypes import BOOL, FLOAT32, FLOAT64, FLOATS, INT64, computed_in, promoted
 from dlsys.ndarray import size_of
 
+from . import cudnn, implicit
 from .classic import CLASSIC
 from .instructions import (
     Draw,
@@ -34,16 +35,17 @@ class Lowering:
         default: the dtype of numbers with a fraction where nothing says another.
     """
 
-    def __init__(self, fed, default=FLOAT32, most_partial=0, convolution="im2col"):
+    def __init__(self, fed, default=FLOAT32, most_partial=0, choose=None):
         """
         Args:
             fed: node -> (shape, dtype).
             default: see above.
             most_partial: partial results of one reduction for which the back end wants room.
-            convolution: the method of convolutions that leave the choice.
+            choose: (node, views of its inputs) -> the method of a convolution that leaves the
+                choice.
         """
         self._most_partial = most_partial
-        self.convolution = convolution
+        self.choose = choose or (lambda node, inputs: "im2col")
         self.instructions = []
         self.default = default
         self.values = {
@@ -227,9 +229,21 @@ class Lowering:
         return self._of_dense(MaxPool, shape, inputs, kind=kind, windows=windows)
 
     def convolve(self, kind, method, shape, windows, channels, groups, *inputs):
-        """See the instruction Convolve; `channels` are the numbers of images, channels, filters."""
-        said = {"kind": kind, "method": method, "windows": windows}
-        return self._of_dense(Convolve, shape, inputs, **said, channels=channels, groups=groups)
+        """See Convolve; `channels` are the numbers of images, channels, filters.
+
+        Raises:
+            NotImplementedError: the method can't compute it.
+        """
+        said = {"kind": kind, "windows": windows, "channels": channels, "groups": groups}
+        dtype = computed_in(self._dtype)
+        if method == "implicit":
+            _refuse(method, implicit.refusal(windows, channels, dtype))
+            inputs = implicit.operands(self, kind, groups, *inputs)
+            return self._of_dense(implicit.ImplicitConvolution, shape, inputs, **said)
+        if method == "cudnn":
+            _refuse(method, cudnn.refusal(dtype))
+            return self._of_dense(cudnn.CudnnConvolution, shape, inputs, **said)
+        return self._of_dense(Convolve, shape, inputs, **said, method=method)
 
     def _of_dense(self, instruction, shape, inputs, **said):
         """An instruction whose operands all lie dense, in the dtype in which it computes."""
@@ -300,6 +314,12 @@ class Lowering:
     def _add(self, instruction):
         instruction.node = self._node
         self.instructions.append(instruction)
+
+
+def _refuse(method, reason):
+    """Raises a NotImplementedError where there is a reason."""
+    if reason:
+        raise NotImplementedError('method "%s" %s' % (method, reason))
 
 
 def _rule(op):

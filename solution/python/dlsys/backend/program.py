@@ -1,6 +1,7 @@
 """A graph as a program of a back end: instructions, memory, kernels; and its runs."""
 
 import ctypes
+import functools
 import os
 
 import numpy as np
@@ -9,8 +10,9 @@ from dlsys import dtypes, ndarray
 from dlsys._base import _LIB, DeviceError, check_call
 from dlsys.ndarray import size_of
 
-from . import cpu, gpu, kernels
+from . import choosing, cpu, gpu, kernels
 from .capture import Captured, CaptureError, refusal
+from .gemm import with_tf32
 from .instructions import Draw
 from .lowering import Lowering
 from .memory import plan
@@ -43,7 +45,9 @@ class Program:
         peak: bytes that its intermediate values take together.
     """
 
-    def __init__(self, topo_order, eval_nodes, feeds, ctx, updates=None, passes=(), plan=plan):
+    def __init__(
+        self, topo_order, eval_nodes, feeds, ctx, updates=None, passes=(), plan=plan, tf32=False
+    ):  # fmt: skip
         """
         Args:
             topo_order: every node needed, inputs first.
@@ -54,6 +58,7 @@ class Program:
             passes: functions (instructions, kept) -> instructions, called in this order; `kept` are
                 the buffers that are read after a run.
             plan: (instructions, buffers with memory of their own) -> (offsets, bytes).
+            tf32: whether a GPU may round operands of products to TF32.
 
         Raises:
             ShapeError, TypeError: a node can't be computed from these.
@@ -63,9 +68,7 @@ class Program:
         doubles = any(dtype == dtypes.FLOAT64 for _, dtype in feeds.values())
         self.backend = gpu if ndarray.is_gpu_ctx(ctx) else cpu
         default = dtypes.FLOAT64 if doubles else dtypes.FLOAT32
-        lowering = Lowering(
-            feeds, default, self.backend.MOST_PARTIAL, self.backend.CONVOLUTION
-        )  # fmt: skip
+        lowering = Lowering(feeds, default, self.backend.MOST_PARTIAL, self._chooser(tf32))
         for node in topo_order:
             if node not in feeds:
                 lowering.lower(node)
@@ -75,12 +78,19 @@ class Program:
         self._outputs = _outputs(lowering, values, written)
         write_back(lowering, updates)
         self.instructions = lowering.instructions
-        for each in passes:
+        own = [choosing.with_known_tiles] if self.backend is gpu else []
+        for each in (*([with_tf32] if tf32 else []), *own, *passes):
             self.instructions = each(self.instructions, self._kept() | written)
         self._feeds = {node: lowering.values[node] for node in feeds}
         self._captured, self._captures, self._fed_at = {}, {}, {}
         self._lay_out(plan)
         self._load()
+
+    def _chooser(self, tf32):
+        """Which method convolutions get that leave the choice; see Lowering."""
+        if self.backend is gpu and not ndarray.is_emulated():
+            return functools.partial(choosing.chosen, Program, self.ctx, tf32)
+        return lambda node, inputs: self.backend.CONVOLUTION
 
     def feed(self, arrays):
         """Says what the next runs compute from.

@@ -173,9 +173,9 @@ class _Program:
         late = self._late(buffer, position)
         places = {each.output.buffer: Buffer(each.output.buffer.size) for each in chain}
         for each in chain:
-            scratch = getattr(each, "scratch", None)
-            if scratch is not None:
-                places[scratch.buffer] = Buffer(scratch.buffer.size)
+            for view in each.written[1:]:  # room, of which constants serve both
+                if view.buffer.values is None:
+                    places[view.buffer] = Buffer(view.buffer.size)
         once_more = [moved(each, places) for each in chain]
         rest = [moved(each, {buffer: places[buffer]}) for each in self.instructions[late:]]
         return [*self.instructions[:late], *once_more, *rest]

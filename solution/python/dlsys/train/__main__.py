@@ -54,6 +54,8 @@ def parser():
         help="of the rate: a tenth after each third of the epochs, to 0 over all, or 0.91 of it in"
         " each epoch (default: %(default)s)",
     )  # fmt: skip
+    found.add_argument("--tf32", action="store_true", help="a GPU's tensor cores multiply: faster,"
+                       " with 11 bits of each operand")  # fmt: skip
     found.add_argument("--plain", dest="augment", action="store_false", help="images as they are")
     found.add_argument("--device", choices=("auto", *_DEVICES), default="auto",
                        help="auto is a real GPU, or else all cores")  # fmt: skip

@@ -25,6 +25,7 @@ class Settings:
         schedule: of the rate. "step" is a tenth after each third of the epochs, "cosine" falls to 0
             over all, "exponential" is 0.91 of it in each epoch.
         warm_up: steps in which the rate rises from 0.
+        tf32: whether a GPU may round operands of products to TF32, for its tensor cores.
         augment: whether images are moved by up to 4 pixels, and mirrored.
         seed: of the initial values, of the order and of all else that is random.
     """
@@ -39,6 +40,7 @@ class Settings:
     schedule: str = "cosine"
     warm_up: int = 0
     augment: bool = True
+    tf32: bool = False
     seed: int = 0
 
     def __post_init__(self):

@@ -122,13 +122,16 @@ class Solver:
         updates = optim.sgd(weights, gradients(whole, weights), rate, settings.momentum)
         self._counter = parameter("train.steps", np.zeros((), np.int64))
         updates[self._counter] = ops.as_node(self._counter) - np.asarray(-1)
-        self.step = compile([loss, _right(logits, self._y)], {**updates, **self.net.updates()}, ctx)
+        outputs = [loss, _right(logits, self._y)]
+        updates |= self.net.updates()
+        self.step = compile(outputs, updates, ctx, tf32=settings.tf32)
 
     def _make_measuring(self, shape, size, ctx):
         """A second program, which reads the step's parameters where they are."""
         self._seen_x = ops.variable("images", (size, *shape))
         self._seen_y = ops.variable("labels", (size,), np.int64)
-        self._measure = compile(_right(self.net(self._seen_x), self._seen_y), {}, ctx)
+        right = _right(self.net(self._seen_x), self._seen_y)
+        self._measure = compile(right, {}, ctx, tf32=self.settings.tf32)
         self._measured = list(self.net.named_parameters().values())
 
     def _epoch(self, done, show, watch):

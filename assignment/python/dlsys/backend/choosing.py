@@ -1,0 +1,117 @@
+"""Which method a convolution has on a real GPU that was left the choice: measured once a shape."""
+
+import functools
+
+import numpy as np
+
+from dlsys import ndarray
+from dlsys.dtypes import FLOAT32
+
+from . import cudnn, gpu, implicit, kernels, measured
+
+#: Runs of which the median counts; tiles that are tried.
+_RUNS, _TILES = 5, 6
+#: The method where nobody may measure.
+_UNMEASURED = "implicit"
+
+
+def chosen(program, ctx, tf32, node, inputs):
+    """The fastest method of a convolution or its gradient.
+
+    Args:
+        program: the class Program.
+        ctx: the device.
+        tf32: whether tensor cores may multiply.
+        node: whose op it is.
+        inputs: the views of its inputs.
+    """
+    if any(each.dtype != FLOAT32 for each in inputs):
+        return gpu.CONVOLUTION
+    shapes = [each.shape for each in inputs]
+    question = (type(node.op).__name__, sorted(node.attributes.items()), shapes, tf32)
+    found = measured.known(*question)
+    if found is None and kernels.are_only_asked():
+        return _UNMEASURED
+    if found is None:
+        found = _Trials(program, ctx, tf32, node, shapes).times()
+        measured.keep(found, *question)
+    return min(found, key=found.get)
+
+
+def with_known_tiles(instructions, kept):
+    """The same program, where products of convolutions have the tiles that were measured."""
+    for each in instructions:
+        if isinstance(each, implicit.ImplicitConvolution):
+            tile, parts = measured.known(*each.question) or each.likely(1)[0]
+            each.cut(tuple(tile), parts)
+    return instructions
+
+
+class _Trials:
+    """Runs of one node, by one method after the other."""
+
+    def __init__(self, program, ctx, tf32, node, shapes):
+        self._program, self._ctx, self._tf32, self._node = program, ctx, tf32, node
+        self._fed = {
+            each: ndarray.array(np.resize(_numbers(), shape), ctx, FLOAT32)
+            for each, shape in zip(node.inputs, shapes)
+        }
+
+    def times(self):
+        """Method -> microseconds, of those that can compute it."""
+        found = {}
+        for method in self._methods():
+            try:
+                found[method] = self._best_tile() if method == "implicit" else self._time(method)
+            except (NotImplementedError, RuntimeError):  # out of memory, or not a case of cuDNN's
+                continue
+        return found or {gpu.CONVOLUTION: 0.0}
+
+    def _methods(self):
+        said = self._node.attributes
+        found = ["implicit"]
+        # Where most products of the implicit method are with 0, or columns are the images.
+        with_zeros = said.get("of") == 0 and said["stride"] != (1, 1)
+        if with_zeros or said["groups"] > 1 or self._fed[self._node.inputs[1]].shape[2:] == (1, 1):
+            found.append("im2col")
+        return [*found, *([] if cudnn.refusal(FLOAT32) else ["cudnn"])]
+
+    def _best_tile(self):
+        """The time with the best of the likely tiles, which is kept."""
+        kernels.kernels(gpu, implicit.keys(self._tf32))
+        instructions = self._made("implicit").instructions
+        (made,) = [each for each in instructions if isinstance(each, implicit.ImplicitConvolution)]
+        times = {}
+        for cut in made.likely(_TILES):
+            times[cut] = self._time("implicit", lambda each, kept, cut=cut: _as(each, cut))
+        best = min(times, key=times.get)
+        measured.keep(best, *made.question)
+        return times[best]
+
+    def _made(self, method, *passes):
+        node = self._node.op(*self._node.inputs, **{**self._node.attributes, "method": method})
+        kinds = {each: (array.shape, FLOAT32) for each, array in self._fed.items()}
+        return self._program([node], [node], kinds, self._ctx, passes=passes, tf32=self._tf32)
+
+    def _time(self, method, *passes):
+        made = self._made(method, *passes)
+        made.feed(self._fed)
+        made.run()
+        timer, found = made.timer(), []
+        for _ in range(_RUNS):
+            made.run(timer.launch)
+            found.append(timer.spans[:, 1].max() - timer.spans[:, 0].min())
+        return float(np.median(found))
+
+
+def _as(instructions, cut):
+    """A pass that has products of convolutions cut so."""
+    for each in instructions:
+        if isinstance(each, implicit.ImplicitConvolution):
+            each.cut(*cut)
+    return instructions
+
+
+@functools.cache
+def _numbers():
+    return np.random.default_rng(0).normal(size=1 << 20).astype(np.float32)

@@ -1,0 +1,51 @@
+"""What was measured on this machine's GPU, kept beside its kernels: question -> answer.
+
+An answer holds for a device and for the sources of the kernels, which are part of the question.
+"""
+
+import ctypes
+import functools
+import json
+import os
+
+from dlsys.ndarray import is_emulated
+
+from . import gpu, host, kernels
+
+
+def known(*question):
+    """The answer, or None."""
+    return None if is_emulated() else _read().get(_whole(question))
+
+
+def keep(answer, *question):
+    """Keeps what JSON can hold, for this process and later ones."""
+    found = _read()
+    found[_whole(question)] = answer
+    os.makedirs(kernels.folder(), exist_ok=True)
+    kernels.write(_path(), json.dumps(found, indent=0))
+
+
+@functools.cache
+def _read():
+    try:
+        with open(_path()) as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return {}
+
+
+def _path():
+    return os.path.join(kernels.folder(), "measured.json")
+
+
+def _whole(question):
+    return json.dumps((device(), kernels.surroundings(gpu)[:12], *question))
+
+
+@functools.cache
+def device():
+    """The name of the GPU."""
+    name = ctypes.create_string_buffer(256)
+    host.functions()["name_device"](name, len(name))
+    return name.value.decode()

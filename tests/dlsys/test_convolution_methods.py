@@ -1,0 +1,228 @@
+"""Convolutions on a GPU without columns, and which method a shape gets."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from test_convolution import GPU, assert_as_numpy, nodes_of
+from test_fusion import run
+
+import dlsys
+from dlsys import autodiff, dtypes, ndarray, ops, optim
+from dlsys.backend import choosing, cudnn, gpu, implicit, measured, program
+from dlsys.backend.gemm import with_tf32
+from dlsys.backend.implicit import ImplicitConvolution
+from dlsys.backend.windows import Windows
+from dlsys.gradcheck import evaluate
+from dlsys.step import parameter
+
+FLOAT32 = dtypes.FLOAT32
+#: 1 x 1 with groups: a batch of plain products.
+POINTS = ((3, 4, 5, 3), (6, 2, 1, 1), {"groups": 2})
+
+
+def random_case(seed):
+    """Shapes of x and w, and attributes, of which some windows lie in the border alone."""
+    random = np.random.default_rng(seed)
+
+    def two(low, high):
+        return tuple(int(v) for v in random.integers(low, high, 2))
+
+    groups = int(random.integers(1, 4))
+    kernel, dilation = two(1, 5), two(1, 3)
+    least = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    size = tuple(int(n + random.integers(0, 9)) for n in least)
+    channels, filters = groups * int(random.integers(1, 6)), groups * int(random.integers(1, 8))
+    attributes = {"stride": two(1, 4), "padding": two(0, 4), "dilation": dilation}
+    x = (int(random.integers(1, 5)), channels, *size)
+    return x, (filters, channels // groups, *kernel), {**attributes, "groups": groups}
+
+
+@pytest.mark.parametrize("method", ["implicit", "im2col", "direct"])
+def test_random_convolutions_are_the_same_by_every_method(method):
+    for seed in range(12):
+        x, w, attributes = random_case(seed)
+        nodes, feeds = nodes_of(x, w, {**attributes, "method": method})
+        assert_as_numpy(nodes, feeds, GPU, "float32", 2e-5)
+
+
+@pytest.mark.parametrize("tf32", [False, True])
+def test_every_tile_and_cut_has_the_value_and_gradients(tf32):
+    """All that `likely` may choose, on a shape of several tiles, with K in one part and in many."""
+    nodes, feeds = nodes_of((5, 6, 9, 8), (36, 6, 3, 3), {"padding": 1, "method": "implicit"})
+    rounded = {node: values.astype(np.float32) for node, values in feeds.items()}
+    wanted = evaluate(nodes, rounded)
+    for tile, _ in implicit._TILES[tf32]:
+        for parts in (1, 3):
+
+            def as_said(instructions, kept, tile=tile, parts=parts):
+                return choosing._as(instructions, (tile, parts))
+
+            passes = (*([with_tf32] if tf32 else []), as_said)
+            found, made = run(nodes, rounded, GPU, passes, FLOAT32)
+            assert {e.tile for e in made.instructions if isinstance(e, ImplicitConvolution)} == {
+                tile
+            }
+            for got, expected in zip(found, wanted, strict=True):
+                bound = (2e-3 if tf32 else 2e-5) * np.abs(expected).max()
+                np.testing.assert_allclose(got, expected, rtol=0, atol=bound, err_msg=str(tile))
+
+
+def test_convolutions_in_tf32_round_their_operands_and_no_sums():
+    nodes, feeds = nodes_of((2, 3, 6, 5), (4, 3, 3, 3), {"padding": 1, "method": "implicit"})
+    rounded = {node: values.astype(np.float32) for node, values in feeds.items()}
+    (exact, *_), _ = run(nodes, rounded, GPU, (), FLOAT32)
+    (found, *_), _ = run(nodes, rounded, GPU, (with_tf32,), FLOAT32)
+    assert 1e-5 < np.abs(found - exact).max() < 1e-2
+    short = {n: (v.view(np.uint32) & 0xFFFFE000).view(np.float32) for n, v in rounded.items()}
+    (exact, *_), _ = run(nodes, short, GPU, (), FLOAT32)
+    (found, *_), _ = run(nodes, short, GPU, (with_tf32,), FLOAT32)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-5)
+
+
+def test_runs_whose_sums_are_cut_have_the_same_bits():
+    nodes, feeds = nodes_of((9, 4, 12, 12), (5, 4, 3, 3), {"padding": 1, "method": "implicit"})
+    rounded = {node: values.astype(np.float32) for node, values in feeds.items()}
+    first, made = run(nodes, rounded, GPU, (), FLOAT32)
+    assert max(e.parts for e in made.instructions if isinstance(e, ImplicitConvolution)) > 1
+    for got, wanted in zip(made.run(), first, strict=True):
+        np.testing.assert_array_equal(got.asnumpy(), wanted)
+
+
+def trained(ctx, tf32=False, method="implicit", **said):
+    """Losses of some steps of a small net, and its step."""
+    random = np.random.default_rng(2)
+    feeds = {"x": random.normal(size=(9, 4, 12, 12)), "y": random.normal(size=(9, 5, 6, 6))}
+    x, y = ops.variable("x"), ops.variable("y")
+    first = parameter("first", random.normal(0, 0.2, (6, 4, 3, 3)).astype(np.float32))
+    second = parameter("second", random.normal(0, 0.2, (5, 6, 3, 3)).astype(np.float32))
+    hidden = ops.relu(ops.conv2d(x, first, padding=1, method=method))
+    loss = ops.mse(ops.conv2d(hidden, second, padding=1, stride=2, method=method), y)
+    updates = optim.sgd([first, second], autodiff.gradients(loss, [first, second]), 0.3)
+    step = dlsys.compile(loss, updates, ctx, tf32=tf32, **said)
+    fed = {x: feeds["x"].astype(np.float32), y: feeds["y"].astype(np.float32)}
+    return np.array([float(step(fed, as_numpy=True)) for _ in range(4)]), step
+
+
+@pytest.mark.parametrize("tf32", [False, True])
+def test_compiled_steps_train_without_columns(tf32):
+    wanted, _ = trained(None)
+    found, step = trained(GPU, tf32)
+    np.testing.assert_allclose(found, wanted, rtol=1e-3 if tf32 else 1e-5)
+    assert wanted[-1] < 0.9 * wanted[0]
+    (run,) = step._runs.values()
+    assert run.program.is_captured
+    made = [e for e in run.program.instructions if isinstance(e, ImplicitConvolution)]
+    assert {e.tf32 for e in made} == {tf32}
+    assert max(e.parts for e in made) > 1
+
+
+def test_steps_with_a_limit_of_memory_compute_convolutions_again():
+    wanted, step = trained(GPU)
+    (run,) = step._runs.values()
+    found, step = trained(GPU, memory_limit=run.program.peak - 1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["im2col", "implicit"])
+def test_kernels_of_one_element_need_no_columns(method):
+    nodes, feeds = nodes_of(*POINTS[:2], {**POINTS[2], "method": method})
+    assert_as_numpy(nodes, feeds, GPU, "float32", 2e-5)
+    if method == "im2col":
+        kinds = {n: (v.shape, FLOAT32) for n, v in feeds.items()}
+        order = autodiff.find_topo_sort(nodes[:1])
+        made = program.Program(order, nodes[:1], kinds, GPU)
+        assert [type(e).__name__ for e in made.instructions] == ["MatrixProduct"]
+
+
+def test_what_the_implicit_method_refuses_it_says():
+    windows = Windows((40, 40), (20, 20))
+    assert "at most 31 together" in implicit.refusal(windows, (1, 1, 1), FLOAT32)
+    assert "float64" in implicit.refusal(Windows((4, 4), (3, 3)), (1, 1, 1), dtypes.FLOAT64)
+    assert implicit.refusal(Windows((40, 40), (15, 16)), (1, 1, 1), FLOAT32) == ""
+    nodes, feeds = nodes_of((1, 1, 40, 40), (1, 1, 20, 20), {"method": "implicit"})
+    fed = {n: ndarray.array(v, GPU, FLOAT32) for n, v in feeds.items()}
+    with pytest.raises(NotImplementedError, match="takes kernels whose height and width"):
+        autodiff.Executor(nodes, ctx=GPU).run(fed)
+
+
+@pytest.mark.parametrize("method", ["implicit", "cudnn"])
+def test_methods_of_a_gpu_are_refused_on_a_cpu(method):
+    nodes, feeds = nodes_of((1, 2, 4, 4), (2, 2, 3, 3), {"method": method})
+    fed = {n: ndarray.array(v, ndarray.cpu(0), FLOAT32) for n, v in feeds.items()}
+    with pytest.raises(NotImplementedError, match=f"{method}.*(GPU alone|real GPU)"):
+        autodiff.Executor(nodes, ctx=ndarray.cpu(0)).run(fed)
+
+
+def test_cudnn_says_what_it_needs(monkeypatch):
+    assert cudnn.refusal(FLOAT32) == "needs a real GPU"
+    monkeypatch.setattr(cudnn, "is_emulated", lambda: False)
+    monkeypatch.setattr(cudnn, "_library", lambda: None)
+    assert "finds no libcudnn; hint: pip install" in cudnn.refusal(FLOAT32)
+    assert "not in float64" in cudnn.refusal(dtypes.FLOAT64)
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """What is measured stays in this test; there is one tile."""
+    found = {}
+    monkeypatch.setattr(measured, "known", lambda *question: found.get(json.dumps(question)))
+    monkeypatch.setattr(
+        measured, "keep", lambda answer, *question: found.update({json.dumps(question): answer})
+    )
+    monkeypatch.setitem(implicit._TILES, False, implicit._TILES[False][-1:])
+    return found
+
+
+def asked(kept, stride=1):
+    """The method that the gradient of images gets."""
+    said = {"padding": 1, "stride": stride}
+    nodes, feeds = nodes_of((2, 3, 6, 5), (4, 3, 3, 3), said)
+    node = nodes[1]
+    shapes = [feeds[each].shape for each in node.inputs[:2]]
+    shapes.append(nodes[0].op.infer_shape(nodes[0], shapes))
+    views = [dataclasses.make_dataclass("Fed", ["shape", "dtype"])(s, FLOAT32) for s in shapes]
+    return choosing.chosen(program.Program, GPU, False, node, views)
+
+
+def test_a_shape_is_measured_once_and_its_choice_kept(kept, monkeypatch):
+    assert asked(kept) == "implicit"
+    (tile,) = [answer for question, answer in kept.items() if "tile" in question]
+    assert tile[0] == implicit._TILES[False][0][0]
+    monkeypatch.setattr(choosing, "_Trials", None)  # who measures again fails
+    assert asked(kept) == "implicit"
+
+
+def test_the_fastest_method_is_chosen_and_one_that_fails_is_not(kept, monkeypatch):
+    times = {"implicit": 3.0, "im2col": 2.0, "cudnn": 1.0}
+
+    def time(self, method, *passes):
+        if method == "cudnn":
+            raise RuntimeError("no memory")
+        return times[method]
+
+    monkeypatch.setattr(choosing._Trials, "_time", time)
+    monkeypatch.setattr(cudnn, "refusal", lambda dtype: "")
+    assert asked(kept, stride=2) == "im2col"
+
+
+def test_a_known_tile_is_used(kept):
+    x, w = ops.variable("x"), ops.variable("w")
+    nodes = [ops.conv2d(x, w, method="implicit")]
+    kinds = {x: ((1, 2, 9, 9), FLOAT32), w: ((3, 2, 3, 3), FLOAT32)}
+    order = autodiff.find_topo_sort(nodes)
+    (one,) = program.Program(order, nodes, kinds, GPU).instructions
+    other = (64, 32, 16, 4, 4, 4, 4)
+    assert one.tile != other
+    measured.keep((other, 1), *one.question)
+    (one,) = program.Program(order, nodes, kinds, GPU).instructions
+    assert (one.tile, one.parts) == (other, 1)
+
+
+def test_the_emulated_gpu_measures_nothing():
+    assert gpu.CONVOLUTION == "im2col"
+    nodes, feeds = nodes_of((1, 2, 4, 4), (2, 2, 3, 3), {})
+    kinds = {n: (v.shape, FLOAT32) for n, v in feeds.items()}
+    made = program.Program(autodiff.find_topo_sort(nodes[:1]), nodes[:1], kinds, GPU)
+    assert any(type(e).__name__ == "MatrixProduct" for e in made.instructions)

@@ -1,0 +1,264 @@
+"""Times convolutions on a GPU by each method, beside the fastest that cuDNN has.
+
+    python3 tools/convolution_methods.py           # writes docs/convolution_methods.json and .md
+    python3 tools/convolution_methods.py --page    # writes the page anew from what was measured
+
+It needs nvcc, and PyTorch for cuDNN and for references in float64. Each time is that of one call
+among many in a CUDA graph, and each result is checked.
+"""
+
+import argparse
+import functools
+import itertools
+import json
+import statistics
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+KIT = Path(__file__).resolve().parent.parent
+KEPT, PAGE = KIT / "docs/convolution_methods.json", KIT / "docs/convolution_methods.md"
+sys.path.insert(0, str(KIT / "solution/python"))
+
+#: N, C, H and W, F of the layers of a ResNet-18 for images of 32 x 32; kernels of 3 x 3.
+LAYERS = [(128, 64, 32, 64), (128, 128, 16, 128), (128, 256, 8, 256), (128, 512, 4, 512)]
+#: The same of small convolutions, whose launches cost as much as their work.
+SMALL = [(images, 4, 32, filters) for images in (1, 4, 16) for filters in (1, 4, 16)]
+KINDS = ("value", "data", "weights")
+METHODS = ("implicit", "im2col", "winograd2", "winograd4", "cudnn")
+#: Relative error, in the norm of the whole, that each kind of number may have.
+BOUNDS = {"float32": 1e-4, "tf32": 2e-3}
+_CALLS, _SAMPLES = 10, 7
+
+
+def microseconds(replay, calls):
+    """Quartiles of the time of one call, of some in a graph that `replay` starts."""
+    import torch
+
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    replay()
+    times = []
+    for _ in range(_SAMPLES):
+        first.record()
+        replay()
+        last.record()
+        last.synchronize()
+        times.append(first.elapsed_time(last) * 1e3 / calls)
+    return statistics.quantiles(times, n=4)
+
+
+def operands(shape):
+    """x, w, g on the GPU, and the value and both gradients in float64."""
+    import torch
+
+    images, channels, size, filters = shape
+    torch.manual_seed(0)
+    x = torch.randn(images, channels, size, size, device="cuda")
+    w = torch.randn(filters, channels, 3, 3, device="cuda") / (9 * channels) ** 0.5
+    g = torch.randn(images, filters, size, size, device="cuda")
+    doubles = [each.double() for each in (x, w, g)]
+    return (x, w, g), {kind: called(kind, *doubles) for kind in KINDS}
+
+
+def called(kind, x, w, g):
+    """PyTorch's convolution, or one gradient of it."""
+    import torch
+
+    if kind == "value":
+        return torch.nn.functional.conv2d(x, w, padding=1)
+    wanted = (kind == "data", kind == "weights", False)
+    said = ((1, 1), (1, 1), (1, 1), False, (0, 0), 1, wanted)
+    found = torch.ops.aten.convolution_backward(g, x, w, None, *said)
+    return found[KINDS.index(kind) - 1]
+
+
+def of_pytorch(kind, arrays, numbers):
+    """Quartiles of cuDNN's time, with the algorithm that PyTorch finds the fastest."""
+    import torch
+
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = numbers == "tf32"
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            called(kind, *arrays)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=side):
+            for _ in range(_CALLS):
+                called(kind, *arrays)
+    torch.cuda.synchronize()
+    return microseconds(graph.replay, _CALLS)
+
+
+def program_of(kind, method, arrays, numbers):
+    """A program that computes it, fed."""
+    from dlsys import dtypes, ndarray, ops
+    from dlsys.backend.program import Program
+    from dlsys.ops.convolution import convolution_gradient_op, convolution_op
+
+    inputs = [ops.variable(name) for name in "xwg"][: 2 if kind == "value" else 3]
+    said = {"padding": 1, "method": method}
+    if kind == "value":
+        node = convolution_op(*inputs, **said)
+    else:
+        node = convolution_gradient_op(*inputs, of=KINDS.index(kind) - 1, **said)
+    kinds = {v: (tuple(a.shape), dtypes.FLOAT32) for v, a in zip(inputs, arrays, strict=False)}
+    made = Program([node], [node], kinds, ndarray.gpu(0), tf32=numbers == "tf32")
+    made.feed({v: ndarray.from_dlpack(a) for v, a in zip(inputs, arrays, strict=False)})
+    return made
+
+
+def of_method(kind, method, arrays, numbers, wanted):
+    """{"us": quartiles, "error": relative}, or {"failed": why}."""
+    import torch
+
+    try:
+        made = program_of(kind, method, arrays, numbers)
+        found = torch.from_dlpack(made.run()[0]).double()
+        error = ((found - wanted).norm() / wanted.norm()).item()
+        if not error < BOUNDS[numbers] * (100 if "winograd" in method else 1):
+            return {"failed": f"its error is {error:.0e}"}
+        captured, results = made.record_rounds({}, _CALLS)
+        found = {"us": microseconds(captured.replay, _CALLS), "error": error}
+        del captured, results
+        return found
+    except (RuntimeError, NotImplementedError, ValueError) as failure:
+        return {"failed": f"{type(failure).__name__}: {failure}"[:200]}
+
+
+def compile_all(shapes, methods):
+    """Compiles the kernels of all programs in one go."""
+    import torch
+
+    from dlsys.backend import gpu, implicit, kernels
+
+    keys = [*implicit.keys(False), *implicit.keys(True)]
+    for images, channels, size, filters in shapes:
+        of_each = ((images, channels), (filters, channels), (images, filters))
+        sides = (size, 3, size)
+        arrays = [
+            torch.empty(*two, side, side, device="cuda")
+            for two, side in zip(of_each, sides, strict=True)
+        ]
+        for said in itertools.product(KINDS, methods, [arrays], BOUNDS):
+            keys += kernels.asked_by(functools.partial(program_of, *said))
+    kernels.kernels(gpu, keys)
+
+
+def measured(shapes, methods):
+    """A row for each shape, kind of number and kind of convolution."""
+    compile_all(shapes, [method for method in methods if method != "cudnn"])
+    rows = []
+    for shape in shapes:
+        arrays, wanted = operands(shape)
+        for numbers in BOUNDS:
+            for kind in KINDS:
+                program_of(kind, "auto", arrays, numbers)  # measures tiles
+                times = {m: of_method(kind, m, arrays, numbers, wanted[kind]) for m in methods}
+                row = {"shape": shape, "numbers": numbers, "kind": kind, "methods": times}
+                row["pytorch"] = of_pytorch(kind, arrays, numbers)
+                rows.append(row)
+                said = {m: round(t["us"][1], 1) if "us" in t else t for m, t in times.items()}
+                said["PyTorch"] = round(row["pytorch"][1], 1)
+                print(shape, numbers, kind, said, flush=True)
+    return rows
+
+
+def best_of_cudnn(row):
+    """Microseconds, by PyTorch or by a call of its own."""
+    own = row["methods"].get("cudnn", {})
+    return min(row["pytorch"][1], *([own["us"][1]] if "us" in own else []))
+
+
+def own_best(row):
+    """The fastest method that is not cuDNN's: (microseconds, name)."""
+    return min((t["us"][1], m) for m, t in row["methods"].items() if "us" in t and m != "cudnn")
+
+
+def cell(found):
+    """A time, or nothing."""
+    return f"{found['us'][1]:.1f}" if "us" in found else ""
+
+
+def of_layers(rows):
+    """Lines of the table of layers."""
+    methods = " | ".join(METHODS)
+    lines = [
+        f"| N, C, H = W, F | numbers | what | {methods} | PyTorch | share of implicit | of best |"
+        f"\n|---|---|---|{'--:|' * (len(METHODS) + 3)}\n"
+    ]
+    for row in rows:
+        base, methods = best_of_cudnn(row), row["methods"]
+        cells = [cell(methods.get(method, {})) for method in METHODS]
+        implicit = methods["implicit"]
+        share = f"{base / implicit['us'][1]:.2f}" if "us" in implicit else ""
+        lines.append(
+            f"| {', '.join(map(str, row['shape']))} | {row['numbers']} | {row['kind']} | "
+            f"{' | '.join(cells)} | {row['pytorch'][1]:.1f} | {share} | "
+            f"{base / own_best(row)[0]:.2f} |\n"
+        )
+    return lines
+
+
+def of_small(rows):
+    """Lines of the table of small convolutions: sums of the value and both gradients."""
+    lines = ["| N | F | numbers | own | cuDNN | share |\n|--:|--:|---|--:|--:|--:|\n"]
+    groups = {}
+    for row in rows:
+        groups.setdefault((tuple(row["shape"]), row["numbers"]), []).append(row)
+    for ((images, _, _, filters), numbers), group in groups.items():
+        own = sum(own_best(row)[0] for row in group)
+        base = sum(map(best_of_cudnn, group))
+        lines.append(
+            f"| {images} | {filters} | {numbers} | {own:.1f} | {base:.1f} | {base / own:.2f} |\n"
+        )
+    return lines
+
+
+def page(kept):
+    """The text of docs/convolution_methods.md."""
+    return "".join([
+        "# Convolutions by method\n\n",
+        "`tools/convolution_methods.py` on {device}, driver {driver}, {date}, PyTorch {torch}, "
+        "cuDNN {cudnn}.\n".format(**kept),
+        "Microseconds of one call, medians, of some in a CUDA graph, with all that a method copies "
+        "before and\nafter. cudnn is the method of that name; PyTorch calls the same library, and "
+        "tries each of its algorithms.\nA share is the time of the faster of these two over that "
+        "of the implicit method, or of the fastest own one.\nWinograd's methods have im2col's "
+        "gradient of weights.\n\n",
+        "## Layers of a ResNet-18\n\nKernels of 3 x 3, stride and padding 1.\n\n",
+        *of_layers(kept["layers"]),
+        "\n## Small convolutions\n\nC = 4, 32 x 32, kernels of 3 x 3: the value and both gradients "
+        "together, each by its\nfastest method.\n\n",
+        *of_small(kept["small"]),
+    ])  # fmt: skip
+
+
+def device():
+    """(the GPU, its driver)."""
+    said = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    return subprocess.run(said, capture_output=True, text=True).stdout.strip().split(", ")
+
+
+def main():
+    """Measures, and writes files."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--page", action="store_true", help="only write the page anew")
+    parser.add_argument("--output", type=Path, default=KEPT, help="the file of what was measured")
+    options = parser.parse_args()
+    if not options.page:
+        import torch
+
+        said = dict(zip(("device", "driver"), device(), strict=True))
+        said |= {"date": date.today().isoformat(), "torch": torch.__version__}
+        said["cudnn"] = torch.backends.cudnn.version()
+        kept = {**said, "layers": measured(LAYERS, METHODS)}
+        kept["small"] = measured(SMALL, ("implicit", "direct", "cudnn"))
+        options.output.write_text(json.dumps(kept) + "\n")
+    PAGE.write_text(page(json.loads(options.output.read_text())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
