@@ -11,6 +11,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "numbers.h"
 
@@ -42,16 +43,6 @@ const int kPack = 4;
 template <class T>
 struct alignas(sizeof(T) * kPack < 16 ? sizeof(T) * kPack : 16) Pack {
   T values[kPack];
-};
-
-/*! \brief One element where a Pack is expected. */
-template <class T>
-struct Repeated {
-  T values[kPack];
-
-  DLSYS_INLINE explicit Repeated(T value) {
-    for (int j = 0; j < kPack; ++j) values[j] = value;
-  }
 };
 
 /*! \brief Nested loops, and how each operand lies along them: what loops.h has as Axes. */
@@ -101,6 +92,22 @@ struct Loops {
 /*! \brief Whether an operand starts where a Pack may. */
 inline bool is_aligned(const char* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; }
 
+/*! \brief Whether each row, the innermost loop, starts where a Pack may, of all operands that move.
+ */
+template <int operands>
+bool start_packs(const Loops<operands>& loops, char* const* data) {
+  for (int i = 0; i < operands; ++i)
+    if (loops.step(i) != 0 && !(is_aligned(data[i]) && loops.keeps_packs(i, loops.rank - 1)))
+      return false;
+  return true;
+}
+
+/*! \brief The same, and rows are made of whole packs. */
+template <int operands>
+bool are_packs(const Loops<operands>& loops, char* const* data) {
+  return loops.inner() % kPack == 0 && start_packs(loops, data);
+}
+
 /*! \brief Extents of the innermost loop from which a block has a part of one row, a tile. */
 const int64_t kWorthATile = kThreads;
 
@@ -117,12 +124,8 @@ struct Tiles {
 template <int operands>
 Tiles tiles_of(const Loops<operands>& loops, char* const* data, int64_t length) {
   if (loops.rank > 1 && loops.inner() < kWorthATile) return {0, 0, false};
-  bool packed = true;
-  for (int i = 0; i < operands; ++i)
-    if (loops.step(i) != 0)
-      packed = packed && is_aligned(data[i]) && loops.keeps_packs(i, loops.rank - 1);
   const int64_t in_row = (loops.inner() + length - 1) / length;
-  return {in_row, loops.size() / loops.inner() * in_row, packed};
+  return {in_row, loops.size() / loops.inner() * in_row, start_packs(loops, data)};
 }
 
 /*! \brief What a block has of a row: `count` elements from `begin`, where each operand lies. */
@@ -140,11 +143,28 @@ struct Tile {
   }
 };
 
+/*! \brief The value that the thread has whose lane differs in `bits`; of any type of whole words.
+ */
+template <class T>
+__device__ T of_partner(T value, int bits, std::false_type) {
+  static_assert(sizeof(T) % sizeof(unsigned) == 0, "a warp exchanges whole words");
+  unsigned words[sizeof(T) / sizeof(unsigned)];
+  memcpy(words, &value, sizeof(T));
+  for (int i = 0; i < static_cast<int>(sizeof(T) / sizeof(unsigned)); ++i)
+    words[i] = __shfl_xor_sync(0xffffffff, words[i], bits);
+  memcpy(&value, words, sizeof(T));
+  return value;
+}
+template <class T>
+__device__ T of_partner(T value, int bits, std::true_type) {
+  return static_cast<T>(__shfl_xor_sync(0xffffffff, value, bits));
+}
+
 /*! \brief The Way of one value of each thread of a warp; all threads get it. */
 template <class Way, class T>
 __device__ T of_warp(T value) {
   for (int bits = kWarp / 2; bits > 0; bits /= 2)
-    value = Way::both(value, static_cast<T>(__shfl_xor_sync(0xffffffff, value, bits)));
+    value = Way::both(value, of_partner(value, bits, std::is_arithmetic<T>()));
   return value;
 }
 

@@ -140,6 +140,8 @@ def kernel_name(instruction):
     first = instruction.key[0]
     if first == "fused":
         return "fused rows" if instruction.space.by_rows else "fused"
+    if first == "fused_reduce":
+        return "fused reduce"
     return " ".join(filter(None, (first, getattr(instruction, "kind", ""))))
 
 
