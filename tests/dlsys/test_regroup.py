@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from dlsys import autodiff, dtypes, ndarray, nn, ops
+from dlsys import autodiff, dtypes, models, ndarray, nn, ops
 from dlsys.backend import program
 from dlsys.backend.fused import Fused, FusedReduce
 from dlsys.backend.fusion import fuse
 from dlsys.backend.instructions import Reduce
-from dlsys.backend.regroup import fuse_reductions, recompute
+from dlsys.backend.regroup import fuse_reductions, join_updates, recompute
 from dlsys.step.measuring import traffic
 
 GPU = ndarray.gpu(0)
-PASSES = (fuse, recompute, fuse_reductions)
+PASSES = (fuse, recompute, fuse_reductions, join_updates)
 CHANNELS = (0, 2, 3)
 
 
@@ -31,6 +31,11 @@ def agree(outputs, feeds, passes=PASSES, **more):
     found, made = run(outputs, feeds, dtypes.FLOAT64, passes, **more)
     for got, expected in zip(found, plain, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11)
+    for each in made.instructions:
+        later = set()  # what is read must not be made by a member further behind
+        for member in reversed(getattr(each, "members", ())):
+            later.update(view.buffer for view in member.targets)
+            assert not later & {view.buffer for view in member.sources}
     return made
 
 
@@ -155,6 +160,38 @@ def test_a_value_of_two_arrays_is_written_if_two_read_it():
     outputs = [more, ops.tanh(more @ more) * both]
     made = agree(outputs, {x: normal((6, 6)), y: normal((6, 6), seed=1)})
     assert len(made.instructions) == 5
+
+
+def test_each_norm_of_a_residual_block_has_two_kernels_of_sums():
+    nn.seed(0)
+    net = models.ResNet((4,), (1,))
+    x = ops.variable("x", (2, 3, 8, 8))
+    weights = net.parameters()
+    loss = ops.mean(ops.square(net(x, train=True)))
+    feeds = {x: normal((2, 3, 8, 8)), **{each: np.array(each.initial) for each in weights}}
+    made = agree([loss, *autodiff.gradients(loss, weights)], feeds)
+    assert not any(getattr(each, "axes", None) == CHANNELS for each in made.instructions)
+    sums = [each for each in made.instructions if isinstance(each, FusedReduce)]
+    assert sum(each.space.axes == CHANNELS for each in sums) == 6
+
+
+def test_updates_of_one_shape_are_one_kernel_and_read_the_old_values():
+    names = ("v", "w", "x", "y")
+    v, w, x, y = (ops.variable(name) for name in names)
+    feeds = {node: normal((7,), seed=seed) for seed, node in enumerate((v, w, x, y))}
+    updates = {v: v * 0.5 + w, w: w - x * 0.1, x: x * 2.0}
+    kinds = {node: (values.shape, dtypes.FLOAT64) for node, values in feeds.items()}
+    order = autodiff.find_topo_sort(updates.values())
+    made = program.Program(order, [], kinds, GPU, updates=updates, passes=PASSES)
+    arrays = {node: ndarray.array(values, GPU, dtypes.FLOAT64) for node, values in feeds.items()}
+    made.feed(arrays)
+    made.run()
+    wanted = (feeds[v] * 0.5 + feeds[w], feeds[w] - feeds[x] * 0.1, feeds[x] * 2, feeds[y])
+    for node, expected in zip((v, w, x, y), wanted, strict=True):
+        np.testing.assert_allclose(arrays[node].asnumpy(), expected, rtol=1e-14)
+    many = {node: node * 0.5 for node in (v, w, x)}
+    made = program.Program([*many, *many.values()], [], kinds, GPU, updates=many, passes=PASSES)
+    assert len(made.instructions) == 1
 
 
 def written_early(instructions, kept):

@@ -102,14 +102,18 @@ bool start_packs(const Loops<operands>& loops, char* const* data) {
   return true;
 }
 
-/*! \brief The same, and rows are made of whole packs. */
-template <int operands>
-bool are_packs(const Loops<operands>& loops, char* const* data) {
-  return loops.inner() % kPack == 0 && start_packs(loops, data);
-}
-
 /*! \brief Extents of the innermost loop from which a block has a part of one row, a tile. */
 const int64_t kWorthATile = kThreads;
+
+/*!
+ * \brief Whether operands go pack by pack: rows of whole packs that are too short for tiles.
+ * \param length of a tile, most of whose threads would have nothing to do.
+ */
+template <int operands>
+bool go_by_packs(const Loops<operands>& loops, char* const* data, int64_t length) {
+  return loops.rank > 1 && loops.inner() < length && loops.inner() % kPack == 0 &&
+         start_packs(loops, data);
+}
 
 /*! \brief How rows, the innermost loops, are cut in tiles; whether they are read in packs. */
 struct Tiles {
@@ -171,10 +175,11 @@ __device__ T of_warp(T value) {
 /*!
  * \brief The same of a team: the threads of a block that have one threadIdx.y.
  *
- * A team is one warp, of which a block may have several, or the whole block.
+ * A team is one thread or one warp, of which a block may have several, or the whole block.
  */
 template <class Way, class T>
 __device__ T of_team(T value) {
+  if (blockDim.x == 1) return value;
   value = of_warp<Way>(value);
   if (blockDim.x > kWarp) {
     __shared__ T partial[kWarp];

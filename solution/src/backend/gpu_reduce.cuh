@@ -17,6 +17,9 @@ namespace backend {
 
 /*! \brief Elements that one thread reduces before those of a team are combined. */
 const int64_t kReducedByAThread = 16;
+/*! \brief Elements up to which one thread has an output alone: neighbours read neighbouring lines.
+ */
+const int64_t kAloneByAThread = 32;
 /*! \brief Blocks that a reduction is cut in chunks for: all that 132 multiprocessors run at once.
  *  MOST_PARTIAL of gpu.py is for these. */
 const int64_t kBlocksOfACut = 1024;
@@ -130,9 +133,8 @@ __device__ typename Body::State reduced_in_packs(const Nest<Body>& nest, const i
     body.each(body.read(from), from, values);
     total = Body::both(total, Body::of_pack(values));
   }
-  const int64_t last = begin + (end - begin) / kPack * kPack + threadIdx.x;
-  if (last < end) {
-    nest.find(last, at, from);
+  for (i = begin + (end - begin) / kPack * kPack + threadIdx.x; i < end; i += blockDim.x) {
+    nest.find(i, at, from);
     total = Body::both(total, Body::of(body.one(from)));
   }
   return total;
@@ -313,7 +315,9 @@ int reduce(char* const* data, const int64_t* n, const Body& body, char* partial,
                         are_packed<Body>(data, nest.reduced, 0, nest.kept, Body::kResults) &&
                         (nest.reduced.rank == 1 || nest.reduced.inner() % kPack == 0);
     parts = cut(nest.outer, nest.length, kThreads * kReducedByAThread, packed);
-    const dim3 team = teams_of(nest.length <= kWarp * kReducedByAThread ? kWarp : kThreads);
+    const dim3 team = nest.length <= kAloneByAThread
+                          ? dim3(1, kThreads)
+                          : teams_of(nest.length <= kWarp * kReducedByAThread ? kWarp : kThreads);
     const int64_t blocks = (nest.outer * parts.chunks + team.y - 1) / team.y;
     reduce_rows_kernel<Body><<<grid_of(blocks), team, 0, on>>>(nest, parts, body, states);
   } else {

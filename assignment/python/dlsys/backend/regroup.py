@@ -4,7 +4,10 @@
     p = sum(x, (0, 2, 3)); q = sum(x * x, (0, 2, 3)); m = p / n
                                   one kernel, which reads x once
 
-`recompute` does the first, `fuse_reductions` the second. Both work on what `fuse` has made.
+    w = w - r * g; b = b - r * h  one kernel, if w and b have one shape
+
+`recompute` does the first, `fuse_reductions` the second, `join_updates` the third. All work on what
+`fuse` has made.
 """
 
 from dlsys.ndarray import size_of
@@ -16,6 +19,8 @@ from .spaces import AxesSpace, Space
 
 #: As in fusion.py; and bytes of the state of a reduction, of which shared memory holds 1024.
 _MOST_MEMBERS, _MOST_OPERANDS, _MOST_STATE = 48, 20, 48
+#: Elements up to which a launch takes longer than what it does.
+_SMALL = 1 << 14
 
 
 def recompute(instructions, kept):
@@ -44,6 +49,16 @@ def fuse_reductions(instructions, kept):
         joined.join_reads(number)
     for number in range(len(instructions)):
         joined.join_readers(number)
+    return joined.emitted()
+
+
+def join_updates(instructions, kept):
+    """The same program, where small instructions for which nobody waits are one kernel.
+
+    Such as updates of parameters of one shape; arguments as those of `recompute`.
+    """
+    joined = _Joined(instructions, kept)
+    joined.join_ends()
     return joined.emitted()
 
 
@@ -81,11 +96,18 @@ class _Groups:
         self.members = [each and list(each) for each, _ in found]
         self.spaces = [space for _, space in found]
         self.readers, self.writers, self.changed = {}, {}, set()
+        numbered = [each for members in self.members if members for each in members]
+        #: Member -> its place among all, of the first where it is part of several.
+        self.place = {each: -i for i, each in enumerate(reversed(numbered))}
         for number, each in enumerate(instructions):
             for view in each.sources:
                 self.readers.setdefault(view.buffer, set()).add(number)
             for view in each.targets:
                 self.writers.setdefault(view.buffer, set()).add(number)
+
+    def in_place(self, members):
+        """Members in an order in which they may run."""
+        return sorted(members, key=self.place.__getitem__)
 
     def in_order(self, numbers):
         """The instructions of groups, which may run in this order; none of what nobody reads."""
@@ -103,8 +125,8 @@ class _Groups:
         stored, needed, kept = set(), set(), []
         for each in reversed(members):
             own = {view.buffer for view in each.targets}
-            stored |= own & read
-            if own & (read | needed):
+            stored |= {b for b in own if b in read or b.fed is not None}
+            if own & (stored | needed):
                 kept.append(each)
                 needed.update(view.buffer for view in each.sources)
         return fused(kept[::-1], space, stored) if stored else None
@@ -116,7 +138,8 @@ class _Groups:
     def fits(self, members, space, inside):
         """Whether members may be one kernel: each reads of others only its own elements.
 
-        Nothing that is fed is written, so that checks of indices need not come first.
+        A reduction writes nothing that is fed: checks of indices need not come first, and no block
+        overwrites what another one reads.
 
         Args:
             members: in an order in which they may run.
@@ -134,13 +157,17 @@ class _Groups:
                 if view.buffer not in made:
                     read.setdefault(view.buffer, set()).add(lies)
             for view in member.targets:
-                if view.buffer in made or view.buffer in read or view.buffer.fed is not None:
+                lies = space.lies(member, view)
+                if view.buffer in made or read.get(view.buffer, {lies}) != {lies}:
                     return False
-                made[view.buffer] = space.lies(member, view)
+                is_over = view.buffer.fed is not None or view.buffer in read
+                if is_over and isinstance(space, AxesSpace):
+                    return False
+                made[view.buffer] = lies
                 if space.is_of_rows(member, view):
                     results.add(view.buffer)
         operands = len({lies for each in read.values() for lies in each})
-        operands += sum(self.is_read_outside(buffer, inside) for buffer in made)
+        operands += sum(b.fed is not None or self.is_read_outside(b, inside) for b in made)
         state = sum(
             (3 if each.kind == "moment" else 1) * each.computed_in.itemsize
             for each in members if isinstance(each, Reduce)
@@ -154,7 +181,8 @@ class _Recomputed(_Groups):
     def spread(self, number):
         """Has the readers of a group's values compute them, where that pays."""
         members, space = self.members[number], self.spaces[number]
-        if not isinstance(space, Space) or not self.fits(members, space, {number}):
+        given = {v.buffer for each in members or () for v in each.targets if _is_given(v.buffer)}
+        if given or not isinstance(space, Space) or not self.fits(members, space, {number}):
             return
         makers = {view.buffer: each for each in members for view in each.targets}
         stays = {b for b in makers if self.is_read_outside(b, {number})}
@@ -213,23 +241,21 @@ class _Recomputed(_Groups):
             theirs = {view.buffer for e in self.members[reader] for view in e.sources} - {buffer}
             large = [b for b in read if 4 * b.size > buffer.size and b not in theirs]
             more += max(0, len(large) - 1)
-            members = self._with(needed, number, reader)
+            members = self._with(needed, reader)
             if not self.fits(members, self.spaces[reader], {reader}):
                 return False
         return more <= 1
 
-    def _with(self, needed, number, reader):
-        """The members of a reader behind those of the slice that it has not yet."""
-        theirs = self.members[reader]
-        new = [each for each in self.members[number] if each in needed and each not in theirs]
-        return [*new, *theirs]
+    def _with(self, needed, reader):
+        """The members of a reader, and those of a slice that it needs then."""
+        return self.in_place({*needed, *self.members[reader]})
 
     def _move(self, buffer, needed, number):
         own = {view.buffer for each in needed for view in each.targets}
         readers = self.readers[buffer] - {number}
         self.readers[buffer] -= readers
         for reader in readers:
-            self.members[reader] = self._with(needed, number, reader)
+            self.members[reader] = self._with(needed, reader)
             for each in needed:
                 for view in each.sources:
                     if view.buffer not in own:
@@ -280,10 +306,21 @@ class _Joined(_Groups):
                 if theirs != own and type(its) is Space and space.is_of_kept(its.shape):
                     self._join(theirs, own)
 
+    def join_ends(self):
+        """Joins small groups of one space behind which none must come."""
+        last = {}
+        for number, space in enumerate(self.spaces):
+            if not isinstance(space, Space) or self._followers[number]:
+                continue
+            if size_of(space.shape) <= _SMALL:
+                if space in last:
+                    self._join(last[space], number)
+                last[space] = number
+
     def _join(self, other, own):
         """Makes two groups one, `own`, if that is possible."""
         numbers = self._numbers[other] | self._numbers[own]
-        members = self._sorted([*self.members[other], *self.members[own]], numbers)
+        members = self.in_place({*self.members[other], *self.members[own]})
         if not self.fits(members, self.spaces[own], numbers) or self._makes_circle(other, own):
             return
         for number in numbers:
@@ -292,14 +329,6 @@ class _Joined(_Groups):
         self.members[own], self.members[other] = members, None
         self.spaces[other] = None
         self.changed.add(own)
-
-    def _sorted(self, members, numbers):
-        """Members once each, those of earlier instructions first."""
-        place = {}
-        for number in sorted(numbers):
-            for each in _parts(self.instructions[number])[0]:
-                place.setdefault(each, len(place))
-        return sorted(dict.fromkeys(members), key=place.__getitem__)
 
     def _makes_circle(self, one, two):
         """Whether a way leads out of two groups and back into them."""

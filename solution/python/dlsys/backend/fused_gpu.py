@@ -92,15 +92,15 @@ class _Parts:
         ]
         if tiled:
             start += [
+                "if (go_by_packs(loops, data, %d)) {" % self._tile,
+                "  %s_packs<<<blocks_for(total / kPack), kThreads, 0, on>>>(" % self._name,
+                "      %s);" % self._arguments("loops", "total"),
+                "  return launched();",
+                "}",
                 "const Tiles tiles = tiles_of(loops, data, %d);" % self._tile,
                 "if (tiles.count > 0) {",
                 "  %s_tiles<<<grid_of(tiles.count), kThreads, 0, on>>>(" % self._name,
                 "      %s);" % self._arguments("loops", "tiles"),
-                "  return launched();",
-                "}",
-                "if (are_packs(loops, data)) {",
-                "  %s_packs<<<blocks_for(total / kPack), kThreads, 0, on>>>(" % self._name,
-                "      %s);" % self._arguments("loops", "total"),
                 "  return launched();",
                 "}",
             ]
