@@ -45,10 +45,32 @@ struct alignas(sizeof(T) * kPack < 16 ? sizeof(T) * kPack : 16) Pack {
   T values[kPack];
 };
 
+/*!
+ * \brief Division of numbers below 2^31 by one that is known before: a product and a shift.
+ *
+ * For 2^(L - 1) < d <= 2^L and m = floor(2^(31 + L) / d) + 1, n m / 2^(31 + L) is above n / d by
+ * less than 1 / d, so that its floor is the same.
+ */
+struct Divisor {
+  uint32_t factor, shift;
+
+  static Divisor of(int64_t divisor) {
+    uint32_t shift = 31;
+    while ((int64_t(1) << (shift - 31)) < divisor) ++shift;
+    return {static_cast<uint32_t>((uint64_t(1) << shift) / static_cast<uint64_t>(divisor) + 1),
+            shift};
+  }
+  DLSYS_INLINE uint32_t quotient(uint32_t number) const {
+    return static_cast<uint32_t>(static_cast<uint64_t>(number) * factor >> shift);
+  }
+};
+
 /*! \brief Nested loops, and how each operand lies along them: what loops.h has as Axes. */
 template <int operands>
 struct Loops {
   int rank;
+  bool is_small;  // fewer than 2^31 iterations
+  Divisor divisors[kMostAxes];
   int64_t extents[kMostAxes];
   int64_t strides[operands][kMostAxes];
 
@@ -58,6 +80,8 @@ struct Loops {
     for (int axis = 0; axis < rank; ++axis) extents[axis] = *n++;
     for (int i = 0; i < operands; ++i)
       for (int axis = 0; axis < rank; ++axis) strides[i][axis] = *n++;
+    is_small = size() > 0 && size() < (int64_t(1) << 31);
+    for (int axis = 0; is_small && axis < rank; ++axis) divisors[axis] = Divisor::of(extents[axis]);
   }
 
   DLSYS_INLINE int64_t size() const {
@@ -72,7 +96,9 @@ struct Loops {
   /*! \brief Adds to `at` where iteration `index` of the first `axes` loops finds each operand. */
   DLSYS_INLINE void add_offsets(int64_t index, int64_t* at, int axes) const {
     for (int axis = axes - 1; axis > 0; --axis) {
-      const int64_t rest = index / extents[axis], digit = index - rest * extents[axis];
+      const int64_t rest =
+          is_small ? divisors[axis].quotient(static_cast<uint32_t>(index)) : index / extents[axis];
+      const int64_t digit = index - rest * extents[axis];
       for (int i = 0; i < operands; ++i) at[i] += digit * strides[i][axis];
       index = rest;
     }
