@@ -3,6 +3,10 @@
 Ops that draw random numbers are in test_backend_runs.py; of classic ones the value alone is here.
 """
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from test_ops import OPS, SAMPLES, applied, differentiated
@@ -121,3 +125,10 @@ def test_the_classic_ops_run_on_every_core_too(name):
         (wanted,) = evaluate([node], feeds)
         assert got.shape == np.shape(wanted)
         assert_near(got, wanted, "float32")
+
+
+def test_a_product_and_a_shift_divide_all_numbers_below_two_to_the_31():
+    kit, program = Path(__file__).resolve().parents[2], Path(__file__).with_name("division.cu")
+    words = [sys.executable, kit / "emulator/emucc.py", f"-I{kit / 'solution/src/backend'}"]
+    done = subprocess.run([*words, "--run", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "0"), done.stderr

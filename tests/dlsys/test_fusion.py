@@ -11,22 +11,29 @@ from dlsys.backend import cpu, gpu, kernels, program
 from dlsys.backend.fused import Fused
 from dlsys.backend.fusion import fuse
 from dlsys.backend.lowering import Lowering
+from dlsys.backend.regroup import fuse_reductions, join_updates, recompute
 from dlsys.gradcheck import evaluate
 
 COUNT = int(os.environ.get("FUSION_GRAPHS", "30"))
 AT_ONCE = 15
 CPU, GPU = ndarray.cpu(0), ndarray.gpu(0)
+#: What a step does on a device.
+PASSES = {cpu: (fuse,), gpu: (fuse, recompute, fuse_reductions, join_updates)}
 
 
-def fused_instructions(outputs, feeds, most_partial=0, dtype=dtypes.FLOAT64):
+def fused_instructions(outputs, feeds, back_end, dtype=dtypes.FLOAT64):
     """What a program of the nodes is made of once it is fused."""
-    lowering = Lowering({v: (x.shape, dtype) for v, x in feeds.items()}, dtype, most_partial)
+    kinds = {v: (x.shape, dtype) for v, x in feeds.items()}
+    lowering = Lowering(kinds, dtype, back_end.MOST_PARTIAL)
     for node in autodiff.find_topo_sort(outputs):
         if node not in feeds:
             lowering.lower(node)
     values = [lowering.values[node] for node in outputs]
     handed_out = program._outputs(lowering, values, ())
-    return fuse(lowering.instructions, {view.buffer for view in handed_out})
+    found = lowering.instructions
+    for each in PASSES[back_end]:
+        found = each(found, {view.buffer for view in handed_out})
+    return found
 
 
 def run(outputs, feeds, ctx, passes, dtype):
@@ -45,12 +52,12 @@ def test_random_graphs_have_the_same_values_fused(first, ctx):
     graphs = [graph(seed) for seed in range(first, min(first + AT_ONCE, COUNT))]
     keys = {}
     for outputs, feeds in graphs:
-        made = fused_instructions(outputs, feeds, back_end.MOST_PARTIAL)
+        made = fused_instructions(outputs, feeds, back_end)
         keys.update(dict.fromkeys(each.key for each in made))
     kernels.kernels(back_end, list(keys))
     count = 0
     for number, (outputs, feeds) in enumerate(graphs):
-        got, made = run(outputs, feeds, ctx, (fuse,), dtypes.FLOAT64)
+        got, made = run(outputs, feeds, ctx, PASSES[back_end], dtypes.FLOAT64)
         count += sum(isinstance(each, Fused) for each in made.instructions)
         for node, found, expected in zip(outputs, got, evaluate(outputs, feeds), strict=True):
             expected = np.asarray(expected)

@@ -135,8 +135,9 @@ def spoiling(monkeypatch, line):
 
     def written(name, code, *rest):
         text = plain(name, code, *rest)
-        head, body = text.rsplit(") {\n", 1)
-        return f"{head}) {{\n  {line}\n{body}" if "tanh" in code else text
+        kernels_of_it, launcher = text.split('extern "C"')
+        begun = launcher.replace(") {\n", f") {{\n  {line}\n", 1)
+        return f'{kernels_of_it}extern "C"{begun}' if "tanh" in code else text
 
     monkeypatch.setitem(gpu._KINDS, "elementwise", written)
     monkeypatch.setattr(kernels, "_name_of", kernels._name_of.__wrapped__)

@@ -135,6 +135,14 @@ def test_on_streams_of_their_own_nothing_begins_before_what_it_waits_for(monkeyp
     assert names[1:] == ["stream 0", "stream 1", "stream 2"]
 
 
+def test_on_one_stream_each_kernel_runs_alone():
+    step, feeds = branches(CONTEXTS["gpu"])
+    profile = step.profile(feeds, runs=1, streams=1)
+    assert {kernel.stream for kernel in profile.kernels} == {0}
+    pairs = zip(profile.kernels, profile.kernels[1:], strict=False)
+    assert all(one.end <= two.begin for one, two in pairs)
+
+
 def test_a_recorded_step_stays_recorded_and_goes_on_to_the_same_bits(monkeypatch):
     monkeypatch.setattr(runs, "_no_capture", lambda on_gpu: "", raising=False)
     found = []

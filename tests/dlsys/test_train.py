@@ -22,6 +22,8 @@ from dlsys.train import __main__ as command
 from dlsys.train.log import Log
 
 KIT = Path(__file__).resolve().parents[2]
+#: Processes that are killed; 20 have place in a run.
+KILLS = int(os.environ.get("KILLED_RUNS", "3"))
 CPU, GPU = ndarray.cpu(0), ndarray.gpu(0)
 SETTINGS = Settings(model="mlp", data="synthetic", epochs=3, batch=16, rate=0.02, seed=5)
 
@@ -111,7 +113,7 @@ def test_processes_that_are_killed_leave_what_the_next_goes_on_with(tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     subprocess.run(command(whole), check=True, **said)
     chosen = random.Random(3)
-    for _ in range(3):
+    for _ in range(KILLS):
         process = subprocess.Popen(command(cut), **said)
         checkpoint = cut / "checkpoint.safetensors"
         before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
@@ -196,6 +198,49 @@ def test_the_page_has_curves_and_needs_nothing_else(tmp_path):
     assert page.count("<polyline") + page.count(":polyline") == 3
     assert "<td>momentum</td><td>0.9</td>" in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize("ctx", [None, CPU, GPU], ids=["numpy", "cpu", "gpu"])
+def test_statistics_are_those_of_the_layers_of_a_batch(tmp_path, ctx):
+    """One of the hidden units is made dead, by its bias."""
+    solver = Solver(SETTINGS, few(), tmp_path, ctx, statistics=True)
+    first, bias, *_ = state = solver.net.state_dict(solver.step)
+    state[bias][3] = -100
+    solver.step.set(bias, state[bias])
+    found = solver.statistics(1)
+    x, _ = next(solver._plain.epoch(1))
+    weight = state[first].astype(np.float64)
+    hidden = x.reshape(len(x), -1).astype(np.float64) @ weight.T + state[bias]
+    is_dead = hidden.max(0) <= 0
+    assert list(found) == ["layers.0", "layers.1"] and is_dead[3]
+    wanted = [hidden.mean(), hidden.std(), is_dead.mean()]
+    np.testing.assert_allclose(found["layers.0"], wanted, rtol=1e-5)
+
+
+def test_statistics_of_each_epoch_are_in_the_log_and_on_the_page(tmp_path):
+    Solver(SETTINGS, few(), tmp_path / "with", CPU, statistics=True).run()
+    Solver(SETTINGS, few(), tmp_path / "without", CPU).run()
+    lines, weights = results(tmp_path / "with")
+    told = [line.pop("layers") for line in lines if "epoch" in line]
+    assert [set(each) == set(told[0]) for each in told] == [True] * 3
+    assert (lines, weights) == results(tmp_path / "without")
+    pages = [(tmp_path / name / "page.html").read_text() for name in ("with", "without")]
+    assert ["<h2>Layers</h2>" in page for page in pages] == [True, False]
+    assert all(f"<td>{name}</td>" in pages[0] for name in told[0])
+
+
+@pytest.mark.parametrize("ctx", [CPU, GPU], ids=["cpu", "gpu"])
+def test_an_epoch_asks_for_no_memory_behind_its_first_steps(tmp_path, ctx):
+    solver = Solver(SETTINGS, few(), tmp_path, ctx, threads=2)
+    solver.run()
+    lines = solver.log.epochs()
+    assert [line["allocations"] for line in lines] == [0, 0, 0]
+    kept = sum(array.size for array in solver.net.state_dict().values())
+    assert lines[0]["memory"]["parameters"] >= 2 * 4 * kept  # with the momentum
+    assert lines[0]["memory"]["values"] > 0
+    before = ndarray.allocations()
+    ndarray.empty((3,), ctx)
+    assert ndarray.allocations() == before + 1
 
 
 RATES = {

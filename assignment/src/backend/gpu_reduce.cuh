@@ -1,9 +1,11 @@
 /*!
  * \file gpu_reduce.cuh
- * \brief The GPU back end's reductions over axes, see the instruction Reduce.
+ * \brief The GPU back end's reductions over axes, see the instructions Reduce and FusedReduce.
  *
- * Partial results are combined in an order that sizes alone decide: no atomics, so that each run
- * gives the same bits.
+ * A kernel has a Body, which reduce_gpu.py writes: what is read of an element, the values made of
+ * it, how those of many are gathered in a State (one kernel may have several sums), and what is
+ * stored of a State in the end. Partial states are combined in an order that sizes alone decide:
+ * no atomics, so that each run gives the same bits.
  */
 #ifndef DLSYS_BACKEND_GPU_REDUCE_CUH_
 #define DLSYS_BACKEND_GPU_REDUCE_CUH_
@@ -15,12 +17,58 @@ namespace backend {
 
 /*! \brief Elements that one thread reduces before those of a team are combined. */
 const int64_t kReducedByAThread = 16;
-/*! \brief Packs that a thread asks for before it adds up the first. */
-const int kPacksAtOnce = 4;
-/*! \brief Blocks that a reduction is cut in chunks for; MOST_PARTIAL of gpu.py is for these. */
-const int64_t kBlocksOfACut = 2048;
+/*! \brief Elements up to which one thread has an output alone: neighbours read neighbouring lines.
+ */
+const int64_t kAloneByAThread = 32;
+/*! \brief Blocks that a reduction is cut in chunks for: all that 132 multiprocessors run at once.
+ *  MOST_PARTIAL of gpu.py is for these. */
+const int64_t kBlocksOfACut = 1024;
 
-/*! \brief How a reduction is cut, and whether its inputs are read in packs. */
+/*! \brief How the values of a Way are gathered: the state is a value. */
+template <class Way, class T>
+struct Gathered {
+  typedef T State;
+  DLSYS_INLINE static State start() { return Way::start(); }
+  DLSYS_INLINE static State of(T value) { return value; }
+  DLSYS_INLINE static State of_pack(T a, T b, T c, T d) {
+    return Way::both(Way::both(a, b), Way::both(c, d));
+  }
+  DLSYS_INLINE static State both(State a, State b) { return Way::both(a, b); }
+  DLSYS_INLINE static T result(State state) { return state; }
+};
+
+/*! \brief How many values, their mean, the sum of squared distances from it. */
+template <class T>
+struct MomentState {
+  T count, mean, squares;
+};
+
+/*!
+ * \brief The sum of squared distances from the mean, by one look at each value.
+ *
+ * States are joined as Chan, Golub and LeVeque (1979) do: no large numbers are subtracted, so that
+ * digits are not lost where the mean is far from 0.
+ */
+template <class T>
+struct Moment {
+  typedef MomentState<T> State;
+  DLSYS_INLINE static State start() { return {T(0), T(0), T(0)}; }
+  DLSYS_INLINE static State of(T value) { return {T(1), value, T(0)}; }
+  DLSYS_INLINE static State of_pack(T a, T b, T c, T d) {
+    const T mean = ((a + b) + (c + d)) * T(0.25);
+    const T e = a - mean, f = b - mean, g = c - mean, h = d - mean;
+    return {T(4), mean, (e * e + f * f) + (g * g + h * h)};
+  }
+  DLSYS_INLINE static State both(State a, State b) {
+    const T count = a.count + b.count;
+    if (b.count == T(0)) return a;
+    const T apart = b.mean - a.mean, part = b.count / count;
+    return {count, a.mean + apart * part, a.squares + b.squares + apart * apart * a.count * part};
+  }
+  DLSYS_INLINE static T result(State state) { return state.squares; }
+};
+
+/*! \brief How a reduction is cut, and whether its operands are read and written in packs. */
 struct Cut {
   int64_t chunks;
   int64_t length;  // of a chunk, a multiple of kPack
@@ -35,75 +83,91 @@ inline Cut cut(int64_t blocks, int64_t length, int64_t least, bool packed) {
   return {chunks, (each + kPack - 1) / kPack * kPack, packed};
 }
 
-/*! \brief Where a thread finds the inputs in iteration i of the reduced loops. */
-template <int inputs>
-__device__ void find(const Loops<inputs>& reduced, int64_t i, const int64_t* at, int64_t* from) {
-  for (int k = 0; k < inputs; ++k) from[k] = at[k];
-  if (reduced.rank == 1)
-    for (int k = 0; k < inputs; ++k) from[k] += i * reduced.strides[k][0];
-  else
-    reduced.add_offsets(i, from);
-}
+/*! \brief The loops of a Body: all operands along the kept axes, all but results along reduced. */
+template <class Body>
+struct Nest {
+  static constexpr int kMoving = Body::kOperands - Body::kResults;
+  Loops<Body::kOperands> kept;
+  Loops<kMoving> reduced;
+  int64_t outer, length;
 
-/*! \brief The Way of a thread's part of begin .. end - 1, if its team reads it in packs. */
-template <class T, class Way, int inputs, class Load>
-__device__ T reduced_in_packs(const Loops<inputs>& reduced, const int64_t* at, int64_t begin,
-                              int64_t end, const Load& load) {
-  T totals[kPack];
-  for (int j = 0; j < kPack; ++j) totals[j] = Way::start();
+  explicit Nest(const int64_t* n)
+      : kept(n), reduced(n), outer(kept.size()), length(reduced.size()) {}
+
+  /*! \brief Where a thread finds the operands in iteration i of the reduced loops. */
+  __device__ void find(int64_t i, const int64_t* at, int64_t* from) const {
+    for (int k = 0; k < kMoving; ++k) from[k] = at[k + Body::kResults];
+    if (reduced.rank == 1)
+      for (int k = 0; k < kMoving; ++k) from[k] += i * reduced.strides[k][0];
+    else
+      reduced.add_offsets(i, from);
+  }
+};
+
+/*! \brief The State of a thread's part of begin .. end - 1, if its team reads it in packs. */
+template <class Body>
+__device__ typename Body::State reduced_in_packs(const Nest<Body>& nest, const int64_t* at,
+                                                 int64_t begin, int64_t end, const Body& body) {
+  typename Body::State total = Body::start();
   const int64_t step = static_cast<int64_t>(blockDim.x) * kPack;
-  int64_t i = begin + static_cast<int64_t>(threadIdx.x) * kPack, from[inputs];
-  for (; i + (kPacksAtOnce - 1) * step + kPack <= end; i += kPacksAtOnce * step) {
-    T values[kPacksAtOnce][kPack];
-    for (int u = 0; u < kPacksAtOnce; ++u) {
-      find(reduced, i + u * step, at, from);
-      load.pack(from, values[u]);
+  int64_t i = begin + static_cast<int64_t>(threadIdx.x) * kPack;
+  for (; i + (Body::kAtOnce - 1) * step + kPack <= end; i += Body::kAtOnce * step) {
+    typename Body::Read read[Body::kAtOnce];
+    int64_t from[Body::kAtOnce][Nest<Body>::kMoving];
+#pragma unroll
+    for (int u = 0; u < Body::kAtOnce; ++u) {
+      nest.find(i + u * step, at, from[u]);
+      read[u] = body.read(from[u]);
     }
-    for (int u = 0; u < kPacksAtOnce; ++u)
-      for (int j = 0; j < kPack; ++j) totals[j] = Way::both(totals[j], values[u][j]);
+#pragma unroll
+    for (int u = 0; u < Body::kAtOnce; ++u) {
+      typename Body::Value values[kPack];
+      body.each(read[u], from[u], values);
+      total = Body::both(total, Body::of_pack(values));
+    }
   }
+  int64_t from[Nest<Body>::kMoving];
   for (; i + kPack <= end; i += step) {
-    T values[kPack];
-    find(reduced, i, at, from);
-    load.pack(from, values);
-    for (int j = 0; j < kPack; ++j) totals[j] = Way::both(totals[j], values[j]);
+    typename Body::Value values[kPack];
+    nest.find(i, at, from);
+    body.each(body.read(from), from, values);
+    total = Body::both(total, Body::of_pack(values));
   }
-  const int64_t last = begin + (end - begin) / kPack * kPack + threadIdx.x;
-  if (last < end) {
-    find(reduced, last, at, from);
-    totals[0] = Way::both(totals[0], load(from));
+  for (i = begin + (end - begin) / kPack * kPack + threadIdx.x; i < end; i += blockDim.x) {
+    nest.find(i, at, from);
+    total = Body::both(total, Body::of(body.one(from)));
   }
-  return Way::both(Way::both(totals[0], totals[1]), Way::both(totals[2], totals[3]));
+  return total;
 }
 
 /*! \brief Each team reduces one chunk for one output; its threads lie along the reduced axes. */
-template <class T, class Way, int inputs, class Load, class Store>
-__global__ void reduce_rows_kernel(Loops<inputs + 1> kept, Loops<inputs> reduced, int64_t length,
-                                   Cut cut, Load load, Store store, T* partial) {
-  const int64_t items = kept.size() * cut.chunks;
+template <class Body>
+__global__ void reduce_rows_kernel(Nest<Body> nest, Cut cut, Body body,
+                                   typename Body::State* partial) {
+  const int64_t items = nest.outer * cut.chunks;
   for (int64_t item = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; item < items;
        item += static_cast<int64_t>(gridDim.x) * blockDim.y) {
     const int64_t output = cut.chunks == 1 ? item : item / cut.chunks;
-    int64_t at[inputs + 1] = {};
-    kept.add_offsets(output, at);
+    int64_t at[Body::kOperands] = {};
+    nest.kept.add_offsets(output, at);
     const int64_t begin = (item - output * cut.chunks) * cut.length;
-    const int64_t end = begin + cut.length < length ? begin + cut.length : length;
-    T total = Way::start();
+    const int64_t end = begin + cut.length < nest.length ? begin + cut.length : nest.length;
+    typename Body::State total = Body::start();
     if (cut.packed) {
-      total = reduced_in_packs<T, Way, inputs>(reduced, at + 1, begin, end, load);
+      total = reduced_in_packs<Body>(nest, at, begin, end, body);
     } else {
-      int64_t from[inputs];
+      int64_t from[Nest<Body>::kMoving];
       for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
-        find(reduced, i, at + 1, from);
-        total = Way::both(total, load(from));
+        nest.find(i, at, from);
+        total = Body::both(total, Body::of(body.one(from)));
       }
     }
-    total = of_team<Way>(total);
+    total = of_team<Body>(total);
     if (threadIdx.x == 0) {
       if (cut.chunks > 1)
         partial[item] = total;
       else
-        store(at[0], total);
+        body.store(at, total);
     }
   }
 }
@@ -112,45 +176,52 @@ __global__ void reduce_rows_kernel(Loops<inputs + 1> kept, Loops<inputs> reduced
 const int kColumnsOfABlock = kWarp * kPack;
 const int kRowsOfABlock = kThreads / kWarp;
 
-/*! \brief A thread's sums of 4 columns, over each 8th row of begin .. end - 1. */
-template <class T, class Way, int inputs, class Load>
-__device__ void reduce_columns(const Loops<inputs>& reduced, const int64_t (*at)[inputs + 1],
+/*! \brief A thread's states of 4 columns, over each 8th row of begin .. end - 1. */
+template <class Body>
+__device__ void reduce_columns(const Nest<Body>& nest, const int64_t (*at)[Body::kOperands],
                                int64_t begin, int64_t end, int columns, bool packed,
-                               const Load& load, T* totals) {
-  int64_t from[inputs];
+                               const Body& body, typename Body::State* totals) {
+  const int64_t step = kRowsOfABlock;
+  int64_t i = begin;
   if (packed) {
-    int64_t i = begin;
-    for (; i + (kPacksAtOnce - 1) * kRowsOfABlock < end; i += kPacksAtOnce * kRowsOfABlock) {
-      T values[kPacksAtOnce][kPack];
-      for (int u = 0; u < kPacksAtOnce; ++u) {
-        find(reduced, i + u * kRowsOfABlock, at[0] + 1, from);
-        load.pack(from, values[u]);
+    for (; i + (Body::kAtOnce - 1) * step < end; i += Body::kAtOnce * step) {
+      typename Body::Read read[Body::kAtOnce];
+      int64_t from[Body::kAtOnce][Nest<Body>::kMoving];
+#pragma unroll
+      for (int u = 0; u < Body::kAtOnce; ++u) {
+        nest.find(i + u * step, at[0], from[u]);
+        read[u] = body.read(from[u]);
       }
-      for (int u = 0; u < kPacksAtOnce; ++u)
-        for (int j = 0; j < kPack; ++j) totals[j] = Way::both(totals[j], values[u][j]);
+#pragma unroll
+      for (int u = 0; u < Body::kAtOnce; ++u) {
+        typename Body::Value values[kPack];
+        body.each(read[u], from[u], values);
+        for (int j = 0; j < kPack; ++j) totals[j] = Body::both(totals[j], Body::of(values[j]));
+      }
     }
-    for (; i < end; i += kRowsOfABlock) {
-      T values[kPack];
-      find(reduced, i, at[0] + 1, from);
-      load.pack(from, values);
-      for (int j = 0; j < kPack; ++j) totals[j] = Way::both(totals[j], values[j]);
-    }
-  } else {
-    for (int64_t i = begin; i < end; i += kRowsOfABlock)
+  }
+  int64_t from[Nest<Body>::kMoving];
+  for (; i < end; i += step)
+    if (packed) {
+      typename Body::Value values[kPack];
+      nest.find(i, at[0], from);
+      body.each(body.read(from), from, values);
+      for (int j = 0; j < kPack; ++j) totals[j] = Body::both(totals[j], Body::of(values[j]));
+    } else {
       for (int j = 0; j < kPack; ++j)
         if (j < columns) {
-          find(reduced, i, at[j] + 1, from);
-          totals[j] = Way::both(totals[j], load(from));
+          nest.find(i, at[j], from);
+          totals[j] = Body::both(totals[j], Body::of(body.one(from)));
         }
-  }
+    }
 }
 
 /*! \brief Each block reduces one chunk for 128 outputs; neighbouring threads have neighbours. */
-template <class T, class Way, int inputs, class Load, class Store>
-__global__ void reduce_columns_kernel(Loops<inputs + 1> kept, Loops<inputs> reduced, int64_t length,
-                                      Cut cut, Load load, Store store, T* partial) {
-  __shared__ T all[kRowsOfABlock][kColumnsOfABlock];
-  const int64_t outer = kept.size();
+template <class Body>
+__global__ void reduce_columns_kernel(Nest<Body> nest, Cut cut, Body body,
+                                      typename Body::State* partial) {
+  __shared__ typename Body::State all[kRowsOfABlock][kColumnsOfABlock];
+  const int64_t outer = nest.outer;
   const int64_t tiles = (outer + kColumnsOfABlock - 1) / kColumnsOfABlock;
   const int lane = threadIdx.x % kWarp, row = threadIdx.x / kWarp;
   // Thread's columns: a pack; or each 32nd, so that neighbours read neighbours.
@@ -159,32 +230,31 @@ __global__ void reduce_columns_kernel(Loops<inputs + 1> kept, Loops<inputs> redu
     const int64_t tile = cut.chunks == 1 ? item : item / cut.chunks;
     const int64_t chunk = item - tile * cut.chunks, output = tile * kColumnsOfABlock + first;
     const int64_t begin = chunk * cut.length;
-    const int64_t end = begin + cut.length < length ? begin + cut.length : length;
-    int64_t at[kPack][inputs + 1] = {};
+    const int64_t end = begin + cut.length < nest.length ? begin + cut.length : nest.length;
+    int64_t at[kPack][Body::kOperands] = {};
     int columns = 0;
     for (int j = 0; j < kPack; ++j)
       if (output + j * step < outer) {
-        kept.add_offsets(output + j * step, at[j]);
+        nest.kept.add_offsets(output + j * step, at[j]);
         columns = j + 1;
       }
-    T totals[kPack];
-    for (int j = 0; j < kPack; ++j) totals[j] = Way::start();
+    typename Body::State totals[kPack];
+    for (int j = 0; j < kPack; ++j) totals[j] = Body::start();
     if (columns > 0)
-      reduce_columns<T, Way, inputs>(reduced, at, begin + row, end, columns, cut.packed, load,
-                                     totals);
+      reduce_columns<Body>(nest, at, begin + row, end, columns, cut.packed, body, totals);
     for (int j = 0; j < kPack; ++j) all[row][first + j * step] = totals[j];
     __syncthreads();
     const int column = threadIdx.x;
     const int64_t mine = tile * kColumnsOfABlock + column;
     if (column < kColumnsOfABlock && mine < outer) {
-      T total = all[0][column];
-      for (int r = 1; r < kRowsOfABlock; ++r) total = Way::both(total, all[r][column]);
+      typename Body::State total = all[0][column];
+      for (int r = 1; r < kRowsOfABlock; ++r) total = Body::both(total, all[r][column]);
       if (cut.chunks > 1) {
         partial[mine * cut.chunks + chunk] = total;
       } else {
-        int64_t to[inputs + 1] = {};
-        kept.add_offsets(mine, to);
-        store(to[0], total);
+        int64_t to[Body::kOperands] = {};
+        nest.kept.add_offsets(mine, to);
+        body.store(to, total);
       }
     }
     __syncthreads();
@@ -192,36 +262,35 @@ __global__ void reduce_columns_kernel(Loops<inputs + 1> kept, Loops<inputs> redu
 }
 
 /*! \brief The second part of a reduction that was cut: a team for the chunks of each output. */
-template <class T, class Way, int inputs, class Store>
-__global__ void combine_kernel(Loops<inputs + 1> kept, int64_t chunks, Store store,
-                               const T* partial) {
-  const int64_t outer = kept.size();
-  for (int64_t output = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; output < outer;
-       output += static_cast<int64_t>(gridDim.x) * blockDim.y) {
-    T total = Way::start();
+template <class Body>
+__global__ void combine_kernel(Nest<Body> nest, int64_t chunks, Body body,
+                               const typename Body::State* partial) {
+  for (int64_t output = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+       output < nest.outer; output += static_cast<int64_t>(gridDim.x) * blockDim.y) {
+    typename Body::State total = Body::start();
     for (int64_t c = threadIdx.x; c < chunks; c += blockDim.x)
-      total = Way::both(total, partial[output * chunks + c]);
-    total = of_team<Way>(total);
+      total = Body::both(total, partial[output * chunks + c]);
+    total = of_team<Body>(total);
     if (threadIdx.x == 0) {
-      int64_t at[inputs + 1] = {};
-      kept.add_offsets(output, at);
-      store(at[0], total);
+      int64_t at[Body::kOperands] = {};
+      nest.kept.add_offsets(output, at);
+      body.store(at, total);
     }
   }
 }
 
 /*!
- * \brief Whether inputs may be read in packs along the last of one group of loops.
- * \param along the loops that have that axis, `across` the others; each has the inputs behind
- *              `before_along` and `before_across` other operands.
+ * \brief Whether operands may be read and written in packs along the last of one group of loops.
+ * \param along the loops that have that axis, `across` the others; each has the operands that move
+ *              behind `before_along` and `before_across` results.
  */
-template <int inputs, class Along, class Across>
+template <class Body, class Along, class Across>
 bool are_packed(char* const* data, const Along& along, int before_along, const Across& across,
                 int before_across) {
-  for (int k = 0; k < inputs; ++k) {
+  for (int k = 0; k < Nest<Body>::kMoving; ++k) {
     const int64_t step = along.step(k + before_along);
     if (step == 0) continue;
-    if (step != 1 || !is_aligned(data[k + 1])) return false;
+    if (step != 1 || !is_aligned(data[k + Body::kResults])) return false;
     if (!along.keeps_packs(k + before_along, along.rank - 1)) return false;
     if (!across.keeps_packs(k + before_across, across.rank)) return false;
   }
@@ -229,41 +298,41 @@ bool are_packed(char* const* data, const Along& along, int before_along, const A
 }
 
 /*!
- * \brief A reduction; see the instruction Reduce.
- * \param by_rows whether threads lie along the reduced axes, or along the kept ones.
- * \param partial room for the partial results.
+ * \brief A reduction by its Body.
+ * \tparam by_rows whether threads lie along the reduced axes, or along the kept ones.
+ * \param partial room for the partial states.
  */
-template <class T, class Way, int inputs, bool by_rows, class Load, class Store>
-int reduce(char* const* data, const int64_t* n, Load load, Store store, T* partial,
-           cudaStream_t on) {
-  const Loops<inputs + 1> kept(n);
-  const Loops<inputs> reduced(n);
-  const int64_t outer = kept.size(), length = reduced.size();
-  if (outer == 0) return 0;
-  int64_t chunks;
-  if (by_rows) {
+template <class Body, bool by_rows>
+int reduce(char* const* data, const int64_t* n, const Body& body, char* partial, cudaStream_t on) {
+  typedef typename Body::State State;
+  const Nest<Body> nest(n);
+  if (nest.outer == 0) return 0;
+  State* const states = reinterpret_cast<State*>(partial);
+  Cut parts;
+  if constexpr (by_rows) {
     // A pack does not cross from one row of the innermost loop to the next.
-    const bool packed = are_packed<inputs>(data, reduced, 0, kept, 1) &&
-                        (reduced.rank == 1 || reduced.inner() % kPack == 0);
-    const Cut parts = cut(outer, length, kThreads * kReducedByAThread, packed && Load::kPacks);
-    const dim3 team = teams_of(length <= kWarp * kReducedByAThread ? kWarp : kThreads);
-    const int64_t blocks = (outer * parts.chunks + team.y - 1) / team.y;
-    reduce_rows_kernel<T, Way, inputs>
-        <<<grid_of(blocks), team, 0, on>>>(kept, reduced, length, parts, load, store, partial);
-    chunks = parts.chunks;
+    const bool packed = Body::kPacks &&
+                        are_packed<Body>(data, nest.reduced, 0, nest.kept, Body::kResults) &&
+                        (nest.reduced.rank == 1 || nest.reduced.inner() % kPack == 0);
+    parts = cut(nest.outer, nest.length, kThreads * kReducedByAThread, packed);
+    const dim3 team = nest.length <= kAloneByAThread
+                          ? dim3(1, kThreads)
+                          : teams_of(nest.length <= kWarp * kReducedByAThread ? kWarp : kThreads);
+    const int64_t blocks = (nest.outer * parts.chunks + team.y - 1) / team.y;
+    reduce_rows_kernel<Body><<<grid_of(blocks), team, 0, on>>>(nest, parts, body, states);
   } else {
-    const bool packed = are_packed<inputs>(data, kept, 1, reduced, 0) &&
-                        kept.inner() % kPack == 0 && outer >= kColumnsOfABlock;
-    const int64_t tiles = (outer + kColumnsOfABlock - 1) / kColumnsOfABlock;
-    const Cut parts = cut(tiles, length, kRowsOfABlock * 32, packed && Load::kPacks);
-    reduce_columns_kernel<T, Way, inputs><<<grid_of(tiles * parts.chunks), kThreads, 0, on>>>(
-        kept, reduced, length, parts, load, store, partial);
-    chunks = parts.chunks;
+    const bool packed = Body::kPacks &&
+                        are_packed<Body>(data, nest.kept, Body::kResults, nest.reduced, 0) &&
+                        nest.kept.inner() % kPack == 0 && nest.outer >= kColumnsOfABlock;
+    const int64_t tiles = (nest.outer + kColumnsOfABlock - 1) / kColumnsOfABlock;
+    parts = cut(tiles, nest.length, kRowsOfABlock * 32, packed);
+    const int grid = grid_of(tiles * parts.chunks);
+    reduce_columns_kernel<Body><<<grid, kThreads, 0, on>>>(nest, parts, body, states);
   }
-  if (chunks > 1) {
-    const dim3 team = teams_of(chunks <= kThreads ? kWarp : kThreads);
-    combine_kernel<T, Way, inputs>
-        <<<grid_of((outer + team.y - 1) / team.y), team, 0, on>>>(kept, chunks, store, partial);
+  if (parts.chunks > 1) {
+    const dim3 team = teams_of(parts.chunks <= kThreads ? kWarp : kThreads);
+    const int grid = grid_of((nest.outer + team.y - 1) / team.y);
+    combine_kernel<Body><<<grid, team, 0, on>>>(nest, parts.chunks, body, states);
   }
   return launched();
 }

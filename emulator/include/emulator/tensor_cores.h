@@ -4,10 +4,10 @@
  * the calls.
  *
  * Here PTX says which thread has what. Thread 4 g + t of a warp has of a (16 rows) words of rows g
- * and g + 8, word t and word t + 4 of each; of b (8 columns) words t and t + 4 of column g; of c and
- * d rows g and g + 8, columns 2 t and 2 t + 1. A word is one number of TF32, or two of 16 bits that
- * are neighbours along K. Sums go up along K in float; a GPU adds several at once, so last bits may
- * differ.
+ * and g + 8, word t and word t + 4 of each; of b (8 columns) words t and t + 4 of column g; of c
+ * and d rows g and g + 8, columns 2 t and 2 t + 1. A word is one number of TF32, or two of 16 bits
+ * that are neighbours along K. Sums go up along K in float; a GPU adds several at once, so last
+ * bits may differ.
  */
 #ifndef EMULATOR_TENSOR_CORES_H_
 #define EMULATOR_TENSOR_CORES_H_

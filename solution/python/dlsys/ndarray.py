@@ -39,6 +39,10 @@ class DLArray(ctypes.Structure):
 DLArrayHandle = ctypes.POINTER(DLArray)
 
 
+#: See `allocations`.
+_made = 0
+
+
 def cpu(dev_id=0):
     """The CPU as a device."""
     return DLContext(dev_id, 1)
@@ -319,6 +323,11 @@ class _View(NDArray):
         """The base frees the memory."""
 
 
+def allocations():
+    """How many arrays have been made so far, on the CPU and on GPUs."""
+    return _made
+
+
 def size_of(shape):
     """Number of elements of an array of this shape; 1 for ()."""
     size = 1
@@ -398,6 +407,8 @@ def empty(shape, ctx=cpu(0), dtype=np.float32):  # noqa: B008 (the published def
     if dtype != np.float32:
         dtype = checked(dtype)
         return _View(empty((_words_of(shape, dtype),), ctx), shape, dtype)
+    global _made
+    _made += 1
     shape = c_array(ctypes.c_int64, shape)
     handle = DLArrayHandle()
     check_call(_LIB.DLArrayAlloc(shape, ctypes.c_int(len(shape)), ctx, ctypes.byref(handle)))

@@ -11,6 +11,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "numbers.h"
 
@@ -44,13 +45,23 @@ struct alignas(sizeof(T) * kPack < 16 ? sizeof(T) * kPack : 16) Pack {
   T values[kPack];
 };
 
-/*! \brief One element where a Pack is expected. */
-template <class T>
-struct Repeated {
-  T values[kPack];
+/*!
+ * \brief Division of numbers below 2^31 by one that is known before: a product and a shift.
+ *
+ * For 2^(L - 1) < d <= 2^L and m = floor(2^(31 + L) / d) + 1, n m / 2^(31 + L) is above n / d by
+ * less than 1 / d, so that its floor is the same.
+ */
+struct Divisor {
+  uint32_t factor, shift;
 
-  DLSYS_INLINE explicit Repeated(T value) {
-    for (int j = 0; j < kPack; ++j) values[j] = value;
+  static Divisor of(int64_t divisor) {
+    uint32_t shift = 31;
+    while ((int64_t(1) << (shift - 31)) < divisor) ++shift;
+    return {static_cast<uint32_t>((uint64_t(1) << shift) / static_cast<uint64_t>(divisor) + 1),
+            shift};
+  }
+  DLSYS_INLINE uint32_t quotient(uint32_t number) const {
+    return static_cast<uint32_t>(static_cast<uint64_t>(number) * factor >> shift);
   }
 };
 
@@ -58,6 +69,8 @@ struct Repeated {
 template <int operands>
 struct Loops {
   int rank;
+  bool is_small;  // fewer than 2^31 iterations
+  Divisor divisors[kMostAxes];
   int64_t extents[kMostAxes];
   int64_t strides[operands][kMostAxes];
 
@@ -67,6 +80,8 @@ struct Loops {
     for (int axis = 0; axis < rank; ++axis) extents[axis] = *n++;
     for (int i = 0; i < operands; ++i)
       for (int axis = 0; axis < rank; ++axis) strides[i][axis] = *n++;
+    is_small = size() > 0 && size() < (int64_t(1) << 31);
+    for (int axis = 0; is_small && axis < rank; ++axis) divisors[axis] = Divisor::of(extents[axis]);
   }
 
   DLSYS_INLINE int64_t size() const {
@@ -81,7 +96,9 @@ struct Loops {
   /*! \brief Adds to `at` where iteration `index` of the first `axes` loops finds each operand. */
   DLSYS_INLINE void add_offsets(int64_t index, int64_t* at, int axes) const {
     for (int axis = axes - 1; axis > 0; --axis) {
-      const int64_t rest = index / extents[axis], digit = index - rest * extents[axis];
+      const int64_t rest =
+          is_small ? divisors[axis].quotient(static_cast<uint32_t>(index)) : index / extents[axis];
+      const int64_t digit = index - rest * extents[axis];
       for (int i = 0; i < operands; ++i) at[i] += digit * strides[i][axis];
       index = rest;
     }
@@ -101,8 +118,28 @@ struct Loops {
 /*! \brief Whether an operand starts where a Pack may. */
 inline bool is_aligned(const char* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; }
 
+/*! \brief Whether each row, the innermost loop, starts where a Pack may, of all operands that move.
+ */
+template <int operands>
+bool start_packs(const Loops<operands>& loops, char* const* data) {
+  for (int i = 0; i < operands; ++i)
+    if (loops.step(i) != 0 && !(is_aligned(data[i]) && loops.keeps_packs(i, loops.rank - 1)))
+      return false;
+  return true;
+}
+
 /*! \brief Extents of the innermost loop from which a block has a part of one row, a tile. */
 const int64_t kWorthATile = kThreads;
+
+/*!
+ * \brief Whether operands go pack by pack: rows of whole packs that are too short for tiles.
+ * \param length of a tile, most of whose threads would have nothing to do.
+ */
+template <int operands>
+bool go_by_packs(const Loops<operands>& loops, char* const* data, int64_t length) {
+  return loops.rank > 1 && loops.inner() < length && loops.inner() % kPack == 0 &&
+         start_packs(loops, data);
+}
 
 /*! \brief How rows, the innermost loops, are cut in tiles; whether they are read in packs. */
 struct Tiles {
@@ -117,12 +154,8 @@ struct Tiles {
 template <int operands>
 Tiles tiles_of(const Loops<operands>& loops, char* const* data, int64_t length) {
   if (loops.rank > 1 && loops.inner() < kWorthATile) return {0, 0, false};
-  bool packed = true;
-  for (int i = 0; i < operands; ++i)
-    if (loops.step(i) != 0)
-      packed = packed && is_aligned(data[i]) && loops.keeps_packs(i, loops.rank - 1);
   const int64_t in_row = (loops.inner() + length - 1) / length;
-  return {in_row, loops.size() / loops.inner() * in_row, packed};
+  return {in_row, loops.size() / loops.inner() * in_row, start_packs(loops, data)};
 }
 
 /*! \brief What a block has of a row: `count` elements from `begin`, where each operand lies. */
@@ -140,21 +173,39 @@ struct Tile {
   }
 };
 
+/*! \brief The value that the thread has whose lane differs in `bits`; of any type of whole words.
+ */
+template <class T>
+__device__ T of_partner(T value, int bits, std::false_type) {
+  static_assert(sizeof(T) % sizeof(unsigned) == 0, "a warp exchanges whole words");
+  unsigned words[sizeof(T) / sizeof(unsigned)];
+  memcpy(words, &value, sizeof(T));
+  for (int i = 0; i < static_cast<int>(sizeof(T) / sizeof(unsigned)); ++i)
+    words[i] = __shfl_xor_sync(0xffffffff, words[i], bits);
+  memcpy(&value, words, sizeof(T));
+  return value;
+}
+template <class T>
+__device__ T of_partner(T value, int bits, std::true_type) {
+  return static_cast<T>(__shfl_xor_sync(0xffffffff, value, bits));
+}
+
 /*! \brief The Way of one value of each thread of a warp; all threads get it. */
 template <class Way, class T>
 __device__ T of_warp(T value) {
   for (int bits = kWarp / 2; bits > 0; bits /= 2)
-    value = Way::both(value, static_cast<T>(__shfl_xor_sync(0xffffffff, value, bits)));
+    value = Way::both(value, of_partner(value, bits, std::is_arithmetic<T>()));
   return value;
 }
 
 /*!
  * \brief The same of a team: the threads of a block that have one threadIdx.y.
  *
- * A team is one warp, of which a block may have several, or the whole block.
+ * A team is one thread or one warp, of which a block may have several, or the whole block.
  */
 template <class Way, class T>
 __device__ T of_team(T value) {
+  if (blockDim.x == 1) return value;
   value = of_warp<Way>(value);
   if (blockDim.x > kWarp) {
     __shared__ T partial[kWarp];

@@ -10,6 +10,10 @@ memory.py plans the memory fast. planning.py plans it with care, for dlsys.step:
 right (dependences.py) and which is best (schedule.py), what lives when (lives.py), where it lies
 (placing.py), and what is computed again where memory is short (rematerialise.py).
 
+fusion.py makes one kernel of instructions on the same elements or rows (spaces.py, fused.py). For a
+GPU, gemm.py adds what follows a product to it, and regroup.py joins reductions over the same axes
+with what they read and what is made of them, as of a batch norm.
+
 A convolution that leaves the choice of its method gets on a GPU what choosing.py measured: that of
 implicit.py, which writes no columns, of cudnn.py, or im2col. measured.py keeps it on disk.
 

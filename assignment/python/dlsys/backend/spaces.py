@@ -66,6 +66,46 @@ class Space:
         return (view.buffer, view.dtype, view.offset, _plain(view.strides, self.shape))
 
 
+@dataclasses.dataclass(frozen=True)
+class AxesSpace:
+    """A shape of which some axes are reduced: what fused reductions loop over.
+
+    There are values of each element, and values of all elements together that differ in reduced
+    axes alone: their instructions have the shape without these axes, or with 1 for them.
+    """
+
+    shape: tuple
+    axes: tuple
+    by_rows = False
+
+    @property
+    def kept(self):
+        """The shape without the reduced axes."""
+        return tuple(e for axis, e in enumerate(self.shape) if axis not in self.axes)
+
+    def is_of_kept(self, shape):
+        """Whether a shape is that of what is left of the elements."""
+        return shape in (
+            self.kept, tuple(1 if a in self.axes else e for a, e in enumerate(self.shape))
+        )  # fmt: skip
+
+    def is_of_rows(self, instruction, view):
+        """Whether an operand of an instruction is one number for all reduced elements."""
+        if isinstance(instruction, Elementwise):
+            return instruction.output.shape != self.shape
+        return view is instruction.output
+
+    def lies(self, instruction, view):
+        """As that of Space; along reduced axes, what is one number for all has strides of 0."""
+        if self.is_of_rows(instruction, view):
+            view = view if view.shape == self.kept else _without_ones(view, self.kept)
+            strides = iter(_plain(view.strides, self.kept))
+            strides = tuple(0 if a in self.axes else next(strides) for a in range(len(self.shape)))
+            return (view.buffer, view.dtype, view.offset, strides)
+        view = broadcast(view, self.shape)
+        return (view.buffer, view.dtype, view.offset, _plain(view.strides, self.shape))
+
+
 def _plain(strides, shape):
     """Strides, 0 for an axis of one element."""
     return tuple(0 if extent == 1 else stride for stride, extent in zip(strides, shape))
@@ -85,15 +125,20 @@ def _without_ones(view, rows):
     return dataclasses.replace(view, shape=tuple(rows), strides=tuple(strides))
 
 
+def is_short_row(shape, axes):
+    """Whether axes are the last one alone, and it is a row that a warp keeps in registers."""
+    return tuple(axes) == (len(shape) - 1,) and 1 < shape[-1] <= LONGEST_ROW
+
+
 def space_of(instruction):
     """The space of one instruction; None if it is never fused."""
     if type(instruction) is Elementwise:
         shape = instruction.output.shape
         return Space(tuple(shape)) if size_of(shape) else None
     if type(instruction) is Reduce:
-        whole = instruction.whole
-        along_rows = instruction.axes == (len(whole) - 1,) and size_of(whole) > 0
-        return Space(tuple(whole), True)._possible() if along_rows else None
+        whole = tuple(instruction.whole)
+        is_one = size_of(whole) > 0 and is_short_row(whole, instruction.axes)
+        return Space(whole, True) if is_one else None
     if type(instruction) is Rows and instruction.kind in SAID_IN_PARTS:
         shape = instruction.inputs[0].shape
         return Space(tuple(shape), True)._possible() if size_of(shape) else None

@@ -5,7 +5,8 @@
     logits = net(images, train=True)
     grads = gradients(ops.cross_entropy(logits, labels), net.parameters())
 
-Start at module.py. The initial values are in init.py; summary.py prints what a network has.
+Start at module.py. The initial values are in init.py; summary.py prints what a network has,
+statistics.py says what its layers make of a batch.
 """
 
 from .init import seed as seed
@@ -26,6 +27,7 @@ from .module import l2 as l2
 from .norm import BatchNorm2d as BatchNorm2d
 from .norm import GroupNorm as GroupNorm
 from .norm import LayerNorm as LayerNorm
+from .statistics import statistics as statistics
 from .summary import summary as summary
 from .weights import load as load
 from .weights import save as save

@@ -184,11 +184,9 @@ class VarianceOp(ReductionOp):
         return np.var(x, ddof=node.attributes["ddof"], **self.options(node, x))
 
     def lower(self, node, build, x):
-        axes, count = axes_of(node.attributes["axis"], len(x.shape)), _count(x.shape, node)
-        total = build.reduce("sum", (x,), axes, keepdims=True)
-        mean = build.elementwise("a / p0", total, numbers=(count,))
-        squares = self.reduce(node, build, "sum", x, mean, code="(a - b) * (a - b)")
-        less = count - node.attributes["ddof"]
+        axes = axes_of(node.attributes["axis"], len(x.shape))
+        squares = build.squared_distances(x, axes, node.attributes["keepdims"])
+        less = _count(x.shape, node) - node.attributes["ddof"]
         return build.elementwise("a / p0", squares, numbers=(less,))
 
     def gradient(self, node, grad):

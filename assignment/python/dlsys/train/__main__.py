@@ -62,6 +62,10 @@ def parser():
     found.add_argument("--output", help="the folder of the run; runs/MODEL-SET otherwise")
     found.add_argument("--resume", action="store_true", help="go on with the run of that folder")
     found.add_argument("--summary", action="store_true", help="says what the network has, and ends")
+    found.add_argument("--statistics", action="store_true",
+                       help="mean, deviation and dead units of each layer")  # fmt: skip
+    found.add_argument("--threads", type=int, default=2, metavar="N",
+                       help="that make batches (default: 2)")  # fmt: skip
     found.add_argument("--save-every", type=int, default=200, metavar="N",
                        help="steps from checkpoint to checkpoint (default: 200)")  # fmt: skip
     return found
@@ -82,7 +86,10 @@ def main(argv=None):
             return 0
         if (folder / "log.jsonl").exists() and not options.resume:
             raise SettingsError("%s has a run; hint: --resume, or another --output" % folder)
-        solver = Solver(settings, images, folder, _device(options.device), options.save_every)
+        solver = Solver(
+            settings, images, folder, _device(options.device), options.save_every,
+            max(1, options.threads), options.statistics,
+        )  # fmt: skip
     except (DataError, FileError, SettingsError) as error:
         print(error, file=sys.stderr)
         return 2

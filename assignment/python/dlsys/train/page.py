@@ -2,7 +2,7 @@
 
 import html
 
-from dlsys.pictures.svg import Canvas, ticks
+from dlsys.pictures.svg import Canvas, size_said, ticks
 
 _WIDTH, _HEIGHT, _LEFT, _BELOW, _TOP = 680, 260, 48, 30, 26
 #: Points of a curve: more can't be told apart.
@@ -24,6 +24,8 @@ svg { max-width: 100%%; height: auto; }
 %(curves)s
 <h2>Epochs</h2>
 %(epochs)s
+%(layers)s<h2>Memory</h2>
+%(memory)s
 <h2>Settings</h2>
 %(settings)s
 </html>
@@ -48,13 +50,39 @@ def page(title, words, log, settings):
     return _PAGE % {
         "title": html.escape(title), "words": html.escape(words), "curves": "\n".join(curves),
         "epochs": _table(("epoch", "loss", *kinds), rows),
+        "layers": _layers(epochs), "memory": _table((), _memory(epochs[-1])),
         "settings": _table((), [(name, str(value)) for name, value in settings.items()]),
     }  # fmt: skip
 
 
 def _cells_of(line, kinds):
-    accuracies = ("%.1f %%" % (100 * line[kind + "_accuracy"]) for kind in kinds)
-    return (str(line["epoch"] + 1), "%.4f" % line["loss"], *accuracies)
+    accuracies = (line[kind + "_accuracy"] for kind in kinds)
+    return (str(line["epoch"] + 1), "%.4f" % line["loss"], *_percents(*accuracies))
+
+
+def _layers(epochs):
+    """A table of the layers' statistics, if there are any: of the last epoch, and what was dead
+    after the first one."""
+    told = [line["layers"] for line in epochs if "layers" in line]
+    if not told:
+        return ""
+    rows = [
+        (name, "%.3g" % mean, "%.3g" % deviation, *_percents(dead, told[0][name][2]))
+        for name, (mean, deviation, dead) in told[-1].items()
+    ]
+    head = ("layer", "mean", "deviation", "dead units", "in the first epoch")
+    return "<h2>Layers</h2>\n%s\n" % _table(head, rows)
+
+
+def _percents(*parts):
+    return ["%.1f %%" % (100 * part) for part in parts]
+
+
+def _memory(line):
+    """Rows of what a step holds, and how often it asked for more."""
+    said = {"parameters": "parameters and what is kept for them", "values": "other values"}
+    rows = [(said[kind], size_said(size)) for kind, size in line["memory"].items()]
+    return [*rows, ("allocations in an epoch, behind its first steps", str(line["allocations"]))]
 
 
 def curve(what, along, lines):

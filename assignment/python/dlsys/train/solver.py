@@ -10,9 +10,10 @@ import time
 
 import numpy as np
 
-from dlsys import models, nn, ops, optim
+from dlsys import models, ndarray, nn, ops, optim, pinned
 from dlsys.autodiff import gradients
 from dlsys.datasets import Batches
+from dlsys.ndarray import size_of
 from dlsys.step import compile, parameter
 from dlsys.step.files import write_at_once
 
@@ -20,6 +21,8 @@ from . import progress
 from .log import Log
 from .page import page
 
+#: Steps of an epoch behind which none asks for memory.
+_FIRST_STEPS = 3
 #: Images by which the accuracy on training images is estimated after each epoch.
 _ESTIMATED_BY = 1000
 
@@ -33,7 +36,9 @@ class Solver:
         log: the Log.
     """
 
-    def __init__(self, settings, images, folder, ctx=None, save_every=200, threads=1):
+    def __init__(
+        self, settings, images, folder, ctx=None, save_every=200, threads=1, statistics=False
+    ):
         """
         Args:
             settings: the Settings.
@@ -41,7 +46,8 @@ class Solver:
             folder: of the run, a Path; a run that is there goes on.
             ctx: the device; None is numpy.
             save_every: steps between checkpoints; there is one after each epoch, too.
-            threads: that make batches.
+            threads: that make batches; for a GPU, in pinned memory.
+            statistics: whether each epoch's line has those of layers; see nn.statistics.
 
         Raises:
             SettingsError: the folder has a run with other settings.
@@ -50,19 +56,20 @@ class Solver:
         folder.mkdir(parents=True, exist_ok=True)
         settings.keep(folder / "settings.json")
         self.settings, self._images, self._folder = settings, images, folder
-        self._save_every, self._is_stopping = save_every, False
+        self._save_every, self._is_stopping, self._ctx = save_every, False, ctx
         nn.seed(settings.seed)
         shape = images.train_x.shape[1:]
         self.net = models.BY_NAME[settings.model](shape, len(images.classes))
-        statistics, crop = images.statistics(), 4 if settings.augment else 0
+        of_pixels, crop = images.statistics(), 4 if settings.augment else 0
         self._batches = Batches(
-            images.train_x, images.train_y, settings.batch, settings.seed, statistics, crop,
+            images.train_x, images.train_y, settings.batch, settings.seed, of_pixels, crop,
             settings.augment, threads=threads,
+            empty=_pinned if ndarray.is_gpu_ctx(ctx) else np.empty,
         )  # fmt: skip
         self._make_step(shape, ctx)
         size = _divisor(len(images.valid_x), settings.batch)
-        self._make_measuring(shape, size, ctx)
-        said = {"statistics": statistics, "threads": 0}
+        self._make_measuring(shape, size, ctx, statistics)
+        said = {"statistics": of_pixels, "threads": 0}
         self._validation = Batches(
             images.valid_x, images.valid_y, size, shuffle=False, **said
         )  # fmt: skip
@@ -126,22 +133,29 @@ class Solver:
         updates |= self.net.updates()
         self.step = compile(outputs, updates, ctx, tf32=settings.tf32)
 
-    def _make_measuring(self, shape, size, ctx):
-        """A second program, which reads the step's parameters where they are."""
+    def _make_measuring(self, shape, size, ctx, statistics):
+        """Programs that read the step's parameters where they are: accuracy, and statistics."""
         self._seen_x = ops.variable("images", (size, *shape))
         self._seen_y = ops.variable("labels", (size,), np.int64)
+        tf32 = self.settings.tf32
         right = _right(self.net(self._seen_x), self._seen_y)
-        self._measure = compile(right, {}, ctx, tf32=self.settings.tf32)
+        self._measure = compile(right, {}, ctx, tf32=tf32)
+        figures = nn.statistics(self.net) if statistics else {}
+        self._layers = list(figures)
+        self._look = compile(list(figures.values()), {}, ctx, tf32=tf32) if statistics else None
         self._measured = list(self.net.named_parameters().values())
 
     def _epoch(self, done, show, watch):
         """Makes the rest of an epoch; the number of steps after it."""
         per_epoch = len(self._batches)
         number, first = divmod(done, per_epoch)
-        started = time.perf_counter()
+        started, counted, self._allocations = time.perf_counter(), None, 0
         feeds = ({self._x: x, self._y: y} for x, y in self._batches.epoch(number, first))
         for loss, right in self.step.over(feeds, as_numpy=True):
             done += 1
+            # Two sets of arrays on a GPU are filled in turn, and a step is recorded for each.
+            if done - first - number * per_epoch == _FIRST_STEPS:
+                counted = ndarray.allocations()
             loss, accuracy = float(loss), float(right) / self.settings.batch
             self.log.add(step=done, loss=loss, accuracy=accuracy)
             show(done, "epoch %d  loss %.4f" % (number + 1, loss))
@@ -151,6 +165,8 @@ class Solver:
                 self.save()
             if self._is_stopping:
                 break
+        if counted is not None:
+            self._allocations = ndarray.allocations() - counted
         if done % per_epoch == 0:
             self._end_epoch(number, done, time.perf_counter() - started)
         return done
@@ -160,9 +176,11 @@ class Solver:
         loss = sum(losses) / len(losses)
         training = self.accuracy(self._plain, number, _ESTIMATED_BY)
         validation = self.accuracy(self._validation)
+        more = {"layers": self.statistics(number)} if self._look else {}
         self.log.add(
             epoch=number, step=done, loss=loss, training_accuracy=training,
-            validation_accuracy=validation, seconds=seconds,
+            validation_accuracy=validation, seconds=seconds, memory=self._memory(),
+            allocations=self._allocations, **more,
         )  # fmt: skip
         self.save()
         self._write_page()
@@ -174,8 +192,7 @@ class Solver:
     def accuracy(self, batches, epoch=0, most=None):
         """The part of images that get the right class, of an epoch of batches or its first `most`
         images."""
-        state = self.step.state
-        parameters = {node: state[node.name] for node in self._measured}
+        parameters = self._parameters()
         right = seen = 0
         for x, y in batches.epoch(epoch):
             feeds = {self._seen_x: x, self._seen_y: y, **parameters}
@@ -184,6 +201,23 @@ class Solver:
             if most and seen >= most:
                 break
         return right / seen
+
+    def statistics(self, epoch=0):
+        """name -> [mean, deviation, share of dead units] of each layer's result, of a batch of
+        training images as they are."""
+        x, _ = next(self._plain.epoch(epoch))
+        found = self._look({self._seen_x: x, **self._parameters()}, as_numpy=True)
+        return {name: each.tolist() for name, each in zip(self._layers, found)}
+
+    def _parameters(self):
+        state = self.step.state
+        return {node: state[node.name] for node in self._measured}
+
+    def _memory(self):
+        """Bytes of what the step keeps, and on a device those of its other values."""
+        arrays = self.step.state.values()
+        found = {"parameters": sum(size_of(a.shape) * a.dtype.itemsize for a in arrays)}
+        return found if self._ctx is None else {**found, "values": self.step.run_of().program.peak}
 
     def _write_page(self):
         said = dataclasses.asdict(self.settings)
@@ -197,6 +231,11 @@ class Solver:
 def _right(logits, labels):
     """How many rows are largest at their label."""
     return ops.sum(ops.equal(ops.argmax(logits, -1), labels) * 1.0)
+
+
+def _pinned(shape, dtype):
+    """An array in memory that a GPU reads by itself."""
+    return pinned(np.zeros(shape, dtype))
 
 
 def _divisor(count, most):

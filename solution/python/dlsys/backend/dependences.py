@@ -30,21 +30,23 @@ def before(instructions):
     needed, writers, readers = [], {}, {}
     checks = {i for i, each in enumerate(instructions) if is_check(each)}
     for number, each in enumerate(instructions):
-        reads, written = buffers_of(each)
+        reads = dict.fromkeys(view.buffer for view in each.sources)
+        writes = dict.fromkeys(view.buffer for view in each.targets)
         found = set()
         for buffer in reads:
             is_given = buffer.fed is not None or buffer.values is not None
             assert is_given or buffer in writers, "%s reads what nobody has written" % each.node
             found.update(writers.get(buffer, ()))
-        found.update(writers.get(written, ()))
-        found.update(readers.get(written, ()))
-        if written.fed is not None:
-            found |= checks
+        for buffer in writes:
+            found.update(writers.get(buffer, ()), readers.get(buffer, ()))
+            if buffer.fed is not None:
+                found |= checks
         found.discard(number)
         needed.append(found)
         for buffer in reads:
             readers.setdefault(buffer, []).append(number)
-        writers.setdefault(written, []).append(number)
+        for buffer in writes:
+            writers.setdefault(buffer, []).append(number)
     return needed
 
 

@@ -7,12 +7,12 @@ Statements are C with names between two @: @i0@ is an element of the first opera
 import dataclasses
 import re
 
-from dlsys.dtypes import C_NAMES
+from dlsys.dtypes import C_NAMES, FLOAT64
 
 from .expressions import converted
-from .instructions import Elementwise, Instruction, Reduce, kind_of_stride
-from .spaces import Space
-from .view import collapsed
+from .instructions import Elementwise, Instruction, Reduce, kind_of_stride, runs_by_rows
+from .spaces import AxesSpace, Space
+from .view import collapsed, new_view
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +51,8 @@ class Fused(Instruction):
     of_rows: tuple
     given: tuple
     nodes: tuple
+    #: The instructions that it stands for.
+    members: tuple
 
     def __post_init__(self):
         shape = self.space.shape
@@ -106,6 +108,87 @@ class Fused(Instruction):
         return (len(self.extents), *self.extents, *strides, *self.inner)
 
 
+@dataclasses.dataclass(eq=False)
+class FusedReduce(Fused):
+    """Several reductions over the same axes, what is read for them, and what is made of them.
+
+    Its space is an AxesSpace. The first `results` outputs are one number for all elements along the
+    axes; then come outputs of each element, and inputs, and room for partial results.
+    """
+
+    def __post_init__(self):
+        shape, axes = self.space.shape, self.space.axes
+        self.results = sum(self.of_rows[: len(self.outputs)])
+
+        def along(chosen, strides):
+            return collapsed([shape[a] for a in chosen], [[s[a] for a in chosen] for s in strides])
+
+        kept = [axis for axis in range(len(shape)) if axis not in axes]
+        self.kept, self.kept_strides = along(kept, self.lies)
+        self.reduced, self.reduced_strides = along(axes, self.lies[self.results :])
+        states = [each.scratch.shape[0] // _words(each.kind) for each in self._reductions]
+        words = sum(_words(each.kind) for each in self._reductions)
+        self.scratch = new_view((max(states) * words,), FLOAT64)
+
+    @property
+    def _reductions(self):
+        return [each for each in self.members if isinstance(each, Reduce)]
+
+    @property
+    def operands(self):
+        """Results, other outputs, inputs, scratch."""
+        return (*super().operands, self.scratch)
+
+    @property
+    def written(self):
+        """The outputs, and the scratch."""
+        return (*self.outputs, self.scratch)
+
+    @property
+    def dtypes(self):
+        """Those of outputs and inputs."""
+        return tuple(view.dtype for view in super().operands)
+
+    @property
+    def by_rows(self):
+        """Whether the innermost loop runs along a reduced axis; what all share has no say."""
+        numbered = enumerate(self.reduced_strides)
+        moving = [i for i, strides in numbered if any(strides)] or range(len(self.reduced_strides))
+        kept = [self.kept_strides[i + self.results] for i in moving]
+        reduced = [self.reduced_strides[i] for i in moving]
+        return runs_by_rows(self.kept, kept, self.reduced, reduced)
+
+    @property
+    def kinds(self):
+        """Of each operand, which innermost stride is compiled in."""
+        inner = self.reduced_strides if self.by_rows else self.kept_strides[self.results :]
+        return (*(0 for _ in range(self.results)), *(kind_of_stride(each[-1]) for each in inner))
+
+    @property
+    def key(self):
+        """All that is compiled in."""
+        statements = tuple((s.code, s.dtype, s.of_row, s.way) for s in self.statements)
+        return (
+            "fused_reduce", self.by_rows, statements, self.results, self.stores, self.dtypes,
+            self.kinds, len(self.given), self._overwrites,
+        )  # fmt: skip
+
+    @property
+    def sizes(self):
+        """Of the kept axes rank, extents and strides; the same of the reduced ones, without those
+        of results."""
+        kept = (s for each in self.kept_strides for s in each)
+        reduced = (s for each in self.reduced_strides for s in each)
+        return (
+            len(self.kept), *self.kept, *kept, len(self.reduced), *self.reduced, *reduced
+        )  # fmt: skip
+
+
+def _words(kind):
+    """Numbers of 8 bytes in which a partial result of a reduction has room."""
+    return 3 if kind == "moment" else 1
+
+
 def fused(members, space, stored):
     """One instruction for several.
 
@@ -131,15 +214,18 @@ class _Builder:
         for member in members:
             self._add(member)
             outputs += [(member, view) for view in member.targets if view.buffer in stored]
+        reduces = isinstance(self._space, AxesSpace)
+        if reduces:  # results first
+            outputs.sort(key=lambda each: not self._space.is_of_rows(*each))
         lies = [self._space.lies(*each) for each in outputs]
         of_rows = [self._space.is_of_rows(*each) for each in outputs]
         views = tuple(view for _, view in outputs)
-        made = Fused(
+        made = (FusedReduce if reduces else Fused)(
             views[0], tuple(view for view, _, _ in self._inputs.values()), self._space, views,
             tuple(self._made[view.buffer] for view in views), tuple(self._statements),
             (*(each[3] for each in lies), *(each[3] for each in self._inputs)),
             (*of_rows, *(of_row for _, of_row, _ in self._inputs.values())),
-            tuple(self._given), tuple(member.node for member in members),
+            tuple(self._given), tuple(member.node for member in members), tuple(members),
         )  # fmt: skip
         made.node = members[-1].node
         return made
@@ -151,11 +237,11 @@ class _Builder:
         self._says, self._of_row = str(member.node), member.output.shape != self._space.shape
         self._dtype = member.output.dtype
         if isinstance(member, Elementwise):
-            code = _named(member.code, values, member.computed_in, first)
+            code = in_statement(member.code, values, member.computed_in, first)
             self._of_row = self._space.is_of_rows(member, member.output)
             self._kept(self._say(code, member.computed_in), member.computed_in)
         elif isinstance(member, Reduce):
-            code = _named(member.code, values, member.computed_in, first)
+            code = in_statement(member.code, values, member.computed_in, first)
             said = self._say(code, member.computed_in, True, member.kind)
             self._kept(said, member.computed_in)
         else:
@@ -220,7 +306,7 @@ class _Builder:
         self._say(said, dtype)
 
 
-def _named(code, values, computed, first):
+def in_statement(code, values, computed, first):
     """An expression of x0, x1, ..., of p0, p1, ... and T in a statement's names."""
 
     def name(match):

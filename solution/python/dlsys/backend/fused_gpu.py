@@ -2,7 +2,8 @@
 
 from dlsys.dtypes import C_NAMES
 
-from .expressions import WAYS, named, signature
+from .expressions import WAYS, converted, named, signature
+from .fused import in_statement
 
 _WARP = 32
 
@@ -12,6 +13,23 @@ def source(name, columns, *parts):
     parts = _Parts(name, columns, *parts)
     lines = parts.of_rows_kernel() if columns else parts.of_elements_kernels()
     return "".join(line + "\n" for line in lines)
+
+
+def source_of_one(name, code, dtypes, computed, kinds, given):
+    """The same of an Elementwise."""
+    statements = tuple((*each, False, "") for each in statements_of(code, dtypes, computed))
+    of_rows = (False,) * len(dtypes)
+    return source(name, 0, statements, (len(statements) - 1,), dtypes, of_rows, kinds, given, False)
+
+
+def statements_of(code, dtypes, computed):
+    """[(code, dtype)] of an instruction that stands alone: what it computes, and that as the dtype
+    of its output, the first of `dtypes`."""
+    inputs = [("@i%d@" % i, dtype) for i, dtype in enumerate(dtypes[1:])]
+    found = [(in_statement(code, inputs, computed, 0), computed)]
+    if dtypes[0] != computed:
+        found.append((converted("@v0@", computed, dtypes[0]), dtypes[0]))
+    return found
 
 
 class _Parts:
@@ -64,7 +82,7 @@ class _Parts:
         ]
 
     def of_elements_kernels(self):
-        """Rows that lie side by side go by tiles; for all others places are computed."""
+        """Long rows that lie side by side go by tiles, short ones by packs, others one by one."""
         count = len(self._dtypes)
         tiled = all(kind == 1 for kind in self._kinds[: self._outputs]) and "s" not in self._kinds
         start = [
@@ -74,6 +92,11 @@ class _Parts:
         ]
         if tiled:
             start += [
+                "if (go_by_packs(loops, data, %d)) {" % self._tile,
+                "  %s_packs<<<blocks_for(total / kPack), kThreads, 0, on>>>(" % self._name,
+                "      %s);" % self._arguments("loops", "total"),
+                "  return launched();",
+                "}",
                 "const Tiles tiles = tiles_of(loops, data, %d);" % self._tile,
                 "if (tiles.count > 0) {",
                 "  %s_tiles<<<grid_of(tiles.count), kThreads, 0, on>>>(" % self._name,
@@ -86,7 +109,7 @@ class _Parts:
             "    %s);" % self._arguments("loops", "total"),
             "return launched();",
         ]
-        tiles = self._tiles_kernel() if tiled else []
+        tiles = [*self._tiles_kernel(), *self._packs_kernel()] if tiled else []
         return [*self._general_kernel(), *tiles, *self._launcher(*start)]
 
     def _general_kernel(self):
@@ -103,6 +126,43 @@ class _Parts:
             "    loops.add_offsets(i, from);",
             *self._values("    ", elements),
             *("    out%d[from[%d]] = v%d;" % (i, i, v) for i, v in enumerate(self._stores)),
+            "  }",
+            "}",
+            "",
+        ]
+
+    def _packs_kernel(self):
+        """A thread for each pack, of rows that are too short for tiles."""
+        count, outputs = len(self._dtypes), self._outputs
+        reads, elements = [], []
+        for i in range(count - outputs):
+            of, at = self._types[outputs + i], "from[%d]" % (outputs + i)
+            if self._kinds[outputs + i] == 1:
+                read = "const Pack<%s> q%d = *reinterpret_cast<const Pack<%s>*>(in%d + %s);"
+                reads.append(read % (of, i, of, i, at))
+                elements.append("q%d.values[j]" % i)
+            else:
+                reads.append("const %s q%d = in%d[%s];" % (of, i, i, at))
+                elements.append("q%d" % i)
+        results = [(i, self._types[i], value) for i, value in enumerate(self._stores)]
+        return [
+            "__global__ void %s_packs(%s) {"
+            % (self._name, self._parameters("Loops<%d> loops" % count, "int64_t total")),
+            "  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads * kPack;",
+            "  int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kPack;",
+            "  for (; i < total; i += step) {",
+            "    int64_t from[%d] = {};" % count,
+            "    loops.add_offsets(i, from);",
+            *("    " + line for line in reads),
+            *("    Pack<%s> result%d;" % (of, i) for i, of, _ in results),
+            "    for (int j = 0; j < kPack; ++j) {",
+            *self._values("      ", elements),
+            *("      result%d.values[j] = v%d;" % (i, value) for i, _, value in results),
+            "    }",
+            *(
+                "    *reinterpret_cast<Pack<%s>*>(out%d + from[%d]) = result%d;" % (of, i, i, i)
+                for i, of, _ in results
+            ),
             "  }",
             "}",
             "",

@@ -137,10 +137,7 @@ class Reduce(Instruction):
     @property
     def by_rows(self):
         """Whether the innermost loop runs along a reduced axis, and not along a kept one."""
-        rows = sum(strides[-1] in (0, 1) for strides in self.reduced_strides)
-        columns = sum(strides[-1] in (0, 1) for strides in self.kept_strides[1:])
-        is_short = self.reduced[-1] == 1 or (self.kept[-1] >= 8 and columns > rows)
-        return rows >= columns and not is_short
+        return runs_by_rows(self.kept, self.kept_strides[1:], self.reduced, self.reduced_strides)
 
     @property
     def key(self):
@@ -158,6 +155,19 @@ class Reduce(Instruction):
         return (
             len(self.kept), *self.kept, *kept, len(self.reduced), *self.reduced, *reduced
         )  # fmt: skip
+
+
+def runs_by_rows(kept, kept_strides, reduced, reduced_strides):
+    """Whether the innermost loop of a reduction should run along a reduced axis.
+
+    Args:
+        kept, reduced: extents of the loops along those axes.
+        kept_strides, reduced_strides: of what is read, along them.
+    """
+    rows = sum(strides[-1] in (0, 1) for strides in reduced_strides)
+    columns = sum(strides[-1] in (0, 1) for strides in kept_strides)
+    is_short = reduced[-1] == 1 or (kept[-1] >= 8 and columns > rows)
+    return rows >= columns and not is_short
 
 
 @dataclasses.dataclass(eq=False)

@@ -20,6 +20,7 @@ from .instructions import (
     Rows,
     steps_of_matrix,
 )
+from .spaces import is_short_row
 from .view import Buffer, Literal, View, broadcast, new_view
 from .windows import Convolve, Fold, MaxPool, bordered_view
 
@@ -140,7 +141,10 @@ class Lowering:
         return output
 
     def reduce(self, kind, inputs, axes, keepdims=False, code="a", dtype=None):
-        """The "sum", "prod", "max" or "min" of an expression of the inputs over axes."""
+        """The "sum", "prod", "max" or "min" of an expression of the inputs over axes.
+
+        A GPU has a "moment", too: the sum of squared distances from the mean.
+        """
         whole = np.broadcast_shapes(*(each.shape for each in inputs))
         shape = tuple(extent for axis, extent in enumerate(whole) if axis not in axes)
         output = new_view(shape, dtype or self._dtype)
@@ -152,11 +156,24 @@ class Lowering:
         if self._most_partial:
             # A chunk has 256 elements at least; outputs are cut in groups of 128.
             parts = (size_of(shape) + 127) * max(1, size_of(whole) // max(1, size_of(shape)) // 256)
-            scratch = new_view((min(parts, self._most_partial),), FLOAT64)
+            words = 3 if kind == "moment" else 1
+            scratch = new_view((words * min(parts, self._most_partial),), FLOAT64)
         self._add(Reduce(output, views, kind, code, computed, whole, tuple(axes), scratch))
         if not keepdims:
             return output
         return output.reshaped(tuple(1 if a in axes else e for a, e in enumerate(whole)))
+
+    def squared_distances(self, x, axes, keepdims=False):
+        """The sum of squared distances from the mean over axes.
+
+        A GPU looks at each element once, but for short rows, which are in its registers.
+        """
+        if self._most_partial and not is_short_row(x.shape, axes):
+            return self.reduce("moment", (x,), axes, keepdims)
+        count = size_of([x.shape[axis] for axis in axes])
+        total = self.reduce("sum", (x,), axes, keepdims=True)
+        mean = self.elementwise("a / p0", total, numbers=(count,))
+        return self.reduce("sum", (x, mean), axes, keepdims, code="(a - b) * (a - b)")
 
     def rows(self, kind, *inputs, is_reduction=False, indices=None, numbers=()):
         """A function of rows along the last axis, which has one name on all back ends.

@@ -26,7 +26,8 @@ class Module:
             train: whether the parameters are about to be learned: then dropout drops, and norms
                 of batches have the batch's own mean.
         """
-        result = self.forward(x, train)
+        #: The node of the last result.
+        self.result = result = self.forward(x, train)
         #: The shapes of the last input and result, None where they are not known.
         self.shapes = tuple(found and found[0] for found in (known(x), known(result)))
         return result
@@ -54,7 +55,7 @@ class Module:
         return {
             name: value
             for name, value in vars(self).items()
-            if isinstance(value, Node) and value.op.is_fed
+            if isinstance(value, Node) and value.op.is_fed and name != "result"
         }
 
     def named_parameters(self):

@@ -77,12 +77,16 @@ def on_numpy(run, feeds, state, runs, ranges=None):
     return _profile("numpy", kernels, found)
 
 
-def on_device(run, feeds, state, runs, ranges=None):
-    """A Profile of the instructions of a DeviceRun; arguments as those of on_numpy."""
+def on_device(run, feeds, state, runs, ranges=None, streams=None):
+    """A Profile of the instructions of a DeviceRun; arguments as those of on_numpy.
+
+    Args:
+        streams: how many there are at most; as many as a recording has, if None.
+    """
     program, found = run.program, []
     run.feed(feeds, state)
     kept = {node: array.copyto(array.ctx) for node, array in state.items()}
-    timer = program.timer(1 if run.capture else MOST_STREAMS)
+    timer = program.timer(streams or (1 if run.capture else MOST_STREAMS))
     try:
         for number in range(runs + 1):
             program.run(timer.launch)
@@ -140,6 +144,8 @@ def kernel_name(instruction):
     first = instruction.key[0]
     if first == "fused":
         return "fused rows" if instruction.space.by_rows else "fused"
+    if first == "fused_reduce":
+        return "fused reduce"
     return " ".join(filter(None, (first, getattr(instruction, "kind", ""))))
 
 

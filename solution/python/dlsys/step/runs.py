@@ -11,6 +11,7 @@ from dlsys.backend.fusion import fuse
 from dlsys.backend.gemm import with_products
 from dlsys.backend.planning import Planner
 from dlsys.backend.program import Program
+from dlsys.backend.regroup import fuse_reductions, join_updates, recompute
 from dlsys.backend.rows import address_of
 from dlsys.backend.updates import check_shape
 from dlsys.ndarray import size_of
@@ -104,6 +105,8 @@ class DeviceRun:
         passes = [in_place, self._planner.order, self._counted]
         passes += [fuse] if fuses else []
         passes += [with_products] if own_products else []
+        if fuses and ndarray.is_gpu_ctx(graph.ctx):
+            passes += [recompute, fuse_reductions, join_updates]
         self.program = Program(
             graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates,
             passes=[*passes, self._counted], plan=self._planner.place, tf32=self._tf32,

@@ -245,7 +245,7 @@ class Step:
             raise ValueError("numpy has no kernels; hint: compile(..., ctx=ndarray.cpu(0))")
         return run.sources()
 
-    def profile(self, feeds=None, runs=20, nvtx=False):
+    def profile(self, feeds=None, runs=20, nvtx=False, streams=None):
         """How long each kernel takes. No parameter changes, and no random draw is used up.
 
         On a GPU it is timed by events around each launch, on the streams that a recording would
@@ -258,6 +258,8 @@ class Step:
                 before and put back after them.
             nvtx: whether as many runs more follow, each launch in an NVTX range with the names of
                 its nodes, for NVIDIA's tools (`nsys profile`).
+            streams: how many there are at most. A kernel beside another one waits for room on the
+                GPU, and that counts as its time; with 1 each runs alone.
 
         Returns:
             A profile.Profile, which prints as a table; `svg()` and `save("step.json")` give a
@@ -270,11 +272,12 @@ class Step:
         if runs < 1:
             raise ValueError("%d runs; hint: 1 or more" % runs)
         ranges = measuring.nvtx_ranges() if nvtx else None
-        measured = measuring.on_numpy if self.ctx is None else measuring.on_device
         with self._turns.turn():
             arrays = self._arrays(feeds or {})
             self._last = run = self._run_for(arrays)
-            return measured(run, arrays, self._state.arrays, runs, ranges)
+            if self.ctx is None:
+                return measuring.on_numpy(run, arrays, self._state.arrays, runs, ranges)
+            return measuring.on_device(run, arrays, self._state.arrays, runs, ranges, streams)
 
     def memory_svg(self, feeds=None):
         """A picture of which bytes hold what, while a call runs; an Svg. Feeds as those of explain.
