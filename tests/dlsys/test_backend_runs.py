@@ -389,7 +389,7 @@ def test_a_kept_kernel_is_of_the_emulated_gpu_that_runs_it(tmp_path, monkeypatch
         header.write_text(h)
         pass_.write_text(p)
         for backend, names in found.items():
-            names.append(kernels._surroundings.__wrapped__(backend))
+            names.append(kernels.surroundings.__wrapped__(backend))
     assert len(set(found[gpu])) == 3 and len(set(found[cpu])) == 1
 
 

@@ -2,6 +2,9 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from test_fusion import run
 
 import dlsys
 from dlsys import autodiff, dtypes, ndarray, ops, optim
-from dlsys.backend import choosing, cudnn, gpu, implicit, measured, program
+from dlsys.backend import choosing, cudnn, gpu, implicit, kernels, measured, program
 from dlsys.backend.gemm import with_tf32
 from dlsys.backend.implicit import ImplicitConvolution
 from dlsys.backend.windows import Windows
@@ -161,6 +164,52 @@ def test_cudnn_says_what_it_needs(monkeypatch):
     monkeypatch.setattr(cudnn, "_library", lambda: None)
     assert "finds no libcudnn; hint: pip install" in cudnn.refusal(FLOAT32)
     assert "not in float64" in cudnn.refusal(dtypes.FLOAT64)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """One with cuDNN's functions, for the emulated GPU."""
+    built = tmp_path_factory.mktemp("cudnn") / "libcudnn.so"
+    source = Path(__file__).parent / "cudnn_by_loops.cu"
+    made = ["make", "-s", "--no-print-directory", "-C", kernels.root(), "kernels"]
+    made += [f"SOURCE={source}", f"TARGET={built}", f"PYTHON={sys.executable}"]
+    subprocess.run(made, check=True)
+    return built
+
+
+@pytest.fixture
+def with_cudnn(library, monkeypatch):
+    """That library is found; what was made of another one is forgotten."""
+    monkeypatch.setattr(cudnn, "is_emulated", lambda: False)
+    monkeypatch.setattr(cudnn, "_places", lambda: [str(library)])
+    cached = [each for each in vars(cudnn).values() if hasattr(each, "cache_clear")]
+    for each in cached:
+        each.cache_clear()
+    yield
+    for each in cached:
+        each.cache_clear()
+
+
+def test_cudnn_is_told_what_it_takes(with_cudnn):
+    for seed in range(8):
+        x, w, attributes = random_case(seed)
+        nodes, feeds = nodes_of(x, w, {**attributes, "method": "cudnn"})
+        assert_as_numpy(nodes, feeds, GPU, "float32", 2e-5)
+
+
+def test_compiled_steps_train_with_cudnn_and_its_workspace(with_cudnn):
+    wanted, _ = trained(None)
+    found, step = trained(GPU, tf32=True, method="cudnn")
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    (run,) = step._runs.values()
+    assert run.program.is_captured
+    made = [e for e in run.program.instructions if isinstance(e, cudnn.CudnnConvolution)]
+    assert [(e.tf32, len(e.written), e.sizes[-1]) for e in made] == [(True, 2, 640)] * 5
+
+
+def test_what_cudnn_refuses_has_its_words(with_cudnn):
+    with pytest.raises(RuntimeError, match="cudnnSetTensor4dDescriptor failed: CUDNN_STATUS_BAD"):
+        cudnn._call("cudnnSetTensor4dDescriptor", cudnn._made("TensorDescriptor"), 1, 0, 1, 1, 1, 1)
 
 
 @pytest.fixture
