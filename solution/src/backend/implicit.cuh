@@ -21,20 +21,6 @@
 namespace dlsys {
 namespace backend {
 
-/*! \brief Divides numbers below 2^31 by one that is known to the host: a product and a shift. */
-struct Divisor {
-  unsigned by, factor;
-  int shift;
-
-  explicit Divisor(unsigned by) : by(by), shift(31) {
-    while (1u << (shift - 31) < by) ++shift;
-    factor = static_cast<unsigned>(((uint64_t{1} << shift) + by - 1) / by);
-  }
-  __device__ int quotient(int x) const {
-    return static_cast<int>(static_cast<uint64_t>(static_cast<unsigned>(x)) * factor >> shift);
-  }
-};
-
 /*! \brief A place in an image, and which rows and columns of the kernel it meets there: for a tap,
  * its own. */
 struct alignas(8) Place {
@@ -61,21 +47,28 @@ __device__ inline void gather(float* to, int down, const float* from, unsigned b
   }
 }
 
-/*! \brief A launch. `spots` of an image; floats between images of the gathered operand, of the
+/*! \brief A launch: floats between images of the gathered operand, of the
  * result and, for weights, of a; the same between groups of a, the gathered one and the result. */
 struct Implicit {
   Extents e;
-  Divisor spots;
+  int count;  // spots of an image
+  Divisor by_count;
   int64_t image, image_out, image_a;
   int64_t group, group_out, group_a;
   int tiles;  // along m, in a group
   const Place* of_spots;
   const Place* of_taps;
 
+  /*! \brief In which image a spot of all images lies. */
+  __device__ int image_of(int spot) const {
+    return static_cast<int>(by_count.quotient(static_cast<uint32_t>(spot)));
+  }
+
   explicit Implicit(const int64_t* n, const char* spots_at, const char* taps_at)
       : e{static_cast<int>(n[0]), static_cast<int>(n[1]), static_cast<int>(n[2]), 0, 0,
           static_cast<int>(n[3]), static_cast<int>(n[4])},
-        spots(static_cast<unsigned>(n[5])),
+        count(static_cast<int>(n[5])),
+        by_count(Divisor::of(n[5])),
         image(n[6]),
         image_out(n[7]),
         image_a(n[8]),
@@ -102,8 +95,8 @@ struct GatheredSpots : Slice<T, T::columns, false, false> {
     const int line = first + thread % Plain::across;
     bits = 0;
     if (line < all.e.n) {
-      const int image = all.spots.quotient(line);
-      const Place spot = all.of_spots[line - image * static_cast<int>(all.spots.by)];
+      const int image = all.image_of(line);
+      const Place spot = all.of_spots[line - image * all.count];
       this->from = x + image * all.image + spot.at;
       bits = spot.bits;
     }
@@ -132,9 +125,9 @@ struct GatheredTaps : Slice<T, T::columns, true, false> {
       : Plain(x, 0, 0, 0, 0, 0, thread),
         spots(all.of_spots),
         tap(all.of_taps + first + thread / Plain::across),
-        count(static_cast<int>(all.spots.by)),
+        count(all.count),
         image(all.image) {
-    const int k = begin + thread % Plain::across, number = all.spots.quotient(k);
+    const int k = begin + thread % Plain::across, number = all.image_of(k);
     spot = k - number * count;
     left = end - k;
     this->from = x + number * image;
@@ -162,10 +155,10 @@ struct OverImages : Slice<T, T::rows, true, packs> {
 
   __device__ OverImages(const float* g, const Implicit& all, int first, int begin, int end,
                         int thread)
-      : Plain(g, all.spots.by, first, all.e.m, begin, end, thread),
-        count(static_cast<int>(all.spots.by)),
+      : Plain(g, all.count, first, all.e.m, begin, end, thread),
+        count(all.count),
         jump(all.image_a - count) {
-    const int k = begin + thread % Plain::across * Plain::width, number = all.spots.quotient(k);
+    const int k = begin + thread % Plain::across * Plain::width, number = all.image_of(k);
     spot = k - number * count;
     this->from += number * jump;
   }
@@ -224,7 +217,7 @@ __global__ __launch_bounds__(T::threads, T::blocks) void implicit_kernel(
     if (of_weights) {
       to[static_cast<int64_t>(m) * e.n + n] = value;
     } else {
-      const int image = all.spots.quotient(n), count = static_cast<int>(all.spots.by);
+      const int image = all.image_of(n), count = all.count;
       to[image * all.image_out + static_cast<int64_t>(m) * count + (n - image * count)] = value;
     }
   });
