@@ -38,7 +38,7 @@ HAND_WRITTEN = ("conf.py", "index.md", "api.md", "ops.md", "passes.md", "finding
 #: Figures that tools measured.
 MEASURED = (
     "speed.md", "gpu_speed.md", "step_speed.md", "step_memory.md", "graph_costs.md",
-    "gemm_ladder.md", "convolution_methods.md", "ladders.md",
+    "gemm_ladder.md", "convolution_methods.md", "ladders.md", "train_speed.md", "training.md",
 )  # fmt: skip
 ROOMS = "rooms.md"  # hand-written, but for `ROOMS_PICTURE`, `ROOMS_FIGURES` and `ROOMS_SIZES`
 GENERATED_ELSEWHERE = ("suite", "catalogue", "mistakes", "reports", "results")
@@ -232,7 +232,8 @@ def write_sources(folder):
     shutil.rmtree(folder, ignore_errors=True)
     for name in (*HAND_WRITTEN, *MEASURED):
         write(folder / name, (KIT / "docs" / name).read_text())
-    shutil.copytree(KIT / "docs/passes", folder / "passes")
+    for pictures in ("passes", "training"):
+        shutil.copytree(KIT / "docs" / pictures, folder / pictures)
     course = kit_course()
     rubric = rubric_of(course)
     later = [(name, load_course(KIT / f"{name}.toml")) for name in ("steps", "nets")]

@@ -1,0 +1,102 @@
+"""Accuracies and curves of training runs. Writes docs/training.md and its pictures.
+
+    python3 tools/training_page.py                               # the page of docs/training.json
+    python3 tools/training_page.py runs/resnet20-cifar10 --where "H200"    # adds a run, or replaces
+
+A run is the folder that `python -m dlsys.train` has written.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+KIT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(KIT / "solution/python"))
+
+from dlsys.train.page import curve
+
+KEPT, PAGE = KIT / "docs/training.json", KIT / "docs/training.md"
+FOLDER = KIT / "docs/training"
+KINDS = ("training", "validation")
+
+_HEAD = """# Training networks on CIFAR-10
+
+<!-- made by `python tools/training_page.py` -->
+
+A laptop without a GPU trains all but the largest nets overnight, a GPU in minutes. From
+`solution/python`, after `make`:
+
+```sh
+python3 -m dlsys.train mlp --data synthetic --epochs 2      # needs no download, some seconds
+python3 -m dlsys.train resnet14 --data cifar10              # all cores; a GPU if there is one
+python3 -m dlsys.train resnet14 --data cifar10 --resume     # goes on where it was stopped
+python3 -m dlsys.train resnet18 --data cifar10 --summary    # layers, and no training
+python3 -m dlsys.train resnet20 --data cifar10 --batch 128 --epochs 100 --rate 0.1 --statistics
+```
+
+The images are looked for in `--path`, in `DLSYS_DATA` and in the cache, else downloaded. A run has
+a folder, `runs/MODEL-SET`: `page.html` has its curves, `log.jsonl` a line for each step and epoch,
+and with `--statistics` mean, deviation and dead units of each layer. Ctrl-C, a kill or an outage
+costs the steps since the last checkpoint (`--save-every`), and `--resume` goes on to the same bits.
+
+"""
+
+
+def kept_run(folder, where):
+    """(name, what is kept of a run)."""
+    settings = json.loads((folder / "settings.json").read_text())
+    lines = (json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines())
+    names = ("epoch", "loss", *(kind + "_accuracy" for kind in KINDS), "seconds")
+    epochs = [{name: each[name] for name in names} for each in lines if "epoch" in each]
+    key = f"{settings['model']}-{settings['epochs']}"
+    return key, {"where": where, "settings": settings, "epochs": epochs}
+
+
+def row(run):
+    """A line of the table."""
+    settings, last = run["settings"], run["epochs"][-1]
+    figures = (f"{100 * last[kind + '_accuracy']:.1f} %" for kind in KINDS)
+    seconds = sum(each["seconds"] for each in run["epochs"])
+    cells = (settings["model"], settings["batch"], settings["epochs"], run["where"])
+    cells = (*cells, f"{last['loss']:.3f}", *figures, f"{seconds:.0f}")
+    return f"| {' | '.join(map(str, cells))} |\n"
+
+
+def page(runs, note):
+    """(the text of the page, name -> the text of a picture)."""
+    pictures, shown = {}, []
+    for name, run in runs.items():
+        points = {
+            kind: [(each["epoch"] + 1, each[kind + "_accuracy"]) for each in run["epochs"]]
+            for kind in KINDS
+        }
+        pictures[name + ".svg"] = str(curve(f"accuracy of {name}", "epoch", points))
+        shown.append(f"![accuracy of {name} by epoch](training/{name}.svg)\n")
+    head = "| net | batch | epochs | where | loss | training | validation | seconds |\n"
+    table = [head, "|---|--:|--:|---|--:|--:|--:|--:|\n", *map(row, runs.values())]
+    return "".join([_HEAD, note, "\n\n", *table, "\n", "\n".join(shown)]), pictures
+
+
+def main():
+    """Adds a run, and writes the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", nargs="?", type=Path, help="the folder of a run")
+    parser.add_argument("--where", default="CPU", help="the machine, in a word or two")
+    options = parser.parse_args()
+    kept = json.loads(KEPT.read_text())
+    if options.run:
+        name, run = kept_run(options.run, options.where)
+        kept["runs"][name] = run
+        KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+    text, pictures = page(kept["runs"], kept["note"])
+    FOLDER.mkdir(exist_ok=True)
+    for name, picture in pictures.items():
+        (FOLDER / name).write_text(picture)
+    PAGE.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
