@@ -95,7 +95,7 @@ def test_a_rung_costs_what_the_page_says(rung, tmp_path):
 def test_costs_rank_as_the_times_of_a_gpu_do():
     found = ladders.correlations(KEPT)
     assert "gemm" in found
-    assert {name: value for name, value in found.items() if value < 0.9} == {}
+    assert {name: value for name, value in found.items() if round(value, 9) < 0.9} == {}
 
 
 def test_the_page_says_what_is_kept_and_which_rungs_have_other_code():
@@ -120,7 +120,7 @@ def test_the_page_shows_times_beside_costs_and_what_failed():
     kept = {**KEPT, "measured": {**where, "ladders": timed}}
     page = ladders.page(kept)
     assert "| 9.0 | 9.0 to 11.0 | 0.44 |" in page  # of r02 of a sum, 4 us at best
-    assert "| 49,892 |  | wrong |  |" in page
+    assert "| 58,084 |  | wrong |  |" in page
     found = ladders.correlations(kept)
     assert (found["reduction"], found["softmax"]) == (pytest.approx(1), pytest.approx(1))
 

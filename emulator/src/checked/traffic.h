@@ -22,7 +22,8 @@ namespace checked {
  *
  * The counted cost is their sum. Its unit is what a multiprocessor does at once, in a cycle: it
  * takes a turn at the banks of shared memory, shuffles, or has a warp wait at a barrier. Memory
- * gives it about 16 bytes in that time, so a sector takes two. A launch is worth 100.
+ * gives it about 16 bytes in that time, so a sector takes two; a stored one three, since a cache
+ * keeps what is read for other warps, and nothing that is written. A launch is worth 100.
  */
 #define EMULATOR_TRAFFIC_NUMBERS(NUMBER)                                                        \
   NUMBER(launches, 100)                                                                         \
@@ -31,7 +32,7 @@ namespace checked {
   NUMBER(requests, 0)       /* accesses of global memory, by a warp as a whole */               \
   NUMBER(bytes, 0)          /* that the lanes asked for there, each its own */                  \
   NUMBER(load_sectors, 2)   /* of 32 bytes, that lie under a request's lanes */                 \
-  NUMBER(store_sectors, 2)  /* the same */                                                      \
+  NUMBER(store_sectors, 3)  /* the same; none is found in a cache */                            \
   NUMBER(atomic_sectors, 2) /* the same, as often as lanes meet at a word */                    \
   NUMBER(shared_requests, 0)                                                                    \
   NUMBER(shared_turns, 1) /* the most words that a request wants of one bank; atomics: lanes */ \
