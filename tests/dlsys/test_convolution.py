@@ -95,8 +95,48 @@ def test_winograd_s_method_says_what_it_takes(attributes):
         ops.conv2d(x, w, method="winograd4", **attributes)
 
 
+#: x, w and attributes of spectra: one tile and several, even and odd sides, single elements,
+#: kernels that are large, far apart, as large as the image, and borders beyond them.
+IN_SPECTRA = [
+    ((3, 4, 9, 7), (6, 4, 3, 3), {"padding": 1}),
+    ((2, 3, 31, 17), (5, 3, 3, 2), {"padding": (0, 3)}),
+    ((2, 2, 40, 70), (3, 2, 11, 5), {"padding": (5, 2)}),
+    ((1, 2, 40, 21), (2, 2, 3, 4), {"dilation": (3, 2), "padding": 4}),
+    ((2, 3, 4, 5), (2, 3, 4, 5), {}),
+    ((1, 1, 1, 6), (1, 1, 1, 1), {"padding": 1}),
+    ((2, 6, 9, 19), (3, 6, 1, 1), {}),
+]
+
+
+@pytest.mark.parametrize("ctx", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("case", IN_SPECTRA, ids=map(str, range(len(IN_SPECTRA))))
+def test_spectra_have_the_value_and_gradients(case, ctx):
+    x, w, attributes = case
+    nodes, feeds = nodes_of(x, w, {**attributes, "method": "fft"})
+    assert_as_numpy(nodes, feeds, ctx, "float32", 2e-6)
+    assert_as_numpy(nodes, feeds, ctx, "float64", 1e-14)
+
+
+@pytest.mark.parametrize("attributes", [{"stride": (1, 2)}, {"groups": 2}])
+def test_the_method_of_spectra_says_what_it_takes(attributes):
+    x, w = (
+        ops.variable("x", (1, 2, 8, 8)),
+        ops.variable("w", (2, 2 if "stride" in attributes else 1, 3, 3)),
+    )
+    with pytest.raises(ShapeError, match='"fft" takes a stride and groups of 1'):
+        ops.conv2d(x, w, method="fft", **attributes)
+
+
+def test_spectra_of_halves_are_refused():
+    nodes, feeds = nodes_of((1, 2, 4, 4), (2, 2, 3, 3), {"method": "fft"})
+    fed = {node: ndarray.array(each, CPU, np.dtype("float16")) for node, each in feeds.items()}
+    with pytest.raises(NotImplementedError, match="float32 and float64 alone"):
+        autodiff.Executor(nodes, ctx=CPU).run(fed)
+
+
 def test_every_method_has_been_tested():
-    assert ("auto", "im2col", "image", "shifted", "implicit", "cudnn", "direct", *TILES) == METHODS
+    known = ("auto", "im2col", "image", "shifted", "implicit", "cudnn", "direct", "fft", *TILES)
+    assert known == METHODS
 
 
 def test_a_method_that_a_back_end_lacks_is_refused():

@@ -82,10 +82,17 @@ def _tiles(build, x, padding, m, tiles):
     """Overlapping tiles of x, a view (N, C, m + 2, m + 2, tiles down, tiles across)."""
     # So large that the last tiles fit, with the same border before.
     size = tuple(count * m + 2 - 2 * p for count, p in zip(tiles, padding))
-    widened = build.elementwise("p0", shape=(*x.shape[:2], *size), numbers=(0,))
+    return build.windows(widened(build, x, size), Windows(size, (m + 2, m + 2), (m, m), padding))
+
+
+def widened(build, x, size):
+    """Images (N, C, H, W) of this height and width at least, zeros behind."""
+    if x.shape[2:] == size:
+        return x
+    found = build.elementwise("p0", shape=(*x.shape[:2], *size), numbers=(0,))
     inside = (slice(None), slice(None), slice(0, x.shape[2]), slice(0, x.shape[3]))
-    build.elementwise("a", x, into=build.part(widened, inside))
-    return build.windows(widened, Windows(size, (m + 2, m + 2), (m, m), padding))
+    build.elementwise("a", x, into=build.part(found, inside))
+    return found
 
 
 def _places_first(build, x, axes):

@@ -13,7 +13,7 @@ import numpy as np
 from dlsys.autodiff import zeroslike_op
 from dlsys.backend.windows import Windows
 
-from . import winograd
+from . import fourier, winograd
 from .base import TensorOp
 from .movement import reshape_op, transpose_op
 
@@ -22,8 +22,11 @@ from .movement import reshape_op, transpose_op
 #: "implicit": without columns on a GPU, and "cudnn": by NVIDIA's library, where it is installed;
 #: both in float32 or TF32.
 #: "direct": loops. "winograd2", "winograd4": kernels of 3 x 3 in tiles, with less work and fewer
-#: digits; the gradient of weights is im2col's. "auto": the back end's choice. On numpy all are one.
-METHODS = ("auto", "im2col", "image", "shifted", "implicit", "cudnn", "direct", *winograd.TILES)
+#: digits; the gradient of weights is im2col's. "fft": spectra of tiles, for large kernels; in
+#: float32 or float64. "auto": the back end's choice. On numpy all are one.
+METHODS = (
+    "auto", "im2col", "image", "shifted", "implicit", "cudnn", "direct", "fft", *winograd.TILES,
+)  # fmt: skip
 
 
 def pair(value, name, least):
@@ -76,6 +79,8 @@ class ConvolutionOp(TensorOp):
         if method in winograd.TILES:
             padding = node.attributes["padding"]
             return winograd.convolved(build, x, w, padding, winograd.TILES[method])
+        if method == "fft":
+            return fourier.Spectra(build, layout.windows, x, w).value(x, w)
         if method != "im2col":
             return layout.convolved(build, "value", method, layout.out, x, w)
         filters = layout.lowered_filters(build, w)
@@ -123,6 +128,9 @@ class ConvolutionGradientOp(TensorOp):
         if method in winograd.TILES and of == 0:
             padding = node.attributes["padding"]
             return winograd.gradient_of_data(build, w, g, padding, winograd.TILES[method])
+        if method == "fft":
+            spectra = fourier.Spectra(build, layout.windows, x, w, g)
+            return spectra.gradient_of_weights(x, g) if of else spectra.gradient_of_data(w, g)
         if method not in ("im2col", *winograd.TILES):
             if of == 0:
                 return layout.convolved(build, "data", method, x.shape, w, g)
@@ -218,6 +226,8 @@ class _Layout:
         )
         if self._method in winograd.TILES:
             winograd.check(self.windows, groups)
+        if self._method == "fft":
+            fourier.check(self.windows, groups)
         self.channels = (x[0], x[1], w[0])
         self.out = (x[0], w[0], *self.windows.out)
         self.as_windows = (*x[:2], *w[2:], *self.windows.out)
