@@ -1,7 +1,10 @@
 """What a back end does beside the ops: dtypes, random numbers, threads, memory, bad input."""
 
 import itertools
+import os
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -391,6 +394,34 @@ def test_a_kept_kernel_is_of_the_emulated_gpu_that_runs_it(tmp_path, monkeypatch
         for backend, names in found.items():
             names.append(kernels.surroundings.__wrapped__(backend))
     assert len(set(found[gpu])) == 3 and len(set(found[cpu])) == 1
+
+
+STARTED = """
+import sys
+import numpy as np
+import dlsys
+from dlsys import ndarray, ops
+from dlsys.backend import kernels
+if sys.argv[2:]:
+    kernels._compile = None
+x = ops.variable("x", (5,))
+step = dlsys.compile(ops.tanh(x) * 0.7182 + 3.1415, ctx=getattr(ndarray, sys.argv[1])(0))
+print(step({x: np.arange(5.0)}, as_numpy=True))
+"""
+
+
+@pytest.mark.parametrize("ctx", ["cpu", "gpu"])
+def test_a_second_start_compiles_nothing(ctx, tmp_path):
+    def start(folder, *more):
+        env = {**os.environ, "DLSYS_KERNELS": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
+        call = [sys.executable, "-c", STARTED, ctx, *more]
+        return subprocess.run(call, capture_output=True, text=True, env=env)
+
+    first, second = start(tmp_path), start(tmp_path, "without a compiler")
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert first.stdout == second.stdout
+    elsewhere = start(tmp_path / "new", "without a compiler")
+    assert "'NoneType' object is not callable" in elsewhere.stderr
 
 
 def test_programs_are_asked_for_their_kernels_and_none_is_compiled(monkeypatch):
