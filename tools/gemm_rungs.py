@@ -30,10 +30,11 @@ class Rung:
     @property
     def has_tiles(self):
         """Whether its tile is a macro: those of src/backend/gemm.cuh."""
-        return self.file in (WARP_TILES, SPLIT, EPILOGUE)
+        return self.file in (WARP_TILES, SPLIT, STREAM, EPILOGUE)
 
 
-WARP_TILES, SPLIT, EPILOGUE = "r08_warp_tiles.cu", "r09_split_k.cu", "r10_epilogue.cu"
+WARP_TILES, SPLIT = "r08_warp_tiles.cu", "r09_split_k.cu"
+STREAM, EPILOGUE = "r10_stream_k.cu", "r11_epilogue.cu"
 RUNGS = (
     Rung("naive", "r01_naive.cu"),
     Rung("coalesced", "r02_coalesced.cu"),
@@ -44,12 +45,13 @@ RUNGS = (
     Rung("asynchronous", "r07_async.cu"),
     Rung("warp tiles", WARP_TILES),
     Rung("split-K", SPLIT),
+    Rung("stream-K", STREAM),
     Rung("epilogue", EPILOGUE),
     Rung("split-K, TF32", SPLIT, "tf32", "#define TILE 128, 128, 16, 8, 8, 3, 1, kTf32\n"),
-    Rung("mma, bf16", "r11_mma.cu", "bf16"),
-    Rung("mma, TF32", "r11_mma.cu", "tf32", "#define TF32\n"),
-    Rung("wgmma, bf16", "r12_wgmma.cu", "bf16"),
-    Rung("wgmma, TF32", "r12_wgmma.cu", "tf32", "#define TF32\n"),
+    Rung("mma, bf16", "r12_mma.cu", "bf16"),
+    Rung("mma, TF32", "r12_mma.cu", "tf32", "#define TF32\n"),
+    Rung("wgmma, bf16", "r13_wgmma.cu", "bf16"),
+    Rung("wgmma, TF32", "r13_wgmma.cu", "tf32", "#define TF32\n"),
 )
 
 #: Kind of number -> the rung that is tuned.

@@ -101,6 +101,18 @@ def test_parts_of_k_give_the_same_product_and_leave_nothing_behind(built):
         np.testing.assert_array_equal(product(library, a, b, (0, 0)), found)
 
 
+@pytest.mark.parametrize("size", [(300, 200, 70), (129, 31, 300), (600, 500, 20)])
+def test_shares_of_all_slices_give_the_same_product_and_leave_nothing_behind(size, built):
+    library, random = built(next(rung for rung in RUNGS if rung.name == "stream-K")), np.random
+    m, n, k = size
+    a, b = (random.default_rng(1).normal(size=s).astype(np.float32) for s in ((m, k), (k, n)))
+    shares = ctypes.c_int.in_dll(library, "gemm_parts")
+    for shares.value in (1, 2, 3, 5, 7, 8, 13, 40, 0):  # fewer and more than tiles, and 132
+        found = product(library, a, b, (0, 0))
+        np.testing.assert_allclose(found, a.astype(float) @ b, rtol=0, atol=1e-4)
+        np.testing.assert_array_equal(product(library, a, b, (0, 0)), found)
+
+
 def test_an_epilogue_adds_a_bias_and_cuts_what_is_negative(built):
     library = built(next(rung for rung in RUNGS if rung.name == "epilogue"))
     random = np.random.default_rng(2)
@@ -112,7 +124,7 @@ def test_an_epilogue_adds_a_bias_and_cuts_what_is_negative(built):
 
 
 def test_what_only_hopper_has_is_refused_in_one_line(tmp_path):
-    done = command(SOURCES / "r12_wgmma.cu", tmp_path / "wgmma.so")
+    done = command(SOURCES / "r13_wgmma.cu", tmp_path / "wgmma.so")
     assert done.returncode != 0
     assert "the emulated GPU has no PTX (asm); hint:" in done.stderr
 

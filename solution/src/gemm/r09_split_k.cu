@@ -8,7 +8,7 @@
  * costs a trip of c's tiles to memory and back.
  *
  * in: a, b of any size. out: c. grid: tiles of c, times parts. cost: 2 m n k operations, and 8 m n
- * bytes a part. next: what is done with c before it goes to memory.
+ * bytes a part. next: shares of all work that are alike.
  */
 #include "own.cuh"
 

@@ -1,6 +1,6 @@
 /*!
- * \file r12_wgmma.cu
- * \brief Rung 12: Hopper's own way: bulk tensor copies and wgmma, for bfloat16 and TF32.
+ * \file r13_wgmma.cu
+ * \brief Rung 13: Hopper's own way: bulk tensor copies and wgmma, for bfloat16 and TF32.
  *
  * Before: each warp loaded its fragments from shared memory into registers, and multiplied them
  * with mma. Now

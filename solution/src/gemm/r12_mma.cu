@@ -1,6 +1,6 @@
 /*!
- * \file r11_mma.cu
- * \brief Rung 11: tensor cores, for bfloat16 and TF32, on any GPU since Ampere.
+ * \file r12_mma.cu
+ * \brief Rung 12: tensor cores, for bfloat16 and TF32, on any GPU since Ampere.
  *
  * Before: each thread multiplied its own numbers, one pair an instruction. Now a warp multiplies
  * tiles of 16 x 16 by one: a fragment is a tile that is spread over the registers of the warp's

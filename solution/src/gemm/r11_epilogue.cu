@@ -1,6 +1,6 @@
 /*!
- * \file r10_epilogue.cu
- * \brief Rung 10: what follows the product is done before c goes to memory.
+ * \file r11_epilogue.cu
+ * \brief Rung 11: what follows the product is done before c goes to memory.
  *
  * Before: relu(a b + bias) was a product and a kernel that reads and writes all of c. Now each
  * thread does it on what it has in registers: 8 m n bytes less, and one launch. In compiled steps
