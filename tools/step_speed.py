@@ -33,6 +33,24 @@ LAYERS, BATCH, RATE = (784, 256, 100, 10), 1000, 0.1
 STEPS, SAMPLES, LOSSES = 50, 15, 100
 GPU = ndarray.gpu(0)
 KEPT, PAGE = KIT / "handout/step_speed.json", KIT / "docs/step_speed.md"
+LADDER = KIT / "docs/gemm_ladder.json"
+#: m, n, k, transposes of the products that wait for one another: forward, gradients of values, and
+#: that of the first weights.
+ON_THE_PATH = (
+    (1000, 256, 784, 0, 0), (1000, 100, 256, 0, 0), (1000, 10, 100, 0, 0), (1000, 100, 10, 0, 1),
+    (1000, 256, 100, 0, 1), (784, 256, 1000, 1, 0),
+)  # fmt: skip
+TRIED = """
+What was tried:
+
+- tiles and parts of K tuned for each shape (`--tune`), and split-K: own products take at most 1.09 of
+  cuBLAS's time in float32, and some 0.4 of it;
+- biases, ReLU, masks, updates and sums of columns in the products: 38 instructions, 11 kernels;
+- independent products on streams of their own, in one CUDA graph: from 104 to 79 us;
+- tensor cores by `mma.sync`, whose fragments are read without conflicts, not by `mma.h`: in TF32
+  from 92 to 75 us. Such short products wait for memory and for barriers, not for arithmetic;
+- several steps a call: no gain once a step is one graph, since launches are hidden.
+"""
 #: Gradients written by hand on the same kernels, as a rung below: options, how steps are made.
 BY_HAND = {
     "by hand, one launch after the other": ({"fuse": False, "capture": False}, "by hand"),
@@ -256,6 +274,14 @@ def measured(quick):
     return {**tables, "explained": text.getvalue(), "profiled": str(profiled.profile(fed))}
 
 
+def best_peer(rows):
+    """(name, median) of the fastest that is not ours; (None, None) if none was measured."""
+    ours = {*BY_HAND, *RUNGS}
+    times = {name: rows[name]["us"][1] for name in rows if name not in ours and "us" in rows[name]}
+    best = min(times, key=times.get, default=None)
+    return best, times.get(best)
+
+
 def table(rows, last, target, exact):
     """A table, what the best peer is, and how far losses are off the exact ones."""
     lines = ["| step | us | quartiles | beside ours |\n|---|--:|--:|--:|\n"]
@@ -267,11 +293,9 @@ def table(rows, last, target, exact):
         ratio = middle / rows[last]["us"][1]
         lines.append(f"| {name} | {middle:.1f} | {low:.1f} to {high:.1f} | {ratio:.2f} |\n")
     lines += by_hand_lines(rows)
-    ours = {*BY_HAND, *RUNGS}
-    names = [name for name in rows if name not in ours and "us" in rows[name]]
-    if names:
-        best = min(names, key=lambda name: rows[name]["us"][1])
-        part = rows[last]["us"][1] / rows[best]["us"][1]
+    best, time = best_peer(rows)
+    if best:
+        part = rows[last]["us"][1] / time
         lines.append(f"\nThe best peer is {best}: ours takes {part:.2f} of its time, ")
         lines.append(f"and is to take {target}.\n")
     lines.append(f"\nLosses of the first {LOSSES} steps are off those of float64 by at most\n\n")
@@ -296,6 +320,36 @@ def by_hand_lines(rows):
     ]
 
 
+def bounds(kept):
+    """Lines: how long the products take that wait for one another, and what that leaves."""
+    ladder = json.loads(LADDER.read_text())
+    found = [
+        f"Six of the eight products wait for one another. Alone, on {ladder['device']}, in "
+        "microseconds, by\n`tools/gemm_ladder.py`:\n\n| product | float32, own | cuBLAS | TF32, own | cuBLAS |\n"
+        "|---|--:|--:|--:|--:|\n"
+    ]
+    columns = []
+    for rung in ("split-K", "split-K, TF32"):
+        shapes = {tuple(each["shape"]): each for each in ladder["rows"][rung]["shapes"]}
+        columns += [[shapes[shape][by][1] for shape in ON_THE_PATH] for by in ("us", "cublas")]
+    for (m, n, k, *_), *times in zip(ON_THE_PATH, *columns, strict=True):
+        cells = " | ".join(f"{time:.1f}" for time in times)
+        found.append(f"| {m} x {n} x {k} | {cells} |\n")
+    sums = [sum(column) for column in columns]
+    found.append(f"| all | {' | '.join(f'{each:.1f}' for each in sums)} |\n\n")
+    for kind, rows, path in (("float32", "rows", sums[:2]), ("TF32", "tf32", sums[2:])):
+        best, time = best_peer(kept[rows])
+        if best is None:
+            continue
+        half = time / 2
+        found.append(
+            f"Half of the best peer's time in {kind} is {half:.1f} us; the faster of both columns "
+            f"takes {min(path):.1f} us for\nthese products, without the loss, its gradient and "
+            "launches.\n"
+        )
+    return [*found, TRIED]
+
+
 def page(kept):
     """The text of docs/step_speed.md."""
     return "".join([
@@ -310,6 +364,7 @@ def page(kept):
         table(kept["tf32"], list(ROUNDED)[-1], "half", kept["exact"]),
         "\n## With an upload in each step\n\nOf images and labels, from pinned memory.\n\n",
         table(kept["uploads"], UPLOADED, "two thirds", kept["exact"]),
+        "\n## What keeps a step from half of that\n\n", *bounds(kept),
         "\n## What `profile` says\n\nWith events around each launch, which takes longer than a "
         "replay.\n\n```\n", kept["profiled"], "\n```\n",
         "\n## What `explain` says\n\n```\n", kept["explained"], "```\n",
@@ -337,7 +392,11 @@ def main():
     """Measures, and writes both files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="no torch.compile, no JAX")
+    parser.add_argument("--page", action="store_true", help="only the page, of what was measured")
     options = parser.parse_args()
+    if options.page:
+        PAGE.write_text(page(json.loads(KEPT.read_text())))
+        return 0
     found = measured(options.quick)
     device, driver = named_device()
     kept = {
