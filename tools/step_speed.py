@@ -43,8 +43,8 @@ ON_THE_PATH = (
 TRIED = """
 What was tried:
 
-- tiles and parts of K tuned for each shape (`--tune`), and split-K: own products take at most 1.09 of
-  cuBLAS's time in float32, and some 0.4 of it;
+- tiles and parts of K tuned for each shape (`--tune`), and split-K: own products take at most 1.09
+  of cuBLAS's time in float32, and some 0.4 of it;
 - biases, ReLU, masks, updates and sums of columns in the products: 38 instructions, 11 kernels;
 - independent products on streams of their own, in one CUDA graph: from 104 to 79 us;
 - tensor cores by `mma.sync`, whose fragments are read without conflicts, not by `mma.h`: in TF32
@@ -325,7 +325,8 @@ def bounds(kept):
     ladder = json.loads(LADDER.read_text())
     found = [
         f"Six of the eight products wait for one another. Alone, on {ladder['device']}, in "
-        "microseconds, by\n`tools/gemm_ladder.py`:\n\n| product | float32, own | cuBLAS | TF32, own | cuBLAS |\n"
+        "microseconds, by\n`tools/gemm_ladder.py`:\n\n| product | float32, own | cuBLAS |"
+        " TF32, own | cuBLAS |\n"
         "|---|--:|--:|--:|--:|\n"
     ]
     columns = []
