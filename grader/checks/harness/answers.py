@@ -40,6 +40,15 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
     return tuple(int(size) for size in value)
 
 
+def plain(value: Any) -> Any:
+    """An answer with numpy's integers as ints, and its arrays, tuples and lists as lists."""
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist()) if value.dtype.kind in "iu" else value
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    return int(value) if isinstance(value, np.integer) else value
+
+
 def require_int(value: Any, what: str) -> int:
     """Raises Failure unless an answer is an int and no bool."""
     if type(value) is not int:
