@@ -11,7 +11,14 @@ import pytest
 
 import catalogue
 from grader.building.tree import child_environment
-from grader.checks.harness.answers import require_int, require_number, room, shape_of, shown
+from grader.checks.harness.answers import (
+    plain,
+    require_int,
+    require_number,
+    room,
+    shape_of,
+    shown,
+)
 from grader.checks.harness.child import ChildContext
 from grader.checks.harness.compare import Failure
 from grader.checks.harness.traits import traits_of
@@ -121,10 +128,18 @@ def test_a_shape_is_a_list_or_tuple_of_ints():
     assert shape_of([1] * 65) is None
 
 
+def test_numpys_integers_are_plain_ones():
+    found = plain((np.int64(3), [np.array([1, 2]), np.zeros(0)], np.zeros((2, 0), np.uint8)))
+    assert found == [3, [[1, 2], []], [[], []]] and type(found[0]) is int
+    for value in (True, 1.0, "1", None):
+        assert plain([value])[0] is value
+
+
 def test_answers_are_told_in_few_characters():
     assert len(shown("x" * 9999)) == 80 and len(shown([10**1000] * 99)) == 80
     with pytest.raises(Failure, match="the size is True, expected an int"):
         require_int(True, "the size")
+    assert shown(Opaque("Odd", "<odd>")) == "Odd <odd>"
     for value in (None, np.zeros(2), np.ones(1, int), np.zeros(0), 1.0):
         with pytest.raises(Failure, match=r"^the loss "):
             require_number(value, "the loss")

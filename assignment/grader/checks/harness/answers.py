@@ -43,7 +43,7 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
 def plain(value: Any) -> Any:
     """An answer with numpy's integers as ints, and its arrays, tuples and lists as lists."""
     if isinstance(value, np.ndarray):
-        return plain(value.tolist()) if value.dtype.kind in "iu" else value
+        return value.tolist() if value.dtype.kind in "iu" or not value.size else value
     if isinstance(value, (list, tuple)):
         return [plain(each) for each in value]
     return int(value) if isinstance(value, np.integer) else value
