@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from grader.checks.harness.answers import SMALL, require_number, shown
-from grader.checks.harness.compare import ROUND64, Array, Failure, sum_bound, verify
+from grader.checks.harness.compare import ROUND64, Array, Failure, sum_bound, verify_told
 from grader.checks.harness.context import Context, Session
 from grader.checks.harness.traits import check, declared
 
@@ -415,9 +415,9 @@ def training_step(ctx: Context) -> None:
             loss, weights = _trained(weights, x, y)
             bound = sum_bound(rows * inner * hidden, 2.0**12, ROUND64)
             got = np.asarray(require_number(got, f"{what}: the loss of turn {turn}"))
-            verify(got, np.asarray(loss), bound, f"{what}: the loss of turn {turn}")
+            verify_told(got, np.asarray(loss), bound, f"{what}: the loss of turn {turn}", ())
             for number, (value, right) in enumerate(zip(after, weights, strict=True)):
-                verify(value, right, bound, f"{what}: weight {number} after turn {turn}")
+                verify_told(value, right, bound, f"{what}: weight {number} after turn {turn}", ())
 
 
 def _compiled(session: Session, weights: list[Array]) -> tuple[Any, list[Any], list[Any]]:

@@ -20,7 +20,7 @@ from grader.checks.harness.answers import (
     shown,
 )
 from grader.checks.harness.child import ChildContext
-from grader.checks.harness.compare import Failure
+from grader.checks.harness.compare import Failure, require_array
 from grader.checks.harness.traits import traits_of
 from grader.checks.registry import CHECKS
 from grader.course.rubric import load_rubric
@@ -140,6 +140,11 @@ def test_answers_are_told_in_few_characters():
     with pytest.raises(Failure, match="the size is True, expected an int"):
         require_int(True, "the size")
     assert shown(Opaque("Odd", "<odd>")) == "Odd <odd>"
+    assert shown("pass\n\r\npass") == "pass  pass"
+    with pytest.raises(Failure, match="^a call returned no array but Odd <odd>$"):
+        require_array(Opaque("Odd", "<odd>"), (2,), "a call")
+    with pytest.raises(Failure, match="^a call returned no array of floats but ndarray array"):
+        require_array(Opaque("ndarray", "array([1], dtype=object)"), (2,), "a call")
     for value in (None, np.zeros(2), np.ones(1, int), np.zeros(0), 1.0):
         with pytest.raises(Failure, match=r"^the loss "):
             require_number(value, "the loss")

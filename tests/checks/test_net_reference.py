@@ -150,6 +150,9 @@ def test_the_hint_is_the_mistake_that_explains_the_most():
     with pytest.raises(Failure) as failure:
         verify_told(got.reshape(2, 5), right.reshape(5, 2), 0.0, "a call", ())
     assert "in another order" in failure.value.hint
+    with pytest.raises(Failure) as failure:
+        verify_told(np.full(10, np.nan), right, 0.0, "a call", ())
+    assert failure.value.hint.startswith("NaN comes of 0/0")
 
 
 def test_a_geometry_in_words():

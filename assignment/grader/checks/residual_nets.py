@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.checks.harness import net_reference as reference
 from grader.checks.harness.answers import SMALL, require_number, shown
-from grader.checks.harness.compare import Array, Failure, Mistakes, verify, verify_told
+from grader.checks.harness.compare import Array, Failure, Mistakes, verify_told
 from grader.checks.harness.context import Context, Session
 from grader.checks.harness.net_reference import NetPlan, Pass
 from grader.checks.harness.traits import check, declared
@@ -206,7 +206,7 @@ def _check_net(session: Session, random: np.random.Generator, plan: NetPlan) -> 
     for name, got in zip(learned, grads, strict=True):
         wanted = way.grads[name]
         bound = _BOUND * max(1.0, float(np.abs(wanted).max()))
-        verify(got, wanted, bound, f"{what} of x {x.shape}: the gradient of {name}")
+        verify_told(got, wanted, bound, f"{what} of x {x.shape}: the gradient of {name}", ())
 
 
 def _of_net(plan: NetPlan, values: dict[str, Array], train: bool, x: Array) -> Mistakes:
@@ -297,10 +297,10 @@ class _Training:
         batch, before = slice(start, start + _BATCH), self.parameters(words)
         loss = self.step(start)
         wanted, after = reference.step(_PLAN, before, self.x[batch], self.labels[batch], _RATE)
-        verify(np.asarray(loss), np.asarray(wanted), _BOUND, f"{words}: the loss")
+        verify_told(np.asarray(loss), np.asarray(wanted), _BOUND, f"{words}: the loss", ())
         for name, got in self.parameters(words).items():
             near = _BOUND * max(1.0, float(np.abs(after[name]).max()))
-            verify(got, after[name], near, f"{words}: {name} after it")
+            verify_told(got, after[name], near, f"{words}: {name} after it", ())
         return loss
 
     def parameters(self, words: str) -> dict[str, Array]:
@@ -321,7 +321,7 @@ class _Training:
         logits = self.remote.fetch(self._measure({self._seen: x, **kept}, as_numpy=True), SMALL)
         wanted = reference.logits_of(_PLAN, self.parameters("validation"), x)
         near = _BOUND * max(1.0, float(np.abs(wanted).max()))
-        verify(logits, wanted, near, f"logits of {_VALID} images after training")
+        verify_told(logits, wanted, near, f"logits of {_VALID} images after training", ())
         return reference.accuracy(wanted, labels)
 
 

@@ -17,7 +17,7 @@ from grader.checks.harness.compare import Array, Failure
 #: one, and is to be told as such.
 SMALL = 1 << 20
 _MOST_DIMENSIONS = 64
-_MOST_SHOWN = 80
+_MOST_SHOWN, _MOST_READ = 80, 1000
 
 
 def room(arrays: Iterable[Array]) -> int:
@@ -26,8 +26,8 @@ def room(arrays: Iterable[Array]) -> int:
 
 
 def shown(value: Any) -> str:
-    """The start of an answer, for a message."""
-    text = str(value)
+    """The start of an answer in one line, for a message."""
+    text = " ".join(str(value)[:_MOST_READ].splitlines())
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 1] + "…"
 
 
