@@ -141,9 +141,9 @@ def test_answers_are_told_in_few_characters():
         require_int(True, "the size")
     assert shown(Opaque("Odd", "<odd>")) == "Odd <odd>"
     assert shown("pass\n\r\npass") == "pass  pass"
-    with pytest.raises(Failure, match="^a call returned no array but Odd <odd>$"):
+    with pytest.raises(Failure, match=r"^a call returned no array but Odd <odd>$"):
         require_array(Opaque("Odd", "<odd>"), (2,), "a call")
-    with pytest.raises(Failure, match="^a call returned no array of floats but ndarray array"):
+    with pytest.raises(Failure, match=r"^a call returned no array of floats but ndarray array"):
         require_array(Opaque("ndarray", "array([1], dtype=object)"), (2,), "a call")
     for value in (None, np.zeros(2), np.ones(1, int), np.zeros(0), 1.0):
         with pytest.raises(Failure, match=r"^the loss "):
