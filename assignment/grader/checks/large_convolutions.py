@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from grader.checks.harness import convolution_reference as reference
-from grader.checks.harness.compare import ROUND64, Array, Failure, require_array, sum_bound, verify_told
+from grader.checks.harness.compare import (
+    ROUND64,
+    Array,
+    Failure,
+    require_array,
+    sum_bound,
+    verify_told,
+)
 from grader.checks.harness.context import Context
 from grader.checks.harness.convolution_reference import Geometry
 from grader.checks.harness.traits import check, declared
