@@ -57,7 +57,7 @@ def check_flags(cxx):
         return flags + " -mllvm -tsan-distinguish-volatile=1"
     major = re.search(rb"\) (\d+)\.", version.stdout)
     knows_volatile = major is not None and int(major.group(1)) >= 11
-    flags = "-fno-builtin-memcpy -fno-builtin-memset"
+    flags = "-fno-builtin-memcpy -fno-builtin-memmove -fno-builtin-memset"
     # Fences, of which it warns since then, our functions know.
     return flags + (" --param=tsan-distinguish-volatile=1 -Wno-tsan" if knows_volatile else "")
 

@@ -137,6 +137,8 @@ void copy_submitted(const Rows& to, const Rows& from, size_t width, size_t heigh
                     cudaStream_t stream, bool waits);
 /*! \brief After copied() and written(). */
 void copy_done(const Rows& to, size_t width, size_t height);
+/*! \brief A copy from device memory to device memory, for what is counted. */
+void count_copy(const Rows& to, const Rows& from, size_t width, size_t height);
 void kernel_submitted(const Grid& grid);
 /*! \brief Lines of a matrix, of which a function of cuBLAS reads or writes each element. */
 struct Lines {

@@ -89,6 +89,8 @@ cudaError_t do_copy(void* to, size_t to_pitch, const void* from, size_t from_pit
     EMULATOR_CHECK(copied(static_cast<char*>(to) + row * to_pitch,
                           static_cast<const char*>(from) + row * from_pitch, extent.width));
   EMULATOR_CHECK(copy_done({to, to_pitch}, extent.width, extent.height));
+  if (in_arena(to) && in_arena(from))
+    EMULATOR_CHECK(count_copy({to, to_pitch}, {from, from_pitch}, extent.width, extent.height));
   if (!in_arena(to)) add_to_count(Count::kBytesToHost, extent.width * extent.height);
   return cudaSuccess;
 }

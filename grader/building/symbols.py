@@ -85,6 +85,15 @@ def reaching(obj: Path, own: frozenset[str] = frozenset()) -> tuple[str, ...]:
     return tuple(sorted(name for name in others if name not in own or _is_of_a_library(name)))
 
 
+def called(obj: Path) -> set[str]:
+    """The names of the functions of others that an object file calls.
+
+    Raises:
+        Unusable: the file can't be read within the limits.
+    """
+    return _names(obj)[0]
+
+
 def defined(obj: Path) -> set[str]:
     """The names of the functions that an object file offers to others.
 

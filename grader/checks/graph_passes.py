@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from grader.checks.harness.answers import SMALL, require_number, shown
-from grader.checks.harness.compare import ROUND64, Array, Failure, sum_bound, verify
+from grader.checks.harness.compare import ROUND64, Array, Failure, sum_bound, verify_told
 from grader.checks.harness.context import Context, Session
 from grader.checks.harness.traits import check, declared
 
@@ -27,10 +27,11 @@ _SHAPE = (3, 4)
 _MOST_INPUTS = 2
 _LONG = 2000  # elements, of which a text shows a few
 #: What each of them is, is a matter of the node, not of what it computes.
-_APART = ("variable", "draw", "stop")
+_APART = ("variable", "draw", "stop", "checkpoint")
 _HINTS = {
     "draw": "each random draw has its own numbers, also with the same seed: see `op.draws`",
     "stop": "stop_gradient was put there by the user: it stays",
+    "checkpoint": "checkpoint was put there by the user: it stays",
     "+ number": "0.0 and -0.0 are equal for ==, and so are 1, 1.0 and True: see _exactly",
     "* number": "0.0 and -0.0 are equal for ==, and so are 1, 1.0 and True: see _exactly",
     "sum": "the attributes count: sums over other axes are other values",
@@ -43,7 +44,7 @@ _HINTS = {
 _KINDS = {
     "PlaceholderOp": "variable", "UniformOp": "draw", "StopGradientOp": "stop", "AddOp": "+",
     "MulOp": "*", "MatMulOp": "matmul", "AddByConstOp": "+ number", "MulByConstOp": "* number",
-    "TanhOp": "tanh", "SumOp": "sum", "ConstantOp": "constant",
+    "CheckpointOp": "checkpoint", "TanhOp": "tanh", "SumOp": "sum", "ConstantOp": "constant",
 }  # fmt: skip
 _NUMBERS: tuple[float | bool, ...] = (0.0, -0.0, 1.0, 1, True, 0.5)
 
@@ -97,6 +98,7 @@ class Script:
             said = f"constant({shown(detail.tolist())}, {detail.dtype}, {detail.shape})"
         else:
             said = f"{kind}({', '.join(names)})" if names or kind == "draw" else kind
+            said = f"checkpoint(tanh({names[0]}))" if kind == "checkpoint" else said
             said = f"{said[:-1]}, axis={detail})" if kind == "sum" else said
             said = f"{said[:-1]}, {detail[0]}, {detail[1]})" if kind == "matmul" else said
         return f"v{number} = {said}"
@@ -110,7 +112,7 @@ class Script:
         made: list[Any] = []
         for number, (kind, inputs, detail) in enumerate(self.steps):
             node = _made(session, kind, [made[each] for each in inputs], detail)
-            if kind in ("draw", "stop"):
+            if kind in _APART[1:]:
                 node.name = f"{kind} {number}"
             elif kind != "variable" and number % 2:  # which changes no value
                 node.name, node.made_at = f"v{number}", f"line {number}"
@@ -135,6 +137,8 @@ def _made(session: Session, kind: str, inputs: list[Any], detail: Any) -> Any:
         return ops.variable("x")
     if kind == "constant":
         return ops.constant(detail)
+    if kind == "checkpoint":
+        return ops.checkpoint(ops.tanh(inputs[0]))
     return ops.tanh(inputs[0]) if kind == "tanh" else ops.stop_gradient(inputs[0])
 
 
@@ -241,7 +245,10 @@ def _small() -> list[Script]:
     script.outputs = [script.add("+", *each) for each in ((a, z), (b, z), (z, a))]
     script.outputs += [script.add("draw"), script.add("draw"), c]
     script.outputs += [script.add("stop", b), script.add("stop", b)]
-    return [*found, script]
+    points = Script()
+    x = points.add("variable")
+    points.outputs = [points.add("checkpoint", x), points.add("checkpoint", x)]
+    return [*found, script, points]
 
 
 def _random(random: np.random.Generator) -> Script:
@@ -408,9 +415,9 @@ def training_step(ctx: Context) -> None:
             loss, weights = _trained(weights, x, y)
             bound = sum_bound(rows * inner * hidden, 2.0**12, ROUND64)
             got = np.asarray(require_number(got, f"{what}: the loss of turn {turn}"))
-            verify(got, np.asarray(loss), bound, f"{what}: the loss of turn {turn}")
+            verify_told(got, np.asarray(loss), bound, f"{what}: the loss of turn {turn}", ())
             for number, (value, right) in enumerate(zip(after, weights, strict=True)):
-                verify(value, right, bound, f"{what}: weight {number} after turn {turn}")
+                verify_told(value, right, bound, f"{what}: weight {number} after turn {turn}", ())
 
 
 def _compiled(session: Session, weights: list[Array]) -> tuple[Any, list[Any], list[Any]]:

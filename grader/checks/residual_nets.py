@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.checks.harness import net_reference as reference
 from grader.checks.harness.answers import SMALL, require_number, shown
-from grader.checks.harness.compare import Array, Failure, Mistakes, verify, verify_told
+from grader.checks.harness.compare import Array, Failure, Mistakes, verify_told
 from grader.checks.harness.context import Context, Session
 from grader.checks.harness.net_reference import NetPlan, Pass
 from grader.checks.harness.traits import check, declared
@@ -17,7 +17,10 @@ from grader.checks.harness.traits import check, declared
 #: Of values and gradients around 1 that went through a few layers.
 _BOUND = 1e-8
 #: channels, filters, stride, norm of blocks: each way through __init__, then random ones.
-_BLOCKS = ((3, 3, 1, False), (3, 3, 1, True), (2, 3, 1, True), (2, 4, 2, True), (3, 3, 2, False))
+_BLOCKS = (
+    (3, 3, 1, False), (3, 3, 1, True), (2, 3, 1, True), (2, 4, 2, True), (3, 3, 2, False),
+    (3, 3, 3, True),
+)  # fmt: skip
 _RANDOM = 4
 
 
@@ -151,6 +154,7 @@ def residual_net(ctx: Context) -> None:
         NetPlan((3,), (1,), 4, 2, False),
         NetPlan((2, 4), (1, 1), 3, 1, True),
         _random_plan(ctx.random),
+        NetPlan((2, 3, 2, 4), (1, 1, 1, 1), 3, 2, False, large=True),
     ]
     with ctx.session() as session:
         for plan in plans:
@@ -166,16 +170,17 @@ def _random_plan(random: np.random.Generator) -> NetPlan:
 
 
 def _made(session: Session, plan: NetPlan) -> Any:
-    filters, blocks, classes, channels, norm = plan
+    filters, blocks, classes, channels, norm, large = plan
     return session.module("dlsys.models").ResNet(
-        filters, blocks, classes=classes, channels=channels, norm=norm
+        filters, blocks, classes=classes, channels=channels, norm=norm, size=64 if large else 32
     )
 
 
 def _check_net(session: Session, random: np.random.Generator, plan: NetPlan) -> None:
     what = plan.words()
     values = reference.random_parameters(random, plan.shapes())
-    size = tuple(int(each) for each in random.choice(np.arange(6, 11), 2, replace=False))
+    sides = np.arange(6, 11) * (3 if plan.large else 1)
+    size = tuple(int(each) for each in random.choice(sides, 2, replace=False))
     x = random.normal(0, 1, (3, plan.channels, *size))
     grad = random.normal(0, 1, (3, plan.classes))
     with session.remote.doing(what):
@@ -201,7 +206,7 @@ def _check_net(session: Session, random: np.random.Generator, plan: NetPlan) -> 
     for name, got in zip(learned, grads, strict=True):
         wanted = way.grads[name]
         bound = _BOUND * max(1.0, float(np.abs(wanted).max()))
-        verify(got, wanted, bound, f"{what} of x {x.shape}: the gradient of {name}")
+        verify_told(got, wanted, bound, f"{what} of x {x.shape}: the gradient of {name}", ())
 
 
 def _of_net(plan: NetPlan, values: dict[str, Array], train: bool, x: Array) -> Mistakes:
@@ -210,15 +215,17 @@ def _of_net(plan: NetPlan, values: dict[str, Array], train: bool, x: Array) -> M
         "some modules are told another `train` than the net",
     )
     way = Pass(values, train)
-    found = way.norm("bn1", way.convolution("conv1", x)[0])[0]
-    for relu, words in (
-        (False, "the relu behind the first convolution is missing"),
-        (True, "each plane has its mean taken, not its largest"),
+    found = way.norm("bn1", way.convolution("conv1", x, 2 if plan.large else 1)[0])[0]
+    for relu, pool, largest, words in (
+        (False, True, False, "the relu behind the first convolution is missing"),
+        (True, False, False, "self.maxpool, which nets for large images have, is passed over"),
+        (True, True, True, "each plane has its mean taken, not its largest"),
     ):
         inner = np.maximum(found, 0) if relu else found
+        inner = reference.max_pool(inner)[0] if plan.large and pool else inner
         for name, _, _, stride in plan.stages():
             inner = way.block(f"{name}.", inner, stride)[0]
-        last = inner.max((2, 3)) if relu else inner.mean((2, 3))
+        last = inner.max((2, 3)) if largest else inner.mean((2, 3))
         yield last @ values["fc.weight"].T + values["fc.bias"], words
 
 
@@ -290,10 +297,10 @@ class _Training:
         batch, before = slice(start, start + _BATCH), self.parameters(words)
         loss = self.step(start)
         wanted, after = reference.step(_PLAN, before, self.x[batch], self.labels[batch], _RATE)
-        verify(np.asarray(loss), np.asarray(wanted), _BOUND, f"{words}: the loss")
+        verify_told(np.asarray(loss), np.asarray(wanted), _BOUND, f"{words}: the loss", ())
         for name, got in self.parameters(words).items():
             near = _BOUND * max(1.0, float(np.abs(after[name]).max()))
-            verify(got, after[name], near, f"{words}: {name} after it")
+            verify_told(got, after[name], near, f"{words}: {name} after it", ())
         return loss
 
     def parameters(self, words: str) -> dict[str, Array]:
@@ -314,7 +321,7 @@ class _Training:
         logits = self.remote.fetch(self._measure({self._seen: x, **kept}, as_numpy=True), SMALL)
         wanted = reference.logits_of(_PLAN, self.parameters("validation"), x)
         near = _BOUND * max(1.0, float(np.abs(wanted).max()))
-        verify(logits, wanted, near, f"logits of {_VALID} images after training")
+        verify_told(logits, wanted, near, f"logits of {_VALID} images after training", ())
         return reference.accuracy(wanted, labels)
 
 

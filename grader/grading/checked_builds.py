@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from grader.building.snapshot import reached
+from grader.building.symbols import called
 from grader.checks.harness.compare import Failure
 from grader.checks.harness.outcomes import Flag
 from grader.checks.speed.counted import require_open
@@ -14,6 +16,13 @@ from grader.course.course import Course
 from grader.explain.diagnosis import Diagnosis, Evasive
 from grader.explain.rerun import fresh_copy
 from grader.grading.prebuilt import prebuilt
+
+#: Functions of the C library that move what they are given. The checked build sees those of C++ and
+#: of CUDA: memcpy, memmove and memset.
+_UNSEEN = re.compile(
+    r"mempcpy|memccpy|wmem\w+|bcopy|swab|st[pr]n?(cpy|cat)|str(n?dup|xfrm)|wcs\w+|wcp\w+|qsort\w*"
+    r"|__atomic_(load|store|exchange)|__\w+_chk"
+)
 
 
 @contextlib.contextmanager
@@ -39,9 +48,21 @@ def checked_builds(
     if reaches or fault:
         said = f"the kernels call {', '.join(reaches)} where they are counted"
         raise Failure(fault or said, hint)
+    _require_seen(own, taken)
     with contextlib.ExitStack() as stack:
         mine, theirs = stack.enter_context(fresh_copy(own)), None
         if course.solution.is_dir():
             other = prebuilt("emulated", checked=True, source=course.solution)
             theirs = stack.enter_context(fresh_copy(other))
         yield mine, theirs
+
+
+def _require_seen(tree: Path, taken: Mapping[str, bytes]) -> None:
+    """Raises Failure if a kernel's source calls what moves values and is not counted."""
+    for name in sorted(name for name in taken if name.endswith(".cu")):
+        found = called(tree / "build" / "obj" / "checked" / f"{Path(name).name}.o")
+        if unseen := sorted(filter(_UNSEEN.fullmatch, found)):
+            raise Failure(
+                f"{name} calls {', '.join(unseen)}, whose reads and writes can't be counted",
+                "a kernel reads and writes elements by itself, or by memcpy",
+            )

@@ -11,9 +11,16 @@ import pytest
 
 import catalogue
 from grader.building.tree import child_environment
-from grader.checks.harness.answers import require_int, require_number, room, shape_of, shown
+from grader.checks.harness.answers import (
+    plain,
+    require_int,
+    require_number,
+    room,
+    shape_of,
+    shown,
+)
 from grader.checks.harness.child import ChildContext
-from grader.checks.harness.compare import Failure
+from grader.checks.harness.compare import Failure, require_array
 from grader.checks.harness.traits import traits_of
 from grader.checks.registry import CHECKS
 from grader.course.rubric import load_rubric
@@ -121,10 +128,23 @@ def test_a_shape_is_a_list_or_tuple_of_ints():
     assert shape_of([1] * 65) is None
 
 
+def test_numpys_integers_are_plain_ones():
+    found = plain((np.int64(3), [np.array([1, 2]), np.zeros(0)], np.zeros((2, 0), np.uint8)))
+    assert found == [3, [[1, 2], []], [[], []]] and type(found[0]) is int
+    for value in (True, 1.0, "1", None):
+        assert plain([value])[0] is value
+
+
 def test_answers_are_told_in_few_characters():
     assert len(shown("x" * 9999)) == 80 and len(shown([10**1000] * 99)) == 80
     with pytest.raises(Failure, match="the size is True, expected an int"):
         require_int(True, "the size")
+    assert shown(Opaque("Odd", "<odd>")) == "Odd <odd>"
+    assert shown("pass\n\r\npass") == "pass  pass"
+    with pytest.raises(Failure, match=r"^a call returned no array but Odd <odd>$"):
+        require_array(Opaque("Odd", "<odd>"), (2,), "a call")
+    with pytest.raises(Failure, match=r"^a call returned no array of floats but ndarray array"):
+        require_array(Opaque("ndarray", "array([1], dtype=object)"), (2,), "a call")
     for value in (None, np.zeros(2), np.ones(1, int), np.zeros(0), 1.0):
         with pytest.raises(Failure, match=r"^the loss "):
             require_number(value, "the loss")

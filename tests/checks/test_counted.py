@@ -15,7 +15,7 @@ from grader.checks.speed.counted import CountedCall
 from grader.checks.speed.fast_kernels import CALLS
 
 NUMBERS = {
-    "launches": 1, "blocks": 16, "own_bytes": 12800, "requests": 0, "bytes": 0,
+    "launches": 1, "blocks": 16, "warps": 64, "own_bytes": 12800, "requests": 0, "bytes": 0,
     "load_sectors": 1000, "store_sectors": 100, "atomic_sectors": 0, "shared_requests": 500,
     "shared_turns": 500,
     "replays": 0, "shuffles": 0, "barriers": 0, "cost": 2800,
@@ -55,7 +55,9 @@ def test_two_launches_more_are_worth_their_cost():
 def test_few_blocks_leave_a_gpu_idle():
     assert counted.idle(numbers(blocks=1)) == 4
     assert counted.idle(numbers(blocks=4)) == counted.idle(NUMBERS) == 1
-    assert counted.idle(numbers(blocks=6, launches=3)) == 2
+    assert counted.idle(numbers(blocks=6, warps=48, launches=3)) == 2
+    assert counted.idle(numbers(warps=4)) == 4
+    assert counted.idle(numbers(warps=16)) == 1
     assert "cut the work into more blocks" in counted.advice(numbers(blocks=1), NUMBERS, COSTS)[0]
 
 
@@ -88,10 +90,27 @@ def test_a_thread_has_no_more_of_its_own_than_registers_hold():
         "extern int64_t emulator_traffic(int);",
         "void __tsan_read4(void*) {}",
         "cublasSgemm(handle);",
+        'const char* a = "/*"; void __tsan_read4(void*) {} const char* b = "*/";',
+        'const char* a = "http://"; void __tsan_read4(void*) {}',
+        "int a = '/*'; void __tsan_read4(void*) {} int b = '*/';",
+        "int a = 1'0; const char* b = \"' /* \"; void __tsan_read4(void*) {} int c = '*/';",
+        "#if 0\n don't /*\n#endif\nvoid __tsan_read4(void*) {}",
+        'const char* a = R"x(" /* )x"; void f() {}',
+        "#define J(a, b) a%:%:b",
+        "__attribute__((no_san\\ \nitize_thread)) void f();",
+        "__attribute__((no_san\\\r\nitize_thread)) void f();",
+        "__attribute__((__CONCAT(no_sani, tize_thread))) void f();",
+        "#include <sys/tree.h>",
+        "#include HEADER",
+        '#include "/usr/include/valgrind/valgrind.h"',
+        '# 1 "/usr/include/x.h" 3',
+        "/* */ #line 7",
+        "#if __has_include(<a/*b>)",
+        "static thread_local float tile[1024];",
     ],
 )
 def test_a_source_that_could_hide_its_work_is_not_counted(text):
-    with pytest.raises(Failure, match=r"src/x\.cu has '.*', by which work could be kept"):
+    with pytest.raises(Failure, match=r"src/x\.cu has ('.*'|a raw string), by which work could"):
         counted.require_open({"src/x.cu": f"int a;\n{text}\n".encode()})
 
 
@@ -102,6 +121,19 @@ def test_comments_and_other_files_may_say_what_they_like():
             "python/x.py": b"## asm emulator",
         }
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#include "./c_runtime_api.h"\n#include <algorithm>\n# include <bits/stdc++.h>  // all',
+        "#include <cooperative_groups/reduce.h>\n#include <cuda_runtime.h>\n#include <math.h>",
+        '#define SAID "r"\nint a = 1\'000; const char *b = "in R", c = \'"\';  // don\'t: asm',
+        "#pragma unroll\nconst int kLine = __LINE__;\n#define TWICE(x) \\\n  x x",
+    ],
+)
+def test_a_plain_source_is_counted(text):
+    counted.require_open({"src/x.cu": text.encode()})
 
 
 def test_the_references_numbers_are_kept_of_every_call_that_may_be_counted():

@@ -87,6 +87,17 @@ def test_the_gradients_of_a_norm_are_those_of_differences():
         assert np.allclose(got, right, atol=1e-7)
 
 
+def test_the_gradient_of_the_largest_of_windows_is_that_of_differences():
+    random = np.random.default_rng(4)
+    x = random.permutation(2.0 * np.arange(2 * 5 * 6)).reshape(1, 2, 5, 6)
+    y, back = nets.max_pool(x)
+    assert y.shape == (1, 2, 3, 3)
+    assert y[0, 1, 0, 2] == x[0, 1, :2, 3:].max() and y[0, 1, 2, 1] == x[0, 1, 3:, 1:4].max()
+    grad = random.normal(size=y.shape)
+    wanted = differences(lambda x: np.sum(grad * nets.max_pool(x)[0]), x)
+    assert np.allclose(back(grad), wanted, atol=1e-6)
+
+
 def test_a_step_of_a_net_goes_down_the_gradient_of_differences():
     random = np.random.default_rng(3)
     values = nets.random_parameters(random, PLAN.shapes())
@@ -139,6 +150,9 @@ def test_the_hint_is_the_mistake_that_explains_the_most():
     with pytest.raises(Failure) as failure:
         verify_told(got.reshape(2, 5), right.reshape(5, 2), 0.0, "a call", ())
     assert "in another order" in failure.value.hint
+    with pytest.raises(Failure) as failure:
+        verify_told(np.full(10, np.nan), right, 0.0, "a call", ())
+    assert failure.value.hint.startswith("NaN comes of 0/0")
 
 
 def test_a_geometry_in_words():

@@ -144,6 +144,8 @@ def test_a_missing_library_leaves_numpy_mode_and_a_hint(tmp_path):
     missing = _base._load_lib(str(tmp_path / "libc_runtime_api.so"))
     with pytest.raises(AssertionError, match="hint: run make"):
         missing.DLArrayAlloc()
+    with pytest.raises(AssertionError, match="hint: run make"):
+        missing["DLArrayAlloc"]
 
 
 # graphs ------------------------------------------------------------------------------------------

@@ -97,6 +97,24 @@ def test_a_thread_s_own_arrays_are_known_by_their_size(count):
     assert 8192 <= count("has_8192_bytes_of_its_own")["own_bytes"] / 2 < 8192 + 1024
 
 
+def test_a_struct_is_read_by_as_many_requests_as_it_has_vectors(count):
+    assert few(count("copies_structs"), *SECTORS) == [4 + 1, 2048 + 128, 4 * 32, 4]
+
+
+@pytest.mark.parametrize("case", ["calls_memmove", "calls_builtin_memcpy", "calls_std_copy"])
+def test_what_a_function_copies_is_read(case, count):
+    assert count(case)["bytes"] == 32 * 256 + 128
+
+
+def test_blocks_and_warps_count_that_access_anything(count):
+    assert few(count("has_warps_without_work"), "blocks", "warps") == [2, 4]
+
+
+def test_a_copy_within_device_memory_counts_as_a_kernel(count):
+    numbers = count("copies_on_the_device")
+    assert few(numbers, "launches", "blocks", "warps", *SECTORS[2:]) == [1, 1, 1, 8, 8]
+
+
 def test_the_cost_is_the_sum_of_what_each_is_worth(count):
     assert count("copies_twice")["cost"] == 2 * 100 + 2 * 1024 + 3 * 1024
     assert count("transposes_by_a_tile")["cost"] == 100 + 2 * 512 + 3 * 512 + (128 + 32 * 128) + 128

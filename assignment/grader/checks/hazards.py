@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from grader.checks.harness.answers import require_int, shown
+from grader.checks.harness.answers import SMALL, plain, require_int, shown
 from grader.checks.harness.compare import Failure
 from grader.checks.harness.context import Context, Session
 from grader.checks.harness.traits import check, declared
@@ -110,8 +110,8 @@ class AccessProgram:
                     kinds.Reduce(total, inputs, "sum", "x0", dtype, (4,), (0,), seen[scratch])
                 )
             where = dict(zip(buffers, map(tuple, self.places), strict=True))
-            found = remote.fetch(streams.needed(made, remote.put(where).get), most=0)
-        return _waits(found, len(made))
+            found = remote.fetch(streams.needed(made, remote.put(where).get), most=SMALL)
+        return _waits(plain(found), len(made))
 
 
 def _waits(found: Any, count: int) -> Waits:
@@ -262,8 +262,8 @@ def _check_streams(session: Session, waits: Waits, most: int) -> None:
     what = f"assigned({waits}, {most})"
     assigned = session.module("dlsys.backend.streams").assigned
     with session.remote.doing(what):
-        found = session.remote.fetch(assigned(waits, most), most=0)
-    streams, pairs = _answer(found, len(waits), what)
+        found = session.remote.fetch(assigned(waits, most), most=SMALL)
+    streams, pairs = _answer(plain(found), len(waits), what)
     last: list[int] = []
     for number, stream in enumerate(streams):
         _check_stream(what, waits[number], number, stream, last, most)
@@ -287,7 +287,7 @@ def _check_streams(session: Session, waits: Waits, most: int) -> None:
 
 def _answer(found: Any, count: int, what: str) -> tuple[list[int], list[tuple[int, int]]]:
     """Raises Failure unless an answer is streams and pairs."""
-    if not _is_sequence(found, 2) or not all(isinstance(each, list) for each in found):
+    if not _is_list(found, 2) or not all(isinstance(each, list) for each in found):
         raise Failure(f"{what} is {shown(found)}, expected (streams, pairs), two lists")
     streams, pairs = found
     if len(streams) != count:
@@ -295,15 +295,15 @@ def _answer(found: Any, count: int, what: str) -> tuple[list[int], list[tuple[in
     for each in streams:
         require_int(each, f"{what}: a stream")
     for pair in pairs:
-        if not _is_sequence(pair, 2):
+        if not _is_list(pair, 2):
             raise Failure(f"{what} has the pair {shown(pair)}, expected (instruction, other)")
         for each in pair:
             require_int(each, f"{what}: a number in a pair")
     return streams, [(number, other) for number, other in pairs]
 
 
-def _is_sequence(value: Any, length: int) -> bool:
-    return isinstance(value, (tuple, list)) and len(value) == length
+def _is_list(value: Any, length: int) -> bool:
+    return isinstance(value, list) and len(value) == length
 
 
 def _check_stream(

@@ -55,6 +55,9 @@ class Opaque:
     type_name: str
     text: str
 
+    def __str__(self) -> str:
+        return f"{self.type_name} {self.text}"
+
 
 _MALFORMED = (
     *(AttributeError, IndexError, KeyError, MemoryError, OverflowError, RecursionError),

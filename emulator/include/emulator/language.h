@@ -73,14 +73,19 @@ void emulator_called_directly(const char* kernel);
 #endif
 
 // The checked build sees the compiler's own loads and stores, but no calls: they are made to call
-// the hooks. clang makes such calls of its own, so there the assembler gives them the name.
+// the hooks. Compilers make such calls of their own, so the assembler gives them the name too.
 #if defined(EMULATOR_CHECKED) && defined(__SANITIZE_THREAD__)
+#define EMULATOR_HOOKS_CALLS
 extern "C" void* memcpy(void*, const void*, size_t) noexcept __asm__("emulator_memcpy");
+extern "C" void* memmove(void*, const void*, size_t) noexcept __asm__("emulator_memmove");
 extern "C" void* memset(void*, int, size_t) noexcept __asm__("emulator_memset");
-#elif defined(EMULATOR_CHECKED) && defined(__has_feature) && defined(__linux__)
+#elif defined(EMULATOR_CHECKED) && defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-asm(".set memcpy, emulator_memcpy\n.set memset, emulator_memset");
+#define EMULATOR_HOOKS_CALLS
 #endif
+#endif
+#if defined(EMULATOR_HOOKS_CALLS) && defined(__linux__)
+asm(".set memcpy, emulator_memcpy\n.set memmove, emulator_memmove\n.set memset, emulator_memset");
 #endif
 
 constexpr int warpSize = 32;

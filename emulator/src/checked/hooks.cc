@@ -130,6 +130,11 @@ void* emulator_memcpy(void* to, const void* from, size_t size) {
   access_range(to, size, Access::kWrite, PLACE);
   return __builtin_memcpy(to, from, size);
 }
+void* emulator_memmove(void* to, const void* from, size_t size) {
+  access_range(const_cast<void*>(from), size, Access::kRead, PLACE);
+  access_range(to, size, Access::kWrite, PLACE);
+  return __builtin_memmove(to, from, size);
+}
 void* emulator_memset(void* to, int value, size_t size) {
   access_range(to, size, Access::kWrite, PLACE);
   return __builtin_memset(to, value, size);

@@ -9,11 +9,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <string>
 
+#include "../checked.h"
 #include "../counts.h"
 #include "requests.h"
 
@@ -50,6 +52,10 @@ std::map<std::string, Numbers>& kernels() {
 // need not run one after another; what takes too much room is counted, that warp's excepted.
 const size_t kMostKept = 1 << 20;
 
+const uintptr_t kSector = 32;
+// Bytes that an instruction loads or stores for a lane at most.
+const uintptr_t kWidest = 16;
+
 // Of the block that this CPU thread runs. Not within the thread's own storage: what is next to that
 // of kernels is taken for theirs.
 struct OfBlock {
@@ -58,6 +64,7 @@ struct OfBlock {
   uintptr_t deepest = 0;  // bytes of a thread's own on its stack
   std::vector<uintptr_t> tops = std::vector<uintptr_t>(kMaxThreads);  // where those begin, or 0
   std::vector<LaneAccesses> threads = std::vector<LaneAccesses>(kMaxThreads);
+  std::bitset<kMaxThreads / kWarp> working;  // warps that have accessed anything
   Numbers block = {};
 };
 OfBlock& of_block() {
@@ -66,6 +73,16 @@ OfBlock& of_block() {
 }
 
 uintptr_t frame_address() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)); }
+
+// Those that lie under rows of memory.
+int64_t sectors_of_rows(const Rows& rows, size_t width, size_t height) {
+  int64_t found = 0;
+  for (size_t row = 0; row < height; ++row) {
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(rows.ptr) + row * rows.pitch;
+    found += static_cast<int64_t>((begin + width - 1) / kSector - begin / kSector + 1);
+  }
+  return found;
+}
 
 void count(const Request& request, Numbers* to) {
   if (request.shared) {
@@ -87,7 +104,10 @@ void settle_warps(OfBlock* mine, int except = -1) {
   for (int first = 0; first < kMaxThreads; first += kWarp) {
     if (first / kWarp == except) continue;
     LaneAccesses* const lanes = &mine->threads[first];
-    for (const Request& request : requests_of(lanes)) count(request, &mine->block);
+    for (const Request& request : requests_of(lanes)) {
+      mine->working.set(first / kWarp);
+      count(request, &mine->block);
+    }
     for (int lane = 0; lane < kWarp; ++lane) {
       mine->kept -= lanes[lane].size();
       lanes[lane].clear();
@@ -95,9 +115,9 @@ void settle_warps(OfBlock* mine, int except = -1) {
   }
 }
 
-void keep(const Grid& grid, const Numbers& numbers) {
+void keep(const char* name, const Numbers& numbers) {
   std::lock_guard<std::mutex> lock(mutex);
-  Numbers& kernel = kernels()[grid.site.name];
+  Numbers& kernel = kernels()[name];
   for (int i = 0; i < kTraffic; ++i) kernel[i] += numbers[i];
   add_to_counts(Count::kTraffic, numbers.data(), kTraffic);
 }
@@ -121,9 +141,12 @@ void count_access(State* s, uintptr_t address, size_t size, Access access, const
   const uintptr_t here = frame_address(), top = mine.tops[mine.thread];
   if (here < top) mine.deepest = std::max(mine.deepest, top - here);
   if (s->owns(address)) return;
-  ++mine.kept;
-  mine.threads[mine.thread].push_back(
-      {place, address, static_cast<unsigned>(size), access, s->shared.has(address)});
+  // A struct is copied by one access after the other.
+  for (const uintptr_t end = address + size; address < end; address += kWidest) {
+    ++mine.kept;
+    const unsigned part = static_cast<unsigned>(std::min<size_t>(end - address, kWidest));
+    mine.threads[mine.thread].push_back({place, address, part, access, s->shared.has(address)});
+  }
 }
 
 void count_shuffle() { add(&of_block().block, Traffic::shuffles, 1); }
@@ -136,17 +159,31 @@ void count_barrier(int threads) {
 
 void count_launch(const Grid& grid) {
   Numbers numbers = {};
-  const dim3& blocks = grid.config.grid;
   add(&numbers, Traffic::launches, 1);
-  add(&numbers, Traffic::blocks, static_cast<int64_t>(blocks.x) * blocks.y * blocks.z);
-  keep(grid, numbers);
+  keep(grid.site.name, numbers);
+}
+
+// As a kernel that gives each warp 32 sectors, and each block 8 warps.
+void count_copy(const Rows& to, const Rows& from, size_t width, size_t height) {
+  if (!counts_traffic()) return;
+  Numbers numbers = {};
+  const int64_t read = sectors_of_rows(from, width, height), warps = (read + kWarp - 1) / kWarp;
+  add(&numbers, Traffic::launches, 1);
+  add(&numbers, Traffic::blocks, (warps + 7) / 8);
+  add(&numbers, Traffic::warps, warps);
+  add(&numbers, Traffic::load_sectors, read);
+  add(&numbers, Traffic::store_sectors, sectors_of_rows(to, width, height));
+  keep("cudaMemcpy", numbers);
 }
 
 void count_block_end(const Grid& grid) {
   OfBlock& mine = of_block();
   settle_warps(&mine);
+  add(&mine.block, Traffic::blocks, mine.working.any());
+  add(&mine.block, Traffic::warps, static_cast<int64_t>(mine.working.count()));
+  mine.working.reset();
   add(&mine.block, Traffic::own_bytes, static_cast<int64_t>(mine.deepest));
-  keep(grid, mine.block);
+  keep(grid.site.name, mine.block);
   mine.block = {};
   mine.deepest = 0;
   std::fill(mine.tops.begin(), mine.tops.end(), 0);

@@ -27,7 +27,8 @@ namespace checked {
  */
 #define EMULATOR_TRAFFIC_NUMBERS(NUMBER)                                                        \
   NUMBER(launches, 100)                                                                         \
-  NUMBER(blocks, 0)                                                                             \
+  NUMBER(blocks, 0) /* that access anything, as the warps do */                                 \
+  NUMBER(warps, 0)                                                                              \
   NUMBER(own_bytes, 0)      /* of the thread that has most on its stack, summed over blocks */  \
   NUMBER(requests, 0)       /* accesses of global memory, by a warp as a whole */               \
   NUMBER(bytes, 0)          /* that the lanes asked for there, each its own */                  \

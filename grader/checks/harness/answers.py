@@ -17,7 +17,7 @@ from grader.checks.harness.compare import Array, Failure
 #: one, and is to be told as such.
 SMALL = 1 << 20
 _MOST_DIMENSIONS = 64
-_MOST_SHOWN = 80
+_MOST_SHOWN, _MOST_READ = 80, 1000
 
 
 def room(arrays: Iterable[Array]) -> int:
@@ -26,8 +26,8 @@ def room(arrays: Iterable[Array]) -> int:
 
 
 def shown(value: Any) -> str:
-    """The start of an answer, for a message."""
-    text = str(value)
+    """The start of an answer in one line, for a message."""
+    text = " ".join(str(value)[:_MOST_READ].splitlines())
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 1] + "…"
 
 
@@ -38,6 +38,15 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
     if not all(isinstance(size, (int, np.integer)) for size in value):
         return None
     return tuple(int(size) for size in value)
+
+
+def plain(value: Any) -> Any:
+    """An answer with numpy's integers as ints, and its arrays, tuples and lists as lists."""
+    if isinstance(value, np.ndarray):
+        return value.tolist() if value.dtype.kind in "iu" or not value.size else value
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    return int(value) if isinstance(value, np.integer) else value
 
 
 def require_int(value: Any, what: str) -> int:

@@ -77,7 +77,10 @@ def require_array(got: Any, shape: tuple[int, ...], call: str) -> Array:
     right one, may take any amount of memory.
     """
     if not isinstance(got, np.ndarray):
-        raise Failure(f"{call} returned no array but {type(got).__name__} {str(got)[:60]}")
+        kind = getattr(got, "type_name", type(got).__name__)
+        text = getattr(got, "text", str(got))[:60]
+        what = "array of floats" if kind == "ndarray" else "array"
+        raise Failure(f"{call} returned no {what} but {kind} {text}")
     if got.shape != shape:
         raise Failure(f"{call} has shape {str(got.shape)[:200]}, expected {shape}")
     if got.dtype.kind != "f":
@@ -128,6 +131,12 @@ def verify(got: Any, expected: Any, bound: Any, call: str) -> None:
         raise failure
 
 
+_OF_NUMPY = (
+    "NaN comes of 0/0, inf/inf or inf - inf, of the root of a negative number, or of an array from "
+    "np.empty that was not filled"
+)
+
+
 def verify_told(got: Any, expected: Array, bound: Any, call: str, mistakes: Mistakes) -> None:
     """As `verify`; if most of what is wrong has the values of known mistakes, the words of the one
     that explains the most are the hint.
@@ -141,6 +150,8 @@ def verify_told(got: Any, expected: Array, bound: Any, call: str, mistakes: Mist
         if failure.output is None:
             failure.hint = failure.hint or _order_of_axes(got, expected)
             raise
+        if np.isnan(got).any():  # no kernel is asked, and no output there before
+            failure.hint = _OF_NUMPY
         wrong, least = differing(got, expected, bound), 0.5
         with np.errstate(all="ignore"):  # of what a mistake leads to
             for values, words in mistakes:

@@ -59,6 +59,7 @@ class NetPlan(NamedTuple):
 
     Attributes:
         norm: whether convolutions are followed by a norm of the batch.
+        large: whether images are made smaller by 4 at first, as for a `size` of 64.
     """
 
     filters: tuple[int, ...]
@@ -66,11 +67,12 @@ class NetPlan(NamedTuple):
     classes: int
     channels: int
     norm: bool
+    large: bool = False
 
     def words(self) -> str:
         """As it is called."""
-        filters, blocks, classes, channels, norm = self
-        said = "" if norm else ", norm=False"
+        filters, blocks, classes, channels, norm, large = self
+        said = ("" if norm else ", norm=False") + (", size=64" if large else "")
         return f"ResNet({filters}, {blocks}, classes={classes}, channels={channels}{said})"
 
     def stages(self) -> list[tuple[str, int, int, int]]:
@@ -85,7 +87,9 @@ class NetPlan(NamedTuple):
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """name -> shape of each parameter."""
-        found: dict[str, tuple[int, ...]] = {"conv1.weight": (self.filters[0], self.channels, 3, 3)}
+        side = 7 if self.large else 3
+        first = (self.filters[0], self.channels, side, side)
+        found: dict[str, tuple[int, ...]] = {"conv1.weight": first}
         if self.norm:
             found |= _norm_shapes("bn1", self.filters[0])
         for name, channels, filters, stride in self.stages():
@@ -209,9 +213,12 @@ class Pass:
 
     def net(self, plan: NetPlan, x: Array) -> tuple[Array, Back]:
         """The logits of a net."""
-        found, first = self._unit("conv1", "bn1", x, 1)
+        found, first = self._unit("conv1", "bn1", x, 2 if plan.large else 1)
         found, relu = _relu(found)
         backs = [first, relu]
+        if plan.large:
+            found, pool = max_pool(found)
+            backs.append(pool)
         for name, _, _, stride in plan.stages():
             found, back = self.block(f"{name}.", found, stride)
             backs.append(back)
@@ -231,6 +238,27 @@ class Pass:
 
 def _relu(x: Array) -> tuple[Array, Back]:
     return np.maximum(x, 0), lambda grad: np.where(x > 0, grad, 0)
+
+
+def max_pool(x: Array) -> tuple[Array, Back]:
+    """The largest element of windows of 3 x 3, each 2 after the one before, a border of 1 around
+    all. Of equal elements the first one has the gradient."""
+    rows, columns = x.shape[2:]
+    out = (*x.shape[:2], (rows + 1) // 2, (columns + 1) // 2)
+    windows = np.full((*out, 9), -np.inf)
+    taps = list(Geometry(1, 1, 1, (rows, columns), (3, 3), (2, 2), (1, 1)).taps())
+    for (oh, ow), (i, j), (row, column) in taps:
+        windows[:, :, oh, ow, 3 * i + j] = x[:, :, row, column]
+    largest = windows.argmax(-1)
+
+    def back(grad: Array) -> Array:
+        found = np.zeros(x.shape)
+        for (oh, ow), (i, j), (row, column) in taps:
+            taken = largest[:, :, oh, ow] == 3 * i + j
+            found[:, :, row, column] += np.where(taken, grad[:, :, oh, ow], 0)
+        return found
+
+    return windows.max(-1), back
 
 
 def step(

@@ -14,7 +14,9 @@ What a submission could gain by, and what stands against it:
 - Work on the host: it can't reach device memory, and what is copied there is known.
 - Results that are kept: the outputs of the calls that are counted are verified, and inputs are new.
 - Arrays of a thread's own, which count as registers: more than fits is not counted.
-- One block that does it all, one warp after another: then most of a GPU idles, which costs as much.
+- One block that does it all, one warp after another, or a few warps: then most of a GPU idles,
+  which costs as much.
+- Copies within device memory, which could turn a matrix: their sectors count, and each is a launch.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ from grader.student.remote import ChildError
 
 #: Calls that are counted; the one that costs most is taken.
 CALLS = 2
-#: Blocks of a launch below which a part of a GPU idles.
-LEAST_BLOCKS = 4
+#: Blocks and warps of a launch below which a part of a GPU idles.
+LEAST_BLOCKS, LEAST_WARPS = 4, 16
 #: The reference's numbers, by tools/reference_costs.py.
 KEPT = Path(__file__).with_name("reference_costs.json")
 #: Bytes that a thread may have of its own: registers hold 1,020, and calls take as much here.
@@ -49,11 +51,33 @@ _SECTOR = 32
 _MOST_NUMBERS = 64
 _MOST_TO_HOST = 4096
 _COUNTING = {"DLSYS_CHECKED": "1", "EMULATOR_TRAFFIC": "/dev/null"}
-#: What a kernel could hide its work by, in a source without comments.
+#: What a kernel could hide its work by, in a source without comments: words, macros that make
+#: words, lines that say they are another file's, and what this does not read.
 _HIDES = re.compile(
-    r"\w*(?:sanitize|instrument|tsan|emulator|ia32)\w*|\b_mm\w*|\b(?:__)?asm(?:__)?\b|##|\?\?="
-    r"|cublas\w*|\b_Pragma\b",
-    re.I,
+    r"\w*(?:sanitize|instrument|tsan|emulator|ia32)\w*|\b_mm\w*|\b(?:__)?asm(?:__)?\b"
+    r"|##|%:%:|\?\?[=/]|cublas\w*|\b_Pragma\b|\bthread_local\b|\b__thread\b|\b__CONCAT\w*|\b__has_include\w*"
+    r"|\0|^[^\S\n]*(?:#|%:)[^\S\n]*(?:line\b|\d)[^\n]*",
+    re.I | re.M,
+)
+#: Stands for a raw string.
+_RAW = "\0"
+#: A backslash at the end of a line; g++ lets white space stand between.
+_SPLICE = re.compile(r"\\[ \t\f\v\r]*\n")
+#: A comment, or what may hold the signs of one. A quote without another ends with its line.
+_TOKEN = re.compile(
+    r"(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<raw>(?:u8|[uUL])?R\")"
+    r"|\.?\d(?:[eEpP][+-]|'?[\w.])*|[A-Za-z_]\w*"
+    r"|\"(?:\\[^\n]|[^\"\\\n])*\"?|'(?:\\[^\n]|[^'\\\n])*'?",
+    re.S,
+)
+_INCLUDES = re.compile(r"^[^\S\n]*(?:#|%:)[^\S\n]*(?:include|import)\w*([^\n]*)", re.M)
+#: C++'s own headers, CUDA's and the kit's. Others may have macros that make words.
+_OF_C = "assert|ctype|errno|fenv|float|inttypes|limits|math|stddef|stdint|stdio|stdlib|string|time"
+_OF_CUDA = r"mma|math_\w+|vector_types|device_\w+|(?:cuda|curand|cooperative_groups)\w*"
+_OF_KIT = r"c_runtime_api|cuda_check|runtime_base|dlarray|(?:cpu_|cuda_)?device_api"
+_HEADER = re.compile(
+    rf"\s*(?:<(?:\w+|bits/stdc\+\+\.h|(?:{_OF_C}|{_OF_CUDA})\.h|cooperative_groups/\w+\.h"
+    rf'|cuda/\w+|(?:cub|thrust)/[\w/]+\.c?u?h)>|"(?:\./)?(?:{_OF_C}|{_OF_CUDA}|{_OF_KIT})\.h")\s*'
 )
 _WORDS = {
     "load_sectors": "sectors read",
@@ -80,7 +104,10 @@ _CONFLICTS = (
     "lanes of a warp want different words of one bank: pad the rows of the tile by a few words, or "
     "let neighbouring lanes read neighbouring words"
 )
-_IDLE = "cut the work into more blocks: a GPU has more than a hundred multiprocessors"
+_IDLE = (
+    "cut the work into more blocks, of several warps: a GPU has more than a hundred "
+    "multiprocessors, and each waits for memory unless it has warps to go on with"
+)
 
 Numbers = dict[str, int]
 
@@ -151,13 +178,25 @@ def require_open(sources: Mapping[str, bytes]) -> None:
     for name, content in sources.items():
         if not name.endswith(".cu"):
             continue
-        text = content.decode("utf-8", "replace").replace("\\\n", "")
-        code = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
-        if found := _HIDES.search(code):
+        code = _without_comments(content.decode("utf-8", "replace"))
+        included = (found[1] for found in _INCLUDES.finditer(code))
+        headers = (f"#include {each.strip()}" for each in included if not _HEADER.fullmatch(each))
+        found = _HIDES.search(code)
+        if said := found[0].strip() if found else next(headers, ""):
+            said = "a raw string" if said == _RAW else f"{said[:60]!r}"
             raise Failure(
-                f"{name} has {found[0][:60]!r}, by which work could be kept from being counted",
+                f"{name} has {said}, by which work could be kept from being counted",
                 "plain CUDA C++ does: kernels of your own, without a library and without assembly",
             )
+
+
+def _without_comments(text: str) -> str:
+    """The text of a source, with a space for each comment, and _RAW where a raw string begins."""
+
+    def plain(found: re.Match[str]) -> str:
+        return " " if found["comment"] else _RAW if found["raw"] else found[0]
+
+    return _TOKEN.sub(plain, _SPLICE.sub("", text))
 
 
 def _counted(ctx: ChildContext, case: CountedCall) -> tuple[Numbers, Numbers]:
@@ -243,9 +282,10 @@ def require_registers(mine: Numbers, case: CountedCall) -> None:
 
 
 def idle(numbers: Numbers) -> float:
-    """How many times as long a GPU takes since blocks are too few to keep it busy."""
-    blocks = numbers["blocks"] / max(1, numbers["launches"])
-    return max(1.0, LEAST_BLOCKS / max(1.0, blocks))
+    """How many times as long a GPU takes since blocks or warps are too few to keep it busy."""
+    launches = max(1, numbers["launches"])
+    blocks, warps = (max(1.0, numbers[name] / launches) for name in ("blocks", "warps"))
+    return max(1.0, LEAST_BLOCKS / blocks, LEAST_WARPS / warps)
 
 
 def advice(mine: Numbers, theirs: Numbers, costs: Numbers) -> list[str]:

@@ -26,6 +26,8 @@ class _MissingLibrary:
     def __getattr__(self, name):
         raise DeviceError(self._reason)
 
+    __getitem__ = __getattr__
+
 
 def find_lib_path():
     """Path of libc_runtime_api.so: build/lib of the folder that holds python/.

@@ -4,6 +4,9 @@
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 
+#include <algorithm>
+#include <cstring>
+
 __global__ void copies(int n, const float* in, float* out) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = in[i];
@@ -143,6 +146,70 @@ __global__ void remembers(const float* in, float* out) {
   float sum = 0;
   for (int i = 0; i < count; ++i) sum += mine[(i * 7 + threadIdx.x) % count];
   out[threadIdx.x] = sum;
+}
+
+struct Four {
+  float4 part[4];
+};
+
+// A lane reads 64 bytes at once, which takes a GPU four turns.
+__global__ void takes_structs(const Four* in, float* out) {
+  const Four mine = in[threadIdx.x];
+  float sum = 0;
+  for (const float4& four : mine.part) sum += four.x * four.y + four.z * four.w;
+  out[threadIdx.x] = sum;
+}
+
+CASE(copies_structs) {
+  Device<Four> in(32);
+  Device<float> out(32);
+  takes_structs<<<1, 32>>>(in.data, out.data);
+}
+
+template <typename Copy>
+__device__ void copy_few(const float* in, float* out, Copy copy) {
+  float mine[64];
+  copy(in, mine);
+  float sum = 0;
+  for (int i = 0; i < 64; ++i) sum += mine[i] * i;
+  out[threadIdx.x] = sum;
+}
+__global__ void moves(const float* in, float* out, size_t size) {
+  copy_few(in, out, [&](const float* from, float* to) { memmove(to, from, size); });
+}
+__global__ void copies_builtin(const float* in, float* out, size_t size) {
+  copy_few(in, out, [&](const float* from, float* to) { __builtin_memcpy(to, from, size); });
+}
+__global__ void copies_by_library(const float* in, float* out, size_t size) {
+  copy_few(in, out, [&](const float* from, float* to) { std::copy(from, from + size / 4, to); });
+}
+
+CASE(calls_memmove) {
+  Device<float> in(64), out(32);
+  moves<<<1, 32>>>(in.data, out.data, 256);
+}
+CASE(calls_builtin_memcpy) {
+  Device<float> in(64), out(32);
+  copies_builtin<<<1, 32>>>(in.data, out.data, 256);
+}
+CASE(calls_std_copy) {
+  Device<float> in(64), out(32);
+  copies_by_library<<<1, 32>>>(in.data, out.data, 256);
+}
+
+__global__ void works_a_little(float* out) {
+  if (blockIdx.x < 2 && threadIdx.x < 40) out[threadIdx.x] = 1;
+}
+
+CASE(has_warps_without_work) {
+  Device<float> out(64);
+  works_a_little<<<8, 128>>>(out.data);
+}
+
+// Each 32nd float of a kilobyte, side by side.
+CASE(copies_on_the_device) {
+  Device<float> in(256), out(8);
+  cudaMemcpy2D(out.data, 4, in.data, 128, 4, 8, cudaMemcpyDeviceToDevice);
 }
 
 CASE(has_256_bytes_of_its_own) {

@@ -5,6 +5,8 @@ ones the first stays first; all others may overlap. Buffers that share memory on
 conflict, too.
 """
 
+import numpy as np
+
 #: Streams of a program; more gain nothing, since few kernels leave room for another.
 MOST_STREAMS = 4
 #: Instructions above which all go to one stream: who conflicts with whom is asked for each pair.
@@ -35,7 +37,7 @@ def needed(instructions, place_of):
         for other in direct:
             behind |= ends[other]
         ends.append(direct | behind)
-        result.append(sorted(direct - behind))
+        result.append(np.array(sorted(direct - behind), dtype=int))
     return result
 
 
@@ -77,4 +79,4 @@ def assigned(waits, most=MOST_STREAMS):
                 events.append([number, other])
         stream_of[number] = mine
         tails[mine] = number
-    return [stream_of[n] for n in range(len(waits))], events
+    return tuple(np.int64(stream_of[n]) for n in range(len(waits))), events
