@@ -19,6 +19,7 @@ import pytest
 
 from dlsys import ndarray, nn
 from dlsys._base import DeviceError
+from dlsys.backend.kernels import CompileError
 from dlsys.datasets import images
 from dlsys.step import files
 from dlsys.step.step import Step
@@ -342,6 +343,13 @@ def test_what_a_command_can_not_do_is_said_before_the_folder_has_a_run(tmp_path,
     assert command.main([*QUICK, "--threads=0", "--output", str(tmp_path)]) == 0
 
 
+def test_a_training_that_could_write_no_checkpoint_does_not_begin(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match="package safetensors; hint: python3 -m pip install"):
+        Solver(SETTINGS, few(), tmp_path, CPU)
+
+
 def test_settings_of_a_training_that_never_began_are_forgotten(tmp_path):
     (tmp_path / "settings.json").write_text("{}")
     Solver(SETTINGS, few(), tmp_path, CPU)
@@ -475,10 +483,24 @@ def throw(error):
     raise error
 
 
+def test_a_compiler_that_an_interrupt_ended_is_no_failure(tmp_path, capsys):
+    def run(error):
+        if not error.args:
+            os.kill(os.getpid(), signal.SIGINT)
+        raise error
+
+    asked = [*QUICK, "--output", str(tmp_path), "--resume"]
+    for error, code in ((CompileError("no compiler"), 3), (CompileError(), 130)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("dlsys.train.solver.Solver._epoch", lambda *said, e=error: run(e))
+            assert command.main(asked) == code
+    assert capsys.readouterr().err.startswith("no compiler\ninterrupted; hint: --resume")
+
+
 def test_a_second_interrupt_ends_a_training_at_once(tmp_path, capsys):
     def run(solver):
         os.kill(os.getpid(), signal.SIGINT)
-        assert solver._is_stopping
+        assert solver.is_stopping
         os.kill(os.getpid(), signal.SIGINT)
         pytest.fail("still there")
 

@@ -32,6 +32,7 @@ _HELP = {
     "momentum": "of the gradient descent",
     "decay": "strength of L2 on all weights",
 }
+_GOES_ON = "--resume goes on from the last checkpoint"
 _DEVICES = {"cpu": ndarray.cpu(0), "gpu": ndarray.gpu(0), "numpy": None}
 
 
@@ -81,26 +82,25 @@ def main(argv=None):
     folder = Path(options.output or "runs/%s-%s" % (options.model, options.data))
     try:
         return _train(options, folder)
-    except (DataError, FileError, SettingsError) as error:
+    except FileError as error:
+        return _ended(2, error, "another --output")
+    except (DataError, SettingsError) as error:
         return _ended(2, error)
     except DivergedError as error:
         return _ended(1, error)
     except OSError as error:
-        way_out = (
-            "--resume goes on from the last checkpoint" if has_run(folder) else "another --output"
-        )
-        words = error.filename or folder, error.strerror or error, way_out
-        return _ended(3, "%s: %s; hint: %s" % words)
+        said = "%s: %s" % (error.filename or folder, error.strerror or error)
+        return _ended(3, said, _GOES_ON if has_run(folder) else "another --output")
     except MemoryError as error:
-        return _ended(3, "out of memory: %s; hint: a smaller --batch" % error)
+        return _ended(3, "out of memory: %s" % error, "a smaller --batch")
     except (DeviceError, CompileError) as error:
         return _ended(3, error)
     except KeyboardInterrupt:
-        return _ended(130, "interrupted; hint: --resume goes on from the last checkpoint")
+        return _ended(130, "interrupted", _GOES_ON if has_run(folder) else "")
 
 
-def _ended(code, words):
-    print(words, file=sys.stderr)
+def _ended(code, words, hint=""):
+    print(words, hint and "; hint: " + hint, sep="", file=sys.stderr)
     return code
 
 
@@ -122,9 +122,14 @@ def _train(options, folder):
     if options.resume:
         print("%s: after step %d of %d" % (folder, solver.steps, solver.total), flush=True)
     with _stopped_by_signals(solver):
-        found = solver.run()
+        try:
+            found = solver.run()
+        except CompileError:
+            if solver.is_stopping:  # Ctrl-C reaches the compiler, too
+                raise KeyboardInterrupt from None
+            raise
     if found is None:
-        return _ended(130, "stopped after step %d; hint: --resume" % solver.steps)
+        return _ended(130, "stopped after step %d" % solver.steps, "--resume")
     print("wrote %s" % (folder / "page.html"))
     return 0
 

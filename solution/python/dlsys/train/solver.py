@@ -6,6 +6,7 @@ behind the checkpoint are dropped, and those steps are made again.
 """
 
 import dataclasses
+import importlib.util
 import math
 import time
 
@@ -46,6 +47,7 @@ class Solver:
         net: the network.
         step: the compiled step, which has the parameters.
         log: the Log.
+        is_stopping: whether `stop` was called.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class Solver:
         for part in folder.glob("*.part"):  # of a process that was killed as it wrote
             part.unlink()
         self.settings, self._images, self._folder = settings, images, folder
-        self._save_every, self._is_stopping, self._ctx = save_every, False, ctx
+        self._save_every, self.is_stopping, self._ctx = save_every, False, ctx
         nn.seed(settings.seed)
         shape = images.train_x.shape[1:]
         self.net = models.BY_NAME[settings.model](shape, len(images.classes))
@@ -135,7 +137,7 @@ class Solver:
         try:
             done = self.steps
             with progress.bar(self.total, done) as show:
-                while done < self.total and not self._is_stopping:
+                while done < self.total and not self.is_stopping:
                     done = self._epoch(done, show, watch)
             if done < self.total:
                 return None
@@ -154,7 +156,7 @@ class Solver:
 
     def stop(self):
         """Has `run` write a checkpoint and return after the step that it is at."""
-        self._is_stopping = True
+        self.is_stopping = True
 
     def save(self):
         """Writes the checkpoint, so that the run can go on from here."""
@@ -210,9 +212,9 @@ class Solver:
             show(done, "epoch %d  loss %.4f" % (number + 1, loss))
             watch(self)
             # The checkpoint of the last step is written behind the epoch's line.
-            if done % per_epoch and (self._is_stopping or done % self._save_every == 0):
+            if done % per_epoch and (self.is_stopping or done % self._save_every == 0):
                 self.save()
-            if self._is_stopping:
+            if self.is_stopping:
                 break
         if counted is not None:
             self._allocations = ndarray.allocations() - counted
@@ -279,6 +281,10 @@ class Solver:
 
 
 def _check(settings, images, save_every, threads):
+    if importlib.util.find_spec("safetensors") is None:
+        raise SettingsError(
+            "checkpoints need the package safetensors; hint: python3 -m pip install safetensors"
+        )
     if settings.model not in models.BY_NAME:
         known = ", ".join(models.BY_NAME)
         raise SettingsError("there is no net %r; hint: %s" % (settings.model, known))
