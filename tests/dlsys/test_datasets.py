@@ -215,6 +215,29 @@ def test_batches_do_not_depend_on_threads_nor_on_where_an_epoch_begins():
             np.testing.assert_array_equal(got[1], expected[1])
 
 
+@pytest.mark.parametrize(("threads", "ahead"), [(0, 4), (1, 1), (3, 4)])
+def test_a_batch_stays_as_it_is_until_the_next_one_is_asked_for(threads, ahead):
+    """A step reads it meanwhile. All batches that may be made ahead are made before one looks."""
+    x, y = pictures(60)
+    wanted = copied(Batches(x, y, 4, threads=0), 0)
+    batches, made = Batches(x, y, 4, threads=threads, ahead=ahead), threading.Semaphore(0)
+    real = batches._made
+
+    def counted(*said):
+        found = real(*said)
+        made.release()
+        return found
+
+    batches._made = counted
+    seen = 0
+    for place, (images_of, labels) in enumerate(batches.epoch(0)):
+        while seen < (min(15, place + ahead + 1) if threads else place + 1):
+            assert made.acquire(timeout=10)
+            seen += 1
+        np.testing.assert_array_equal(images_of, wanted[place][0])
+        np.testing.assert_array_equal(labels, wanted[place][1])
+
+
 def test_images_have_mean_zero_and_deviation_one_in_each_channel():
     x = np.random.default_rng(1).integers(0, 200, (50, 3, 8, 8)).astype(np.uint8)
     ((found, _),) = copied(Batches(x, np.arange(50), 50), 0)

@@ -270,11 +270,13 @@ class Step:
             timeline. NDArrays that a call returned are overwritten.
 
         Raises:
-            ValueError, ShapeError, TypeError, IndexError: as those of a call; runs is below 1.
+            ValueError, ShapeError, TypeError, IndexError: as those of a call; runs or streams are
+                below 1.
             ImportError: the package nvtx is missing.
         """
-        if runs < 1:
-            raise ValueError("%d runs; hint: 1 or more" % runs)
+        for what, count in (("runs", runs), ("streams", 1 if streams is None else streams)):
+            if not (isinstance(count, numbers.Integral) and count >= 1):
+                raise ValueError("%s %s; hint: 1 or more, a whole number" % (count, what))
         ranges = measuring.nvtx_ranges() if nvtx else None
         with self._turns.turn():
             arrays = self._arrays(feeds or {})
