@@ -469,6 +469,8 @@ def test_the_command_says_how_a_training_failed(tmp_path, capsys, monkeypatch):
     wrong = {
         MemoryError("9 PiB"): (3, "out of memory: 9 PiB; hint: a smaller --batch"),
         DeviceError("no library; hint: run make"): (3, "no library; hint: run make"),
+        NotImplementedError("task 4.8 is not written yet"): (2, "task 4.8 is not written yet"),
+        DeviceError("out of CPU memory"): (3, "out of CPU memory; hint: a smaller --batch"),
         KeyboardInterrupt(): (130, "interrupted; hint: --resume goes on"),
         DivergedError("step 3"): (1, "step 3"),
     }

@@ -84,7 +84,7 @@ def main(argv=None):
         return _train(options, folder)
     except FileError as error:
         return _ended(2, error, "another --output")
-    except (DataError, SettingsError) as error:
+    except (DataError, SettingsError, NotImplementedError) as error:  # or a task to be done
         return _ended(2, error)
     except DivergedError as error:
         return _ended(1, error)
@@ -94,7 +94,7 @@ def main(argv=None):
     except MemoryError as error:
         return _ended(3, "out of memory: %s" % error, "a smaller --batch")
     except (DeviceError, CompileError) as error:
-        return _ended(3, error)
+        return _ended(3, error, "a smaller --batch" if "memory" in str(error) else "")
     except KeyboardInterrupt:
         return _ended(130, "interrupted", _GOES_ON if has_run(folder) else "")
 
