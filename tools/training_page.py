@@ -37,8 +37,12 @@ python3 -m dlsys.train resnet20 --data cifar10 --batch 128 --epochs 100 --rate 0
 
 The images are looked for in `--path`, in `DLSYS_DATA` and in the cache, else downloaded. A run has
 a folder, `runs/MODEL-SET`: `page.html` has its curves, `log.jsonl` a line for each step and epoch,
-and with `--statistics` mean, deviation and dead units of each layer. Ctrl-C, a kill or an outage
-costs the steps since the last checkpoint (`--save-every`), and `--resume` goes on to the same bits.
+and with `--statistics` mean, deviation and dead units of each layer. One process at a time trains
+in a folder.
+
+Ctrl-C writes a checkpoint and ends, a second one ends at once. A kill, an outage or a full disk
+costs the steps since the last checkpoint (`--save-every`). `--resume` goes on to the same bits. A
+loss that is infinite or NaN ends a training, since no step behind it would learn.
 
 """
 

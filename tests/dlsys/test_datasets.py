@@ -80,7 +80,7 @@ def test_what_is_missing_or_wrong_is_named(tmp_path):
     with pytest.raises(ValueError, match="there is no set 'cifar'; hint: cifar10, fashion"):
         datasets.load("cifar")
     (folder / "data_batch_2.bin").write_bytes(b"7" * 100)
-    with pytest.raises(DataError, match=r"data_batch_2\.bin: 100 bytes, not 122920"):
+    with pytest.raises(DataError, match=r"_2\.bin: 100 bytes, not 122920; hint: delete it and"):
         datasets.load("cifar10", folder)
     wrong = records(1)
     wrong[5, 0] = 10
@@ -88,7 +88,20 @@ def test_what_is_missing_or_wrong_is_named(tmp_path):
     with pytest.raises(DataError, match="label 10 is not among"):
         datasets.load("cifar10", folder)
     (folder / "test_batch.bin").unlink()
-    with pytest.raises(DataError, match=r"given lacks test_batch\.bin"):
+    with pytest.raises(
+        DataError, match=r"given lacks test_batch\.bin; hint: a folder with the six"
+    ):
+        datasets.load("cifar10", folder)
+
+
+def test_a_file_that_can_not_be_read_is_named(tmp_path, monkeypatch):
+    folder = cifar10(tmp_path / "given")
+
+    def refused(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(images.Path, "read_bytes", refused)
+    with pytest.raises(DataError, match=r"data_batch_1\.bin: cannot be read: Permission denied"):
         datasets.load("cifar10", folder)
 
 
@@ -133,7 +146,7 @@ def test_a_download_is_checked_and_unpacked(tmp_path, monkeypatch, server):
     monkeypatch.setattr(images, "MIRRORS", {"cifar10": (address,)})
     right = images.CIFAR10_ARCHIVE._replace(md5=hashlib.md5(content).hexdigest())
     cache = tmp_path / "cache/dlsys/cifar10"
-    with pytest.raises(DataError, match="wrong checksum"):
+    with pytest.raises(DataError, match=r"wrong checksum.*hint: --path, or DLSYS_DATA, names"):
         datasets.load("cifar10")
     assert list(cache.glob("*.bin")) == []
     monkeypatch.setattr(images, "CIFAR10_ARCHIVE", right)
@@ -200,6 +213,29 @@ def test_batches_do_not_depend_on_threads_nor_on_where_an_epoch_begins():
         for got, expected in zip([*found, *rest], [*wanted, *wanted[9:]], strict=True):
             np.testing.assert_array_equal(got[0], expected[0])
             np.testing.assert_array_equal(got[1], expected[1])
+
+
+@pytest.mark.parametrize(("threads", "ahead"), [(0, 4), (1, 1), (3, 4)])
+def test_a_batch_stays_as_it_is_until_the_next_one_is_asked_for(threads, ahead):
+    """A step reads it meanwhile. All batches that may be made ahead are made before one looks."""
+    x, y = pictures(60)
+    wanted = copied(Batches(x, y, 4, threads=0), 0)
+    batches, made = Batches(x, y, 4, threads=threads, ahead=ahead), threading.Semaphore(0)
+    real = batches._made
+
+    def counted(*said):
+        found = real(*said)
+        made.release()
+        return found
+
+    batches._made = counted
+    seen = 0
+    for place, (images_of, labels) in enumerate(batches.epoch(0)):
+        while seen < (min(15, place + ahead + 1) if threads else place + 1):
+            assert made.acquire(timeout=10)
+            seen += 1
+        np.testing.assert_array_equal(images_of, wanted[place][0])
+        np.testing.assert_array_equal(labels, wanted[place][1])
 
 
 def test_images_have_mean_zero_and_deviation_one_in_each_channel():

@@ -225,3 +225,28 @@ def test_a_summary_counts_parameters_and_multiply_adds():
     ]  # fmt: skip
     assert lines[1].split()[2:] == ["2", "x", "8", "x", "4", "x", "4", "224", "6,912", "1"]
     assert lines[-1].split() == ["together", "1,514", "9,472", "2"]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: nn.Linear(0, 3),
+        lambda: nn.Linear(3, -1),
+        lambda: nn.Linear(3.5, 2),
+        lambda: nn.Linear("3", 2),
+        lambda: nn.Conv2d(0, 4, 3),
+        lambda: nn.BatchNorm2d(0),
+        lambda: nn.LayerNorm((3, 0)),
+    ],
+)
+def test_a_layer_of_no_size_is_refused(made):
+    with pytest.raises(ValueError, match=r"a parameter of shape .*; hint: whole numbers from 1 on"):
+        made()
+
+
+@pytest.mark.parametrize(("channels", "filters", "groups"), [(3, 4, 0), (3, 4, 2), (4, 3, 2)])
+def test_groups_that_do_not_divide_are_refused(channels, filters, groups):
+    with pytest.raises(ValueError, match=r"have no . equal groups"):
+        nn.Conv2d(channels, filters, 3, groups=groups)
+    with pytest.raises(ValueError, match=r"have no . equal groups"):
+        nn.GroupNorm(groups, 3)

@@ -313,3 +313,11 @@ def test_a_plane_has_the_lowest_row_below():
     assert float(rows[0].get("y")) > float(rows[1].get("y"))
     (dot,) = [each for each in root if each.tag.endswith("circle")]
     assert float(dot.get("cy")) > float(rows[0].get("y"))
+
+
+@pytest.mark.parametrize("what", [3, None, [3], "x"])
+def test_a_picture_of_what_has_no_nodes_is_refused(what):
+    with pytest.raises(
+        TypeError, match=r"a picture of .*; hint: a node, a list of nodes, or a step"
+    ):
+        dlsys.draw(what)

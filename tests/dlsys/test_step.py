@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dlsys
-from dlsys import dtypes, ndarray, ops, optim
+from dlsys import autodiff, dtypes, ndarray, ops, optim
 from dlsys.autodiff import gradients
 from dlsys.ops.base import ShapeError
 from dlsys.step import files
@@ -243,6 +243,58 @@ def test_what_does_not_fit_is_told(ctx):
     other = ndarray.cpu(0) if ctx is None or ctx.device_type == 2 else ndarray.gpu(0)
     with pytest.raises(TypeError, match="the feed of x"):
         step({x: ndarray.empty((2, 3), other)})
+
+
+@EVERYWHERE
+def test_what_is_no_array_of_numbers_is_told_with_a_way_out(ctx):
+    x = ops.variable("x")
+    step, w = dlsys.compile(ops.exp(x), {}, ctx), dlsys.parameter("w", np.zeros(2))
+    wrong = [
+        [1, None], np.array([1, 2], object), ["a"], "abc", None, {}, [[1], [2, 3]], [1j],
+        np.array([1], "datetime64[s]"), np.array([(1, 2)], "i4,i4"),
+    ]  # fmt: skip
+    for value in wrong:
+        for call in (step, step.scan):
+            with pytest.raises(TypeError, match=r"feed of x is no array of numbers: .*; hint: num"):
+                call({x: value})
+    for value in wrong:
+        with pytest.raises(TypeError, match=r"(first )?value of w is no array of numbers"):
+            dlsys.parameter("w", value)
+        with pytest.raises(TypeError, match="the value of w is no array of numbers"):
+            dlsys.compile(x, {w: w}, ctx).set(w, value)
+    with pytest.raises(TypeError, match="feeds are a list; hint: a dictionary"):
+        step([1, 2])
+    with pytest.raises(ValueError, match="no value for x; hint: the keys are variables"):
+        step({"x": 1})
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("kind", [">f8", ">f4", ">f2", ">i8", ">i4", "<f4", "<i8"])
+def test_numbers_in_any_order_of_bytes_are_the_same_numbers(ctx, kind):
+    values = np.array([[1, 2, 3]], kind)
+    x, w = ops.variable("x"), dlsys.parameter("w", values[0])
+    total = ops.sum(x + w)
+    step = dlsys.compile(total, {w: w + w}, ctx)
+    assert step({x: values[0]}, as_numpy=True) == 12
+    assert step.scan({x: values}, as_numpy=True) == [18]
+    step.set(w, values[0])
+    np.testing.assert_array_equal(step.get(w), [1, 2, 3])
+    assert step.get(w).dtype.isnative
+    got = autodiff.Executor([x + x], ctx=ctx).run({x: values}, convert_to_numpy_ret_vals=True)
+    np.testing.assert_array_equal(got[0], [[2, 4, 6]])
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("limit", ["a", [1], np.ones(2), -1, float("nan")])
+def test_a_limit_of_memory_that_is_none_is_told(ctx, limit):
+    with pytest.raises((TypeError, ValueError), match=r"memory_limit is .*; hint: "):
+        dlsys.compile(ops.variable("x"), {}, ctx, memory_limit=limit)
+
+
+@pytest.mark.parametrize("ctx", ["cpu", 0, "gpu(0)"])
+def test_a_device_that_is_none_is_told(ctx):
+    with pytest.raises(TypeError, match=r"ctx is .*; hint: None, ndarray\.cpu\(0\) or"):
+        dlsys.compile(ops.variable("x"), {}, ctx)
 
 
 @EVERYWHERE

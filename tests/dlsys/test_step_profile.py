@@ -198,8 +198,9 @@ def test_a_step_without_kernels_has_an_empty_profile(ctx):
 
 def test_fewer_runs_than_one_are_refused():
     step, feeds = training(None)
-    with pytest.raises(ValueError, match="0 runs; hint: 1 or more"):
-        step.profile(feeds, runs=0)
+    for said in ({"runs": 0}, {"runs": 1.5}, {"streams": 0}, {"streams": "a"}):
+        with pytest.raises(ValueError, match=r"^(0|1\.5|a) (runs|streams); hint: 1 or more"):
+            step.profile(feeds, **said)
 
 
 def test_the_table_has_the_longest_first_with_their_figures():

@@ -1,8 +1,12 @@
 """Training: killed at any moment it goes on to the same bits; what it writes; its command."""
 
+import dataclasses
+import errno
 import json
+import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,17 +18,22 @@ import numpy as np
 import pytest
 
 from dlsys import ndarray, nn
+from dlsys._base import DeviceError
+from dlsys.backend.kernels import CompileError
 from dlsys.datasets import images
 from dlsys.step import files
 from dlsys.step.step import Step
-from dlsys.train import Settings, SettingsError, Solver
+from dlsys.train import DivergedError, Settings, SettingsError, Solver
 from dlsys.train import __main__ as command
+from dlsys.train.lock import Lock
 from dlsys.train.log import Log
 
 KIT = Path(__file__).resolve().parents[2]
 #: Processes that are killed; 20 have place in a run.
 KILLS = int(os.environ.get("KILLED_RUNS", "3"))
 CPU, GPU = ndarray.cpu(0), ndarray.gpu(0)
+#: A training of four steps.
+QUICK = ["mlp", "--data", "synthetic", "--epochs", "1", "--batch", "400", "--device", "cpu"]
 SETTINGS = Settings(model="mlp", data="synthetic", epochs=3, batch=16, rate=0.02, seed=5)
 
 
@@ -267,19 +276,245 @@ def test_the_rate_follows_its_schedule(name):
 
 
 def test_other_settings_do_not_go_on_with_a_run(tmp_path):
-    SETTINGS.keep(tmp_path / "settings.json")
-    SETTINGS.keep(tmp_path / "settings.json")
+    kept = tmp_path / "settings.json"
+    SETTINGS.keep(kept)
+    SETTINGS.compare(kept)
     with pytest.raises(SettingsError, match=r"rate is 0\.3, was 0\.02; hint: another --output"):
-        Settings(**{**vars(SETTINGS), "rate": 0.3}).keep(tmp_path / "settings.json")
-    with pytest.raises(SettingsError, match="the schedule is 'fast'; hint: constant, step"):
-        Settings(schedule="fast")
-    with pytest.raises(SettingsError, match="0 epochs"):
-        Settings(epochs=0)
+        Settings(**{**vars(SETTINGS), "rate": 0.3}).compare(kept)
+    kept.write_text(json.dumps({**vars(SETTINGS), "nesterov": True}))
+    with pytest.raises(SettingsError, match="another version of dlsys, by nesterov; hint"):
+        SETTINGS.compare(kept)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"{", "is damaged: Expecting"),
+        (b"\xff\xfe", "is damaged"),
+        (b"", "is damaged"),
+        (b"[]", "holds no settings"),
+        (None, "is missing"),
+    ],
+)
+def test_damaged_settings_of_a_run_are_named_with_what_to_do(tmp_path, capsys, content, words):
+    asked = [*QUICK, "--output", str(tmp_path)]
+    assert command.main(asked) == 0
+    (tmp_path / "settings.json").unlink()
+    if content is not None:
+        (tmp_path / "settings.json").write_bytes(content)
+    assert command.main([*asked, "--resume"]) == 2
+    said = capsys.readouterr().err
+    assert "settings.json tells how the run began, and it " + words in said
+    assert "hint: another --output" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            (n, v)
+            for n in ("rate", "decay", "momentum")
+            for v in (math.nan, math.inf, -0.1, "0.1", None)
+        ),
+        ("momentum", 1.0),
+        *((n, v) for n in ("epochs", "batch", "warm_up", "seed") for v in (-1, 2.5, "3")),
+        ("epochs", 0), ("epochs", 10**14), ("batch", 0), ("schedule", "fast"),
+    ],
+)  # fmt: skip
+def test_settings_that_mean_nothing_are_refused_with_what_would(name, value):
+    with pytest.raises(SettingsError, match=rf"^(the )?{name} is .*; hint: .*\w"):
+        Settings(**{name: value})
+
+
+def test_what_a_command_can_not_do_is_said_before_the_folder_has_a_run(tmp_path, capsys):
+    wrong = {
+        "--save-every=0": "a checkpoint every 0 steps; hint: 1 or more",
+        "--save-every=-3": "a checkpoint every -3 steps",
+        "--threads=-1": "-1 threads; hint: 0 or more",
+        "--batch=5000": "batches of 5000 of 1600 training images; hint: a smaller --batch",
+        "--rate=nan": "rate is nan; hint: 0 or more",
+    }
+    for option, words in wrong.items():
+        assert command.main([*QUICK, option, "--output", str(tmp_path)]) == 2
+        assert capsys.readouterr().err.startswith(words)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(SettingsError, match="there is no net 'resnet'; hint: mlp, simple"):
+        Solver(Settings(model="resnet", data="synthetic"), few(), tmp_path)
+    assert command.main([*QUICK, "--threads=0", "--output", str(tmp_path)]) == 0
+
+
+def test_a_training_that_could_write_no_checkpoint_does_not_begin(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match="package safetensors; hint: python3 -m pip install"):
+        Solver(SETTINGS, few(), tmp_path, CPU)
+
+
+def test_settings_of_a_training_that_never_began_are_forgotten(tmp_path):
+    (tmp_path / "settings.json").write_text("{}")
+    Solver(SETTINGS, few(), tmp_path, CPU)
+    SETTINGS.compare(tmp_path / "settings.json")
+
+
+def test_one_training_at_a_time_has_a_folder(tmp_path):
+    first = Solver(SETTINGS, few(), tmp_path, CPU)
+    with pytest.raises(SettingsError, match=r"has .*'s lock; hint: its run\(\) or close\(\)"):
+        Solver(SETTINGS, few(), tmp_path, CPU)
+    first.run()
+    second = Solver(SETTINGS, few(), tmp_path, CPU)
+    second.close()
+    Solver(SETTINGS, few(), tmp_path, CPU)  # not kept
+    Solver(SETTINGS, few(), tmp_path, CPU).run()
+
+
+def test_the_lock_of_a_process_that_was_killed_holds_nobody(tmp_path):
+    hold = "from pathlib import Path; from dlsys.train.lock import Lock; import sys, time\n"
+    hold += "lock = Lock(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
+    env = {**os.environ, "PYTHONPATH": str(KIT / "solution/python")}
+    told = {"env": env, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", hold, tmp_path], **told) as process:
+        assert process.stdout.readline() == "held\n"
+        try:
+            with pytest.raises(SettingsError, match=f"process {process.pid} trains"):
+                Lock(tmp_path)
+        finally:
+            process.kill()
+    Lock(tmp_path).release()
+
+
+def full(monkeypatch, writes):
+    """A disk that has room for so many files."""
+    left, real = [writes], os.fsync
+
+    def fsync(file):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(file)
+
+    monkeypatch.setattr(files.os, "fsync", fsync)
+
+
+def test_a_full_disk_is_an_error_and_the_last_checkpoint_loads(tmp_path, capsys, monkeypatch):
+    asked = [*QUICK, "--save-every", "1"]
+    assert command.main([*asked, "--output", str(tmp_path / "whole")]) == 0
+    asked += ["--output", str(tmp_path / "cut"), "--resume"]
+    with monkeypatch.context() as patch:
+        full(patch, 7)  # settings, the log, twice log and checkpoint, the log again
+        assert command.main(asked) == 3
+    said = "No space left on device; hint: --resume goes on from the last checkpoint"
+    assert said in capsys.readouterr().err
+    assert not list((tmp_path / "cut").glob("*.part"))
+    assert command.main(asked) == 0
+    assert "cut: after step 2 of 4\n" in capsys.readouterr().out
+    assert results(tmp_path / "cut") == results(tmp_path / "whole")
+
+
+def test_a_folder_that_can_not_be_made_is_named(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert command.main([*QUICK, "--output", str(tmp_path / "file")]) == 3
+    assert "file: File exists; hint: another --output" in capsys.readouterr().err
+
+
+def test_what_a_killed_process_had_half_written_is_removed(tmp_path):
+    (tmp_path / "checkpoint.safetensors.77.part").touch()
+    Solver(SETTINGS, few(), tmp_path, CPU)
+    assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize("what", ["log.jsonl", "checkpoint.safetensors"])
+def test_a_run_is_not_taken_for_none_when_one_of_its_files_is_lost(tmp_path, capsys, what):
+    asked = [*QUICK, "--output", str(tmp_path)]
+    assert command.main(asked) == 0
+    (tmp_path / what).unlink()
+    assert command.main(asked) == 2
+    assert command.main([*asked, "--resume"]) == 0
+    assert (tmp_path / "log.jsonl").exists() and (tmp_path / "checkpoint.safetensors").exists()
+
+
+def test_a_log_that_was_cut_or_overwritten_costs_lines_and_nothing_else(tmp_path, undisturbed):
+    whole = "".join(json.dumps(line) + "\n" for line in undisturbed[0])
+    for kept in (whole[:900], whole[:-1], "5\n" + whole, "{}\n" + whole, "\0\n", ""):
+        solver = Solver(SETTINGS, few(), tmp_path / "run", CPU)
+        solver.run(lambda each: each.stop() if each.steps == 14 else None)
+        (tmp_path / "run/log.jsonl").write_text(kept)
+        Solver(SETTINGS, few(), tmp_path / "run", CPU).run()
+        lines, weights = results(tmp_path / "run")
+        assert weights == undisturbed[1]
+        assert lines[-1]["step"] == 30
+        # The loss of an epoch is the mean of those steps that the log has.
+        known = [{**line, "loss": 0} if "epoch" in line else line for line in undisturbed[0]]
+        assert all(({**line, "loss": 0} if "epoch" in line else line) in known for line in lines)
+        shutil.rmtree(tmp_path / "run")
+
+
+def test_the_page_of_a_run_that_was_killed_before_it_wrote_it_is_written(tmp_path):
+    Solver(SETTINGS, few(), tmp_path, CPU).run()
+    (tmp_path / "page.html").unlink()
+    Solver(SETTINGS, few(), tmp_path, CPU).run()
+    assert "<h2>Epochs</h2>" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("ctx", [None, CPU], ids=["numpy", "cpu"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_loss_that_is_no_number_ends_the_training_and_says_so(tmp_path, ctx):
+    wild = dataclasses.replace(SETTINGS, rate=1e300, schedule="constant")
+    with pytest.raises(DivergedError, match=r"step \d: the loss is (nan|inf); hint: a smaller"):
+        Solver(wild, few(), tmp_path, ctx).run()
+    for line in (tmp_path / "log.jsonl").read_text().splitlines():
+        assert math.isfinite(json.loads(line)["loss"])
+
+
+def test_the_command_says_how_a_training_failed(tmp_path, capsys, monkeypatch):
+    wrong = {
+        MemoryError("9 PiB"): (3, "out of memory: 9 PiB; hint: a smaller --batch"),
+        DeviceError("no library; hint: run make"): (3, "no library; hint: run make"),
+        NotImplementedError("task 4.8 is not written yet"): (2, "task 4.8 is not written yet"),
+        DeviceError("out of CPU memory"): (3, "out of CPU memory; hint: a smaller --batch"),
+        KeyboardInterrupt(): (130, "interrupted; hint: --resume goes on"),
+        DivergedError("step 3"): (1, "step 3"),
+    }
+    for error, (code, words) in wrong.items():
+        with monkeypatch.context() as patch:
+            patch.setattr("dlsys.train.solver.progress.bar", lambda *said, e=error: throw(e))
+            assert command.main([*QUICK, "--resume", "--output", str(tmp_path)]) == code
+        assert words in capsys.readouterr().err
+
+
+def throw(error):
+    raise error
+
+
+def test_a_compiler_that_an_interrupt_ended_is_no_failure(tmp_path, capsys):
+    def run(error):
+        if not error.args:
+            os.kill(os.getpid(), signal.SIGINT)
+        raise error
+
+    asked = [*QUICK, "--output", str(tmp_path), "--resume"]
+    for error, code in ((CompileError("no compiler"), 3), (CompileError(), 130)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("dlsys.train.solver.Solver._epoch", lambda *said, e=error: run(e))
+            assert command.main(asked) == code
+    assert capsys.readouterr().err.startswith("no compiler\ninterrupted; hint: --resume")
+
+
+def test_a_second_interrupt_ends_a_training_at_once(tmp_path, capsys):
+    def run(solver):
+        os.kill(os.getpid(), signal.SIGINT)
+        assert solver.is_stopping
+        os.kill(os.getpid(), signal.SIGINT)
+        pytest.fail("still there")
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Solver, "run", run)
+        assert command.main([*QUICK, "--output", str(tmp_path)]) == 130
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_the_command_trains_refuses_a_second_run_and_goes_on(tmp_path, capsys):
-    asked = ["mlp", "--data", "synthetic", "--epochs", "1", "--batch", "400", "--device", "cpu"]
-    asked += ["--output", str(tmp_path / "run")]
+    asked = [*QUICK, "--output", str(tmp_path / "run")]
     assert command.main(asked) == 0
     said = capsys.readouterr()
     assert "epoch 1: loss" in said.out and "page.html" in said.out

@@ -49,18 +49,38 @@ _WIDENED = {FLOAT16: FLOAT32, BFLOAT16: FLOAT32}
 
 
 def checked(dtype):
-    """The numpy dtype that `dtype` names.
+    """The numpy dtype that `dtype` names, in this machine's order of bytes.
 
     Raises:
         TypeError: a device has no such arrays.
     """
     if dtype == "bfloat16" and BFLOAT16 is None:
         raise TypeError("bfloat16 needs ml_dtypes; hint: python3 -m pip install ml_dtypes")
-    found = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
+    found = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype).newbyteorder("=")
     if found not in C_NAMES:
         names = ", ".join(each.name for each in C_NAMES)
         raise TypeError("arrays of %s are not for a device; hint: %s" % (found, names))
     return found
+
+
+def numbers(what, value):
+    """An array-like as a numpy array in this machine's order of bytes.
+
+    Args:
+        what: it is, for an error.
+
+    Raises:
+        TypeError: it is ragged, or of objects, text, times or complex numbers.
+    """
+    try:
+        found = np.asarray(value)
+        if found.dtype.kind not in "biuf" and found.dtype not in FLOATS:
+            raise TypeError("its dtype is %s" % found.dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            "%s is no array of numbers: %s; hint: numpy.asarray(value, float)" % (what, error)
+        ) from None
+    return found if found.dtype.isnative else found.astype(found.dtype.newbyteorder("="))
 
 
 def of_dlpack(code, bits, lanes):

@@ -53,7 +53,8 @@ class Batches:
     def epoch(self, number, first=0):
         """Yields (images float32 (size, C, H, W) of mean 0 and deviation 1, labels int64).
 
-        An array is used again for a later batch: what is to be kept is copied.
+        An array is used again for a later batch, or another epoch: it is right until the next batch
+        is asked for, and what is to be kept is copied. One epoch is walked at a time.
 
         Args:
             number: of the epoch.

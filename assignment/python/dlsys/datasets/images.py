@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dlsys.data import cache_folder, is_offline, read_idx
-from dlsys.download import DataError, Remote, fetch
+from dlsys.download import DataError, Remote, fetch, read_bytes
 
 from .batches import statistics_of
 
@@ -88,7 +88,8 @@ def _folder(name, files, get, path, offline):
             if not _lacking(folder, files):
                 return folder
     if path:
-        raise DataError("%s lacks %s" % (path, ", ".join(_lacking(Path(path), files))))
+        lacking = ", ".join(_lacking(Path(path), files))
+        raise DataError("%s lacks %s; hint: a folder with %s" % (path, lacking, _ORIGIN[name]))
     cache = cache_folder(name)
     if _lacking(cache, files):
         if offline or is_offline():
@@ -98,8 +99,11 @@ def _folder(name, files, get, path, offline):
             )
         try:
             get(cache)
-        except OSError as error:
-            raise DataError("%s could not be downloaded: %s" % (name, error)) from None
+        except (DataError, OSError) as error:
+            raise DataError(
+                "%s: %s; hint: --path, or DLSYS_DATA, names a folder with %s"
+                % (name, error, _ORIGIN[name])
+            ) from None
     return cache
 
 
@@ -141,10 +145,13 @@ def _read_cifar10(folder):
 
 def _records(path):
     """The records of one file, (images, CIFAR10_RECORD)."""
-    size, wanted = path.stat().st_size, CIFAR10_IMAGES * CIFAR10_RECORD
-    if size != wanted:
-        raise DataError("%s: %d bytes, not %d; hint: fetch it again" % (path, size, wanted))
-    found = np.fromfile(path, np.uint8).reshape(-1, CIFAR10_RECORD)
+    content, wanted = read_bytes(path), CIFAR10_IMAGES * CIFAR10_RECORD
+    if len(content) != wanted:
+        raise DataError(
+            "%s: %d bytes, not %d; hint: delete it and fetch it again"
+            % (path, len(content), wanted)
+        )
+    found = np.frombuffer(content, np.uint8).reshape(-1, CIFAR10_RECORD)
     if found[:, 0].max() > 9:
         raise DataError("%s: label %d is not among 0 .. 9" % (path, found[:, 0].max()))
     return found
@@ -187,6 +194,10 @@ def synthetic(count=2000, size=32, seed=0):
 _KINDS = {
     "cifar10": (CIFAR10_FILES, _read_cifar10, _get_cifar10),
     "fashion-mnist": ([file.name for file in FASHION_FILES], _read_fashion, _get_fashion),
+}
+_ORIGIN = {
+    "cifar10": "the six files of cifar-10-binary.tar.gz",
+    "fashion-mnist": "the set's four files, packed by gzip as they are",
 }
 #: What `load` knows.
 NAMES = (*_KINDS, "synthetic")

@@ -43,7 +43,14 @@ class Conv2d(Module):
             channels, filters: of the images before and after.
             kernel, stride, padding, dilation, groups, method: see ops.conv2d.
             weight, bias: as those of Linear.
+
+        Raises:
+            ValueError: channels and filters have no such groups.
         """
+        if groups < 1 or channels % groups or filters % groups:
+            raise ValueError(
+                "%s channels and %s filters have no %s equal groups" % (channels, filters, groups)
+            )
         shape = (filters, channels // groups, *pair(kernel, "kernel", 1))
         self.weight = made(weight or init.kaiming_normal(), shape)
         self.bias = made(bias, (filters,)) if bias else None

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dlsys import ndarray
-from dlsys.dtypes import FLOAT32, FLOAT64, FLOATS, checked
+from dlsys.dtypes import FLOAT32, FLOAT64, FLOATS, checked, numbers
 from dlsys.ops.base import ShapeError
 from dlsys.ops.known import variable
 
@@ -18,9 +18,12 @@ def parameter(name, initial=None, like=None, fill=0.0):
         initial: the value, an array-like.
         like: instead of it, another variable, whose shape and dtype it has; of halves, float32.
         fill: then all elements.
+
+    Raises:
+        TypeError: the value is no array of numbers.
     """
     if like is None:
-        initial = np.array(initial)
+        initial = np.array(numbers("the first value of " + name, initial))
         kind = np.float64 if initial.dtype in FLOATS else initial.dtype
         node = variable(name, initial.shape, kind)
     else:
@@ -91,7 +94,8 @@ class State:
 
     def taken(self, node, value):
         """A value as the numpy array that the parameter would keep; raises as `set` does."""
-        values = np.asarray(value.asnumpy() if isinstance(value, ndarray.NDArray) else value)
+        is_typed = isinstance(value, ndarray.NDArray)
+        values = numbers("the value of " + node.name, value.asnumpy() if is_typed else value)
         shape, dtype = self._kind_of(node)
         if shape is not None and values.shape != shape:
             raise ShapeError("%s has shape %s, the value has %s" % (node.name, shape, values.shape))
@@ -99,7 +103,6 @@ class State:
         if dtype is not None and is_fraction and dtype not in FLOATS:
             raise TypeError("%s is of %s, the value of %s" % (node.name, dtype, values.dtype))
         if dtype is None or (node not in self.arrays and is_fraction):
-            is_typed = isinstance(value, ndarray.NDArray)
             dtype = self.dtype_of(values.dtype, is_typed)
         return np.array(values, dtype)
 

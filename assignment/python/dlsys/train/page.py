@@ -1,6 +1,7 @@
 """The page of a run: its settings and its curves, in one file that needs nothing else."""
 
 import html
+import math
 
 from dlsys.pictures.svg import Canvas, size_said, ticks
 
@@ -86,7 +87,8 @@ def _memory(line):
 
 
 def curve(what, along, lines):
-    """A picture of lines, name -> [(x, y)]; both axes begin at 0."""
+    """A picture of lines, name -> [(x, y)], without what is not finite; both axes begin at 0."""
+    lines = {name: [(x, y) for x, y in each if math.isfinite(y)] for name, each in lines.items()}
     canvas = Canvas(_WIDTH, _HEIGHT, "%s by %s" % (what, along))
     points = [point for each in lines.values() for point in each]
     most_x = max((x for x, _ in points), default=1)

@@ -2,11 +2,23 @@
 
 import dataclasses
 import json
+import math
+import numbers
 
 from dlsys import optim
 from dlsys.step.files import write_at_once
 
 SCHEDULES = ("constant", "step", "cosine", "exponential")
+#: Number -> (the least, what it must be below, that in words).
+_RANGES = {
+    "epochs": (1, 1_000_001, "1 to 1,000,000"),
+    "batch": (1, math.inf, "1 or more"),
+    "rate": (0, math.inf, "0 or more"),
+    "momentum": (0, 1, "from 0 to below 1"),
+    "decay": (0, math.inf, "0 or more"),
+    "warm_up": (0, math.inf, "0 or more"),
+    "seed": (0, math.inf, "0 or more"),
+}
 
 
 class SettingsError(ValueError):
@@ -47,10 +59,13 @@ class Settings:
         if self.schedule not in SCHEDULES:
             known = ", ".join(SCHEDULES)
             raise SettingsError("the schedule is %r; hint: %s" % (self.schedule, known))
-        if self.epochs < 1 or self.batch < 1:
-            raise SettingsError(
-                "%d epochs of batches of %d; hint: 1 or more" % (self.epochs, self.batch)
-            )
+        for name, (least, end, words) in _RANGES.items():
+            value = getattr(self, name)
+            kind = numbers.Integral if isinstance(getattr(Settings, name), int) else numbers.Real
+            if not isinstance(value, kind):
+                raise SettingsError("%s is %r; hint: a number, %s" % (name, value, words))
+            if not least <= value < end:  # nor if it is NaN
+                raise SettingsError("%s is %s; hint: %s" % (name, value, words))
 
     def rates(self, steps_of_epoch):
         """The rate as optim takes it: a function of the counter of steps."""
@@ -64,17 +79,40 @@ class Settings:
         return optim.warm_up(found, self.warm_up) if self.warm_up else found
 
     def keep(self, path):
-        """Writes them, or raises unless they are those that the file has.
+        """Writes them to a file."""
+        write_at_once(str(path), json.dumps(dataclasses.asdict(self), indent=1).encode())
+
+    def compare(self, path):
+        """Raises unless they are those that a file has.
 
         Raises:
-            SettingsError: the file has others.
+            SettingsError: the file has others, or is missing or damaged.
         """
-        mine = dataclasses.asdict(self)
-        if not path.exists():
-            write_at_once(str(path), json.dumps(mine, indent=1).encode())
-            return
-        kept = json.loads(path.read_text())
-        other = sorted(k for k in mine.keys() | kept.keys() if mine.get(k) != kept.get(k))
-        if other:
-            said = ", ".join("%s is %s, was %s" % (k, mine.get(k), kept.get(k)) for k in other)
-            raise SettingsError("%s: %s; hint: another --output" % (path, said))
+        mine, kept = dataclasses.asdict(self), _kept(path)
+        if mine.keys() != kept.keys():
+            names = ", ".join(sorted(mine.keys() ^ kept.keys()))
+            raise SettingsError(
+                "%s is of another version of dlsys, by %s; hint: another --output" % (path, names)
+            )
+        said = [
+            "%s is %s, was %s" % (k, mine[k], kept[k]) for k in sorted(mine) if mine[k] != kept[k]
+        ]
+        if said:
+            raise SettingsError("%s: %s; hint: another --output" % (path, ", ".join(said)))
+
+
+def _kept(path):
+    """What a file of settings says, a dictionary."""
+    try:
+        found = json.loads(path.read_bytes())
+        if isinstance(found, dict):
+            return found
+        reason = "it holds no settings"
+    except FileNotFoundError:
+        reason = "it is missing"
+    except ValueError as error:
+        reason = "it is damaged: %s" % error
+    raise SettingsError(
+        "%s tells how the run began, and %s; hint: another --output, or that file as a run with the"
+        " same settings writes it" % (path, reason)
+    )

@@ -1,5 +1,7 @@
 """What all layers and networks are: modules in modules, with named parameters."""
 
+import numbers
+
 import numpy as np
 
 from dlsys import ops
@@ -137,7 +139,13 @@ class Sequential(Module):
 
 
 def made(initial, shape):
-    """A parameter with the values that an initialiser gives; its module names it."""
+    """A parameter with the values that an initialiser gives; its module names it.
+
+    Raises:
+        ValueError: an extent is no whole number from 1 on.
+    """
+    if not all(isinstance(each, numbers.Integral) and each >= 1 for each in shape):
+        raise ValueError("a parameter of shape %s; hint: whole numbers from 1 on" % (tuple(shape),))
     return parameter("parameter", initial(tuple(shape)))
 
 

@@ -96,7 +96,7 @@ class GroupNorm(Module):
     """
 
     def __init__(self, groups, channels, epsilon=1e-5):
-        if channels % groups:
+        if groups < 1 or channels % groups:
             raise ValueError("%d channels have no %d equal groups" % (channels, groups))
         self.weight, self.bias = made(init.ones, (channels,)), made(init.zeros, (channels,))
         self._groups, self._epsilon = groups, epsilon

@@ -1,5 +1,7 @@
 """Pictures of graphs, before and after a step has compiled them, and of its memory."""
 
+import collections.abc
+
 from dlsys.autodiff import Node, find_topo_sort
 from dlsys.backend.fused import Fused
 from dlsys.backend.gemm import Gemm
@@ -31,7 +33,10 @@ def draw(what, title=""):
     """
     if hasattr(what, "run_of"):
         return _draw_run(what.run_of(asked="profile"), title)
-    nodes = [what] if isinstance(what, Node) else list(what)
+    is_one = isinstance(what, Node) or not isinstance(what, collections.abc.Iterable)
+    nodes = [what] if is_one else list(what)
+    if not all(isinstance(node, Node) for node in nodes):
+        raise TypeError("a picture of %r; hint: a node, a list of nodes, or a step" % (what,))
     return draw_nodes(nodes, find_topo_sort(nodes[:1]), known, title)
 
 

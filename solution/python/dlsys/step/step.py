@@ -1,8 +1,11 @@
 """dlsys.compile: a graph and the updates of its parameters as one step of training."""
 
+import collections.abc
+import numbers
+
 import numpy as np
 
-from dlsys import ndarray
+from dlsys import dtypes, ndarray
 from dlsys.autodiff import Node, find_topo_sort
 from dlsys.backend.uploads import Uploads
 from dlsys.ops.base import ShapeError
@@ -40,8 +43,9 @@ def compile(
             float32 has 24, so that its tensor cores multiply them. Elsewhere it changes nothing.
 
     Raises:
-        TypeError: what is updated is no variable, or an output is no node.
-        ValueError: two parameters have one name.
+        TypeError: what is updated is no variable, or an output is no node; ctx is no device; the
+            limit is no number.
+        ValueError: two parameters have one name; the limit is negative.
     """
     return Step(outputs, updates, ctx, dtype, passes, memory_limit, fuse, capture, tf32)
 
@@ -59,7 +63,7 @@ class Step:
         self._is_single = isinstance(outputs, Node)
         outputs = [outputs] if self._is_single else list(outputs)
         updates = dict(updates or {})
-        _check(outputs, updates)
+        _check(outputs, updates, ctx, memory_limit)
         self.ctx = ctx
         self._outputs, self._updates, self._passes = outputs, updates, tuple(passes)
         results = [*outputs, *updates.values()]
@@ -266,11 +270,13 @@ class Step:
             timeline. NDArrays that a call returned are overwritten.
 
         Raises:
-            ValueError, ShapeError, TypeError, IndexError: as those of a call; runs is below 1.
+            ValueError, ShapeError, TypeError, IndexError: as those of a call; runs or streams are
+                below 1.
             ImportError: the package nvtx is missing.
         """
-        if runs < 1:
-            raise ValueError("%d runs; hint: 1 or more" % runs)
+        for what, count in (("runs", runs), ("streams", 1 if streams is None else streams)):
+            if not (isinstance(count, numbers.Integral) and count >= 1):
+                raise ValueError("%s %s; hint: 1 or more, a whole number" % (count, what))
         ranges = measuring.nvtx_ranges() if nvtx else None
         with self._turns.turn():
             arrays = self._arrays(feeds or {})
@@ -336,9 +342,14 @@ class Step:
 
     def _arrays(self, feeds, rows=False):
         """The feeds, or stacks with a row for each call, as arrays of the device."""
+        if not isinstance(feeds, collections.abc.Mapping):
+            kind = type(feeds).__name__
+            raise TypeError("feeds are a %s; hint: a dictionary, {variable: value}" % kind)
         missing = [node.name for node in self._fed if node not in feeds]
         if missing:
-            raise ValueError("feeds have no value for %s" % ", ".join(missing))
+            is_named = any(isinstance(each, str) for each in feeds)
+            hint = "; hint: the keys are variables, not names" if is_named else ""
+            raise ValueError("feeds have no value for %s%s" % (", ".join(missing), hint))
         known = set(self._fed)
         surplus = [str(getattr(node, "name", node)) for node in feeds if node not in known]
         if surplus:
@@ -359,7 +370,7 @@ class Step:
                 "the feed of %s lies on %r, this step runs on %r; hint: value.copyto(ctx)"
                 % (node.name, value.ctx, self.ctx)
             )
-        values = value if is_typed else np.asarray(value)
+        values = value if is_typed else dtypes.numbers("the feed of " + node.name, value)
         check_feed(node, tuple(values.shape)[rows:], values.dtype)
         if is_typed:
             return value
@@ -392,7 +403,13 @@ class Step:
         return DeviceRun(graph, self._limit, self._fuses, self._captures, stays, self._tf32)
 
 
-def _check(outputs, updates):
+def _check(outputs, updates, ctx, limit):
+    if not (ctx is None or isinstance(ctx, ndarray.DLContext)):
+        raise TypeError("ctx is %r; hint: None, ndarray.cpu(0) or ndarray.gpu(0)" % (ctx,))
+    if limit is not None and not isinstance(limit, numbers.Real):
+        raise TypeError("memory_limit is %r; hint: a number of bytes, or None" % (limit,))
+    if limit is not None and not limit >= 0:  # nor NaN
+        raise ValueError("memory_limit is %s bytes; hint: 0 or more, or None" % limit)
     for node in (*outputs, *updates.values()):
         if not isinstance(node, Node):
             raise TypeError("outputs and new values are nodes, not %r" % (node,))

@@ -1,5 +1,6 @@
 """The log of a run: a JSON object a line, of each step and of each epoch."""
 
+import contextlib
 import json
 import os
 
@@ -36,8 +37,9 @@ class Log:
         os.fsync(self._file.fileno())
 
     def close(self):
-        """Ends it."""
-        self._file.close()
+        """Ends it; what can't be written any more is lost."""
+        with contextlib.suppress(OSError):
+            self._file.close()
 
     def steps(self):
         """The lines of steps."""
@@ -54,6 +56,9 @@ def _whole_lines(path):
         return
     for line in path.read_bytes().split(b"\n")[:-1]:
         try:
-            yield json.loads(line)
+            found = json.loads(line)
         except ValueError:
             return
+        if not (isinstance(found, dict) and {"step", "loss"} <= found.keys()):
+            return
+        yield found

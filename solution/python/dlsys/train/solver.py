@@ -6,6 +6,8 @@ behind the checkpoint are dropped, and those steps are made again.
 """
 
 import dataclasses
+import importlib.util
+import math
 import time
 
 import numpy as np
@@ -18,13 +20,24 @@ from dlsys.step import compile, parameter
 from dlsys.step.files import write_at_once
 
 from . import progress
+from .lock import Lock
 from .log import Log
 from .page import page
+from .settings import SettingsError
 
 #: Steps of an epoch behind which none asks for memory.
 _FIRST_STEPS = 3
 #: Images by which the accuracy on training images is estimated after each epoch.
 _ESTIMATED_BY = 1000
+
+
+class DivergedError(ArithmeticError):
+    """The loss is no finite number any more, and would never be one again."""
+
+
+def has_run(folder):
+    """Whether a training was begun in a folder, a Path."""
+    return any((folder / name).exists() for name in ("checkpoint.safetensors", "log.jsonl"))
 
 
 class Solver:
@@ -34,6 +47,7 @@ class Solver:
         net: the network.
         step: the compiled step, which has the parameters.
         log: the Log.
+        is_stopping: whether `stop` was called.
     """
 
     def __init__(
@@ -46,17 +60,32 @@ class Solver:
             folder: of the run, a Path; a run that is there goes on.
             ctx: the device; None is numpy.
             save_every: steps between checkpoints; there is one after each epoch, too.
-            threads: that make batches; for a GPU, in pinned memory.
+            threads: that make batches, for a GPU in pinned memory; 0 makes each when it is needed.
             statistics: whether each epoch's line has those of layers; see nn.statistics.
 
         Raises:
-            SettingsError: the folder has a run with other settings.
+            SettingsError: the folder has a run with other settings, or a process that trains; there
+                is no such net; not one batch; save_every is below 1, or threads below 0.
             files.FileError: its checkpoint is damaged.
+            OSError: the folder can't be written.
         """
+        _check(settings, images, save_every, threads)
         folder.mkdir(parents=True, exist_ok=True)
-        settings.keep(folder / "settings.json")
+        self._lock = Lock(folder)
+        try:
+            self._begin(settings, images, folder, ctx, save_every, threads, statistics)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _begin(self, settings, images, folder, ctx, save_every, threads, statistics):
+        goes_on = has_run(folder)
+        if goes_on:
+            settings.compare(folder / "settings.json")
+        for part in folder.glob("*.part"):  # of a process that was killed as it wrote
+            part.unlink()
         self.settings, self._images, self._folder = settings, images, folder
-        self._save_every, self._is_stopping, self._ctx = save_every, False, ctx
+        self._save_every, self.is_stopping, self._ctx = save_every, False, ctx
         nn.seed(settings.seed)
         shape = images.train_x.shape[1:]
         self.net = models.BY_NAME[settings.model](shape, len(images.classes))
@@ -77,6 +106,8 @@ class Solver:
         checkpoint = folder / "checkpoint.safetensors"
         if checkpoint.exists():
             self.step.load(checkpoint)
+        if not goes_on:
+            settings.keep(folder / "settings.json")
         self.log = Log(folder / "log.jsonl", self.steps)
 
     @property
@@ -96,21 +127,36 @@ class Solver:
             watch: called after each step.
 
         Returns:
-            The last epoch's line of the log; None where `stop` was called.
+            The last epoch's line of the log, empty where the log was lost; None where `stop` was
+            called.
+
+        Raises:
+            DivergedError: the loss is infinite or NaN.
+            OSError: a file can't be written; the last checkpoint is whole.
         """
-        done = self.steps
-        with progress.bar(self.total, done) as show:
-            while done < self.total and not self._is_stopping:
-                done = self._epoch(done, show, watch)
+        try:
+            done = self.steps
+            with progress.bar(self.total, done) as show:
+                while done < self.total and not self.is_stopping:
+                    done = self._epoch(done, show, watch)
+            if done < self.total:
+                return None
+            nn.save(self._folder / "weights.safetensors", self.net.state_dict(self.step))
+            if not self.log.epochs():
+                return {}
+            self._write_page()  # perhaps it was killed before it was written
+            return self.log.epochs()[-1]
+        finally:
+            self.close()
+
+    def close(self):
+        """Lets others train in the folder; `run` does so at its end."""
         self.log.close()
-        if done < self.total:
-            return None
-        nn.save(self._folder / "weights.safetensors", self.net.state_dict(self.step))
-        return self.log.epochs()[-1]
+        self._lock.release()
 
     def stop(self):
         """Has `run` write a checkpoint and return after the step that it is at."""
-        self._is_stopping = True
+        self.is_stopping = True
 
     def save(self):
         """Writes the checkpoint, so that the run can go on from here."""
@@ -157,13 +203,18 @@ class Solver:
             if done - first - number * per_epoch == _FIRST_STEPS:
                 counted = ndarray.allocations()
             loss, accuracy = float(loss), float(right) / self.settings.batch
+            if not math.isfinite(loss):
+                raise DivergedError(
+                    "step %d: the loss is %s; hint: a smaller --rate, or --warm-up, and another"
+                    " --output" % (done, loss)
+                )
             self.log.add(step=done, loss=loss, accuracy=accuracy)
             show(done, "epoch %d  loss %.4f" % (number + 1, loss))
             watch(self)
             # The checkpoint of the last step is written behind the epoch's line.
-            if done % per_epoch and (self._is_stopping or done % self._save_every == 0):
+            if done % per_epoch and (self.is_stopping or done % self._save_every == 0):
                 self.save()
-            if self._is_stopping:
+            if self.is_stopping:
                 break
         if counted is not None:
             self._allocations = ndarray.allocations() - counted
@@ -172,7 +223,8 @@ class Solver:
         return done
 
     def _end_epoch(self, number, done, seconds):
-        losses = [line["loss"] for line in self.log.steps()[-len(self._batches) :]]
+        first = done - len(self._batches)  # the log may lack steps
+        losses = [line["loss"] for line in self.log.steps() if line["step"] > first]
         loss = sum(losses) / len(losses)
         training = self.accuracy(self._plain, number, _ESTIMATED_BY)
         validation = self.accuracy(self._validation)
@@ -226,6 +278,25 @@ class Solver:
         )  # fmt: skip
         text = page("Training of %s" % said["model"], words, self.log, said)
         write_at_once(str(self._folder / "page.html"), text.encode())
+
+
+def _check(settings, images, save_every, threads):
+    if importlib.util.find_spec("safetensors") is None:
+        raise SettingsError(
+            "checkpoints need the package safetensors; hint: python3 -m pip install safetensors"
+        )
+    if settings.model not in models.BY_NAME:
+        known = ", ".join(models.BY_NAME)
+        raise SettingsError("there is no net %r; hint: %s" % (settings.model, known))
+    if settings.batch > len(images.train_x):
+        raise SettingsError(
+            "batches of %d of %d training images; hint: a smaller --batch"
+            % (settings.batch, len(images.train_x))
+        )
+    if save_every < 1:
+        raise SettingsError("a checkpoint every %s steps; hint: 1 or more" % save_every)
+    if threads < 0:
+        raise SettingsError("%s threads; hint: 0 or more" % threads)
 
 
 def _right(logits, labels):
