@@ -21,7 +21,7 @@ from grader.grading.prebuilt import prebuilt
 #: of CUDA: memcpy, memmove and memset.
 _UNSEEN = re.compile(
     r"mempcpy|memccpy|wmem\w+|bcopy|swab|st[pr]n?(cpy|cat)|str(n?dup|xfrm)|wcs\w+|wcp\w+|qsort\w*"
-    r"|__atomic_(load|store|exchange)|__\w+_chk"
+    r"|__atomic_(load|store|exchange)|__(w?mem|st[pr]|wc[sp])\w*_chk"
 )
 
 

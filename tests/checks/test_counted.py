@@ -13,6 +13,7 @@ from grader.checks.harness.outcomes import Flag
 from grader.checks.speed import counted
 from grader.checks.speed.counted import CountedCall
 from grader.checks.speed.fast_kernels import CALLS
+from grader.grading import checked_builds
 
 NUMBERS = {
     "launches": 1, "blocks": 16, "warps": 64, "own_bytes": 12800, "requests": 0, "bytes": 0,
@@ -150,3 +151,12 @@ def test_the_summary_says_both_costs():
         "k: 0.50 of the reference's speed by what is counted, a cost of 5,600 against 2,800"
     )
     assert counted.out_size(CALL) == np.prod(CALL.out)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_unseen"),
+    [("__memcpy_chk", True), ("__strcpy_chk", True), ("__wmemmove_chk", True), ("wmemcpy", True),
+     ("__fprintf_chk", False), ("__printf_chk", False), ("memcpy", False)],
+)  # fmt: skip
+def test_what_prints_moves_no_values(name, is_unseen):
+    assert bool(checked_builds._UNSEEN.fullmatch(name)) == is_unseen

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import rewrite
+import toolchain
 from cuda_source.tokens import Tokens
 from findings.source_lines import Place, Places
 from instrument.parameter_names import name_parameters
@@ -214,3 +215,17 @@ def test_the_library_is_that_of_the_checked_build(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.stdout.strip().endswith("build/checked/lib/libc_runtime_api.so")
     assert "hint: run make checked" in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="there is no g++ here")
+def test_copies_are_hooked_where_the_system_s_compiler_checks_their_sizes(tmp_path):
+    source = tmp_path / "copies.cc"
+    source.write_text(
+        "#include <cstring>\nchar a[8];\nvoid f(char* b, long n) { memcpy(a, b, n); }\n"
+    )
+    compile_it = ["g++", "-O2", "-D_FORTIFY_SOURCE=2", "-S", "-o", "-", source]
+    found = [
+        subprocess.run([*compile_it, *flags], check=True, capture_output=True, text=True).stdout
+        for flags in ([], toolchain.check_flags("g++").split())
+    ]
+    assert ["__memcpy_chk" in each for each in found] == [True, False]

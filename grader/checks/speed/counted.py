@@ -72,7 +72,10 @@ _TOKEN = re.compile(
 )
 _INCLUDES = re.compile(r"^[^\S\n]*(?:#|%:)[^\S\n]*(?:include|import)\w*([^\n]*)", re.M)
 #: C++'s own headers, CUDA's and the kit's. Others may have macros that make words.
-_OF_C = "assert|ctype|errno|fenv|float|inttypes|limits|math|stddef|stdint|stdio|stdlib|string|time"
+_OF_C = (
+    "assert|ctype|errno|fenv|float|inttypes|limits|math|stddef|stdint|stdio|stdlib|string|time"
+    "|unistd|sys/time"
+)
 _OF_CUDA = r"mma|math_\w+|vector_types|device_\w+|(?:cuda|curand|cooperative_groups)\w*"
 _OF_KIT = r"c_runtime_api|cuda_check|runtime_base|dlarray|(?:cpu_|cuda_)?device_api"
 _HEADER = re.compile(
