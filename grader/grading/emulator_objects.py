@@ -7,7 +7,6 @@ import hashlib
 import os
 import shutil
 import sys
-import time
 from pathlib import Path
 
 from grader import __version__
@@ -58,13 +57,12 @@ def _key(tree: Path, checked: bool) -> str:
 
 
 def _copy(tree: Path, target: Path, checked: bool) -> None:
-    """Copies objects, and what they were configured by, all as old as one another and younger than
-    every source. If configure.py now writes something else, that is younger, and make starts
-    anew."""
+    """Copies objects, and what they were configured by, with their times, and makes every source
+    older. What is not the tree's own is younger if it is new since, a header of a library or what
+    configure.py now writes, and make compiles anew what depends on it."""
     objects, config = _objects(checked), _config(checked)
     shutil.copytree(tree / objects, target / objects, ignore=shutil.ignore_patterns("*.h"))
     (target / config).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(tree / config, target / config)
-    now = time.time_ns()
-    for path in (target / config, *(target / objects).rglob("*")):
-        os.utime(path, ns=(now, now))
+    shutil.copy2(tree / config, target / config)
+    for path in build.tree_files(target):
+        os.utime(target / path, (0, 0))

@@ -27,6 +27,7 @@ from grader.student.remote import ChildError, Remote, StartError
 
 _KEPT_BUILDS = 12
 _IN_USE = 3600.0  # seconds for which a run may need its tree
+_CURRENT = 60.0  # seconds after which make is asked again whether a tree is up to date
 
 
 class GraderError(Exception):
@@ -43,8 +44,9 @@ def prebuilt(device: str, checked: bool = False, source: Path = build.PRISTINE) 
     target = build.cache_folder() / build.tree_key(device, checked, source)
     try:
         with contextlib.suppress(FileNotFoundError):
-            os.utime(target)  # it is in use
-            return target
+            if _is_current(target, device, checked):
+                return target
+            _forget(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix="new-", dir=target.parent))
     except OSError as error:
@@ -126,6 +128,33 @@ def prepare(device: str, course_file: str = "") -> None:
         prebuilt(device, source=course.solution)
 
 
+def _is_current(tree: Path, device: str, checked: bool) -> bool:
+    """Whether make would leave a built tree as it is, and notes that it is in use. Its key holds
+    the kit's files and the compilers; a header of a library may have been installed anew since.
+
+    Raises:
+        FileNotFoundError: there is no such tree.
+    """
+    if time.time() - tree.stat().st_mtime < _CURRENT:
+        return True
+    command = [*build.make_command(device, checked), "--question"]
+    limits = process.Limits(wall=60, cpu=None)  # the kit's own code
+    if process.run(command, tree, build.build_environment(), limits).rc != 0:
+        return False
+    os.utime(tree)
+    return True
+
+
+def _forget(tree: Path) -> None:
+    """Removes a built tree, at once, so that nobody uses what is half removed."""
+    gone = Path(tempfile.mkdtemp(prefix="new-", dir=tree.parent))
+    try:
+        with contextlib.suppress(FileNotFoundError):  # another grader forgets it
+            tree.rename(gone)
+    finally:
+        shutil.rmtree(gone, ignore_errors=True)
+
+
 def _forget_old_builds(folder: Path) -> None:
     """Removes built trees, except the few used last and all that may be in use now."""
     used = {}
@@ -135,13 +164,8 @@ def _forget_old_builds(folder: Path) -> None:
                 used[path] = path.stat().st_mtime
     for path in sorted(used, key=lambda path: used[path], reverse=True)[_KEPT_BUILDS:]:
         with contextlib.suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime < _IN_USE:
-                continue
-            gone = Path(tempfile.mkdtemp(prefix="new-", dir=folder))
-            try:
-                path.rename(gone)  # at once, so that nobody uses what is half removed
-            finally:
-                shutil.rmtree(gone, ignore_errors=True)
+            if time.time() - path.stat().st_mtime >= _IN_USE:
+                _forget(path)
 
 
 def check_device(tree: Path) -> None:

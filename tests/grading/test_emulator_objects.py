@@ -85,6 +85,26 @@ def test_another_compiler_makes_all_anew(source, compiled, tmp_path, monkeypatch
     assert compiled(source) == first
 
 
+def test_an_object_is_not_taken_if_a_librarys_header_is_new_since(source, compiled):
+    first = compiled(source)
+    header = source.parent / "cblas.h"
+    (kept,) = build.cache_folder().iterdir()
+    rule = f"build/obj/emulated/emulator/memory.o: {header}\n"
+    (kept / "build/obj/emulated/emulator/memory.d").write_text(rule)
+    header.touch()
+    with open(source / "src" / "gpu_op.cu", "a") as file:
+        file.write("// another\n")
+    assert compiled(source) == first - emulators(first) | {"emulator/src/memory.cc"}
+
+
+def test_a_tree_that_is_out_of_date_is_made_anew(source, compiled, monkeypatch):
+    first = compiled(source)
+    assert compiled(source) == set()
+    monkeypatch.setattr(prebuilt, "_is_current", lambda *_: False)
+    assert compiled(source) == first
+    assert len(list(build.cache_folder().iterdir())) == 1
+
+
 def test_a_build_that_is_forgotten_meanwhile_is_not_missed(source, compiled):
     first = compiled(source)
     for tree in prebuilt.build.cache_folder().iterdir():

@@ -82,6 +82,29 @@ def test_the_kit_is_not_built_again_for_a_submission_from_a_newer_clone(tmp_path
     assert "--precompile" not in steps  # the emulated GPU's headers
 
 
+def test_a_librarys_header_that_was_installed_anew_makes_a_tree_out_of_date(tmp_path):
+    """Its key knows nothing of it, and each submission would renew what it may not write."""
+    tree = tmp_path / "tree"
+    shutil.copytree(prebuilt.prebuilt("emulated"), tree)
+    header, objects = tmp_path / "cblas.h", tree / "build/obj/emulated"
+    header.touch()
+    os.utime(header, (0, 0))
+    with open(objects / "emulator" / "cublas_handle.d", "a") as file:
+        file.write(f"build/obj/emulated/emulator/cublas_handle.o: {header}\n")
+
+    def is_current():
+        os.utime(tree, (0, 0))
+        return prebuilt._is_current(tree, "emulated", False)
+
+    assert is_current()
+    assert time.time() - tree.stat().st_mtime < 60  # in use
+    header.touch()
+    assert prebuilt._is_current(tree, "emulated", False)  # make was asked a moment ago
+    assert not is_current()
+    with pytest.raises(FileNotFoundError):
+        prebuilt._is_current(tmp_path / "none", "emulated", False)
+
+
 def test_a_kit_is_built_anew_for_another_compiler_and_not_for_another_path(tmp_path, monkeypatch):
     before = build.tree_key("emulated")
     (tmp_path / "bin").mkdir()
