@@ -1,0 +1,346 @@
+"""Convolutions in TF32 on a Hopper GPU, by its copy engine and wgmma: hopper.cuh has the kernels.
+
+A tile of the result is so many channels by a box of pixels, or, for weights, by blocks of channels
+that taps move. How large both are, and in how many parts K is cut, is a plan; a simple account of
+time orders those that there are.
+"""
+
+import ctypes
+import dataclasses
+import functools
+import itertools
+
+import numpy as np
+
+from dlsys.dtypes import FLOAT32, INT32
+from dlsys.ndarray import is_emulated, size_of
+
+from .expressions import signature
+from .instructions import Instruction
+from .view import new_view
+from .windows import Windows
+
+#: The GPU that has wgmma of this kind, and its multiprocessors.
+_CAPABILITY, _PROCESSORS = (9, 0), 132
+#: Of K in a slice; columns of wgmma at most; rows of a tile; the longest step of the copy engine.
+_DEPTH, _COLUMNS, _ROWS, _LONGEST = 32, 256, (64, 128), 8
+#: Of the account: bytes that a multiprocessor reads in a cycle, cycles that a unit takes besides,
+#: and parts of K that may be.
+_BYTES, _BEGIN, _PARTS = 36, 2500, 72
+#: Bytes of room that parts may take.
+_MOST_ROOM = 256 << 20
+
+
+@functools.cache
+def _capability():
+    """That of the first GPU, or None."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    found, device = (ctypes.c_int * 2)(), ctypes.c_int()
+    failed = driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0)
+    for i, attribute in enumerate((75, 76)):  # the driver's numbers of major and minor
+        at = ctypes.byref(found, i * ctypes.sizeof(ctypes.c_int))
+        failed = failed or driver.cuDeviceGetAttribute(at, attribute, device)
+    return None if failed else tuple(found)
+
+
+def refusal(windows, channels, groups, dtype):
+    """Why the method can't compute such a convolution, in words; "" if it can."""
+    if is_emulated() or _capability() != _CAPABILITY:
+        return "needs a GPU of compute capability 9.0"
+    if dtype != FLOAT32:
+        return "computes in TF32, not in %s" % dtype
+    if groups > 1:
+        return "takes one group"
+    if windows.stride[0] != windows.stride[1] or windows.stride[0] > _LONGEST:
+        return "takes one stride for height and width, of at most %d" % _LONGEST
+    images, *others = channels
+    planes = size_of(windows.size), size_of(windows.out)
+    largest = max(max(planes) * images * max(others), size_of(others) * size_of(windows.kernel))
+    if min(channels) < 1 or largest >= 1 << 30:
+        return "takes images and filters of 1 to 2**30 elements"
+    return ""
+
+
+@dataclasses.dataclass(eq=False)
+class HopperConvolution(Instruction):
+    """A convolution: its "value" of w and x, or the gradient of x ("data") or w ("weights").
+
+    "data" reads w and g, "weights" g and x; all lie dense.
+    """
+
+    kind: str
+    windows: Windows
+    channels: tuple
+    groups: int = 1
+    #: Whether it may round to TF32; there is no other way.
+    tf32: bool = False
+
+    def __post_init__(self):
+        self.cut(self.likely(1)[0])
+
+    def use_tf32(self):
+        """Allows what there is."""
+        self.tf32 = True
+
+    @property
+    def question(self):
+        """What its best plan depends on."""
+        return ("hopper", self.kind, self.windows.numbers(), self.channels)
+
+    def likely(self, most):
+        """Plans that may be the best, the likeliest first."""
+        return plans(self.kind, self.windows, self.channels)[:most]
+
+    def cut(self, plan):
+        """Has a plan: what the kernel is, its tables and room."""
+        shape, parts = plan
+        self._shape, self.parts = tuple(shape), parts
+        images, channels, filters = self.channels
+        size, taps = size_of(self.windows.size), size_of(self.windows.kernel)
+        out = size_of(self.windows.out)
+        if self.kind == "weights":
+            tables = (_taps_of_weights(self.windows),)
+            laid = (filters * out * _packs(images), channels * size * _packs(images))
+        else:
+            *tables, self._tiles = _tables(self.kind, self.windows, images, self._shape)
+            depth, lines = self._depth_and_lines
+            plane = size if self.kind == "value" else out
+            laid = (taps * lines * _packs(depth), images * plane * _packs(depth))
+        room = (self.parts * size_of(self.output.shape),) if self.parts > 1 else ()
+        self._tables = tuple(new_view(each.shape, INT32, values=each) for each in tables)
+        self.scratch = tuple(new_view((count,), FLOAT32) for count in (*laid, *room))
+
+    @property
+    def _depth_and_lines(self):
+        """Channels that are added over, and those of the result; not of weights."""
+        _, channels, filters = self.channels
+        return (channels, filters) if self.kind == "value" else (filters, channels)
+
+    @property
+    def sources(self):
+        """The inputs and the tables."""
+        return (*self.inputs, *self._tables)
+
+    @property
+    def written(self):
+        """The output, and room."""
+        return (self.output, *self.scratch)
+
+    @property
+    def operands(self):
+        """Output, inputs, tables, room."""
+        return (self.output, *self.sources, *self.scratch)
+
+    @property
+    def key(self):
+        """What is compiled in: the shape of a tile.
+
+        Raises:
+            NotImplementedError: nobody allowed TF32.
+        """
+        if not self.tf32:
+            raise NotImplementedError('method "wgmma" computes in TF32; hint: compile(tf32=True)')
+        return ("hopper", self.kind == "weights", self._shape)
+
+    @property
+    def sizes(self):
+        """See of_pixels and of_taps in hopper.cuh."""
+        images, channels, filters = self.channels
+        of_x, of_y = (channels, *self.windows.size), (filters, *self.windows.out)
+        taps, stride = size_of(self.windows.kernel), self.windows.stride[0]
+        if self.kind == "weights":
+            return (images, *of_x, *of_y, taps, stride, self.parts)
+        if self.kind == "value":
+            return (images, *of_x, *of_y, taps, 0, stride, 1, self._tiles, self.parts)
+        return (images, *of_y, *of_x, taps, 1, 1, stride, self._tiles, self.parts)
+
+
+def _packs(count):
+    """Rounded up to whole packs of 16 bytes, as the copy engine wants lines."""
+    return -(-count // 4) * 4
+
+
+def _taps_of_weights(windows):
+    """(taps, 4): column, row, and two that nobody reads."""
+    (down, across), (dh, dw) = windows.kernel, windows.dilation
+    top, left = windows.padding
+    rows = [
+        (j * dw - left, i * dh - top, i * across + j, 0) for i in range(down) for j in range(across)
+    ]
+    return np.array(rows, INT32)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Phase:
+    """Elements of the result whose taps lie alike: of the first, and how many; (column, row,
+    matrix of the weights) of each tap."""
+
+    row: int
+    column: int
+    height: int
+    width: int
+    taps: tuple
+
+    def boxes(self, images, box):
+        """How many boxes cover them: across, down, and all."""
+        wide, high, deep = box
+        across, down = -(-self.width // wide), -(-self.height // high)
+        return across, down, across * down * -(-images // deep)
+
+
+@functools.lru_cache(1000)
+def _phases(kind, windows):
+    (down, across), stride = windows.kernel, windows.stride[0]
+    if kind == "value":
+        taps = [tuple(each[:3]) for each in _taps_of_weights(windows).tolist()]
+        return (_Phase(0, 0, *windows.out, tuple(taps)),)
+    found = []
+    for row, column in itertools.product(range(stride), repeat=2):
+        height, width = (
+            -(-(size - first) // stride) for size, first in zip(windows.size, (row, column))
+        )
+        # The element h = first + stride * h' is at i in window (h + padding - i * dilation) /
+        # stride, if that is a whole one.
+        rows, columns = (
+            [(k, moved // stride) for k in range(kernel) if (moved := at - k * dilation) % stride == 0]
+            for kernel, dilation, at in zip(
+                windows.kernel, windows.dilation,
+                (row + windows.padding[0], column + windows.padding[1]),
+            )
+        )  # fmt: skip
+        taps = tuple((x, y, i * across + j) for i, y in rows for j, x in columns)
+        if height > 0 and width > 0:
+            found.append(_Phase(row, column, height, width, taps))
+    return tuple(found)
+
+
+def _tables(kind, windows, images, shape):
+    """Phases and taps as hopper.cuh has them, and how many tiles of pixels there are."""
+    rows, *box, _ = shape
+    of_phases, of_taps, tiles = [], [], 0
+    for each in _phases(kind, windows):
+        across, down, boxes = each.boxes(images, box)
+        said = (tiles, len(of_taps), len(each.taps), each.row, each.column, each.height, each.width)
+        of_phases.append((*said, across, down))
+        of_taps += [(*tap, 0) for tap in each.taps]
+        tiles += -(-boxes // _boxes(rows))
+    return np.array(of_phases, INT32), np.array(of_taps or [(0,) * 4], INT32), tiles
+
+
+def _boxes(rows):
+    """Of a tile: two warpgroups share one, or each has one and all rows."""
+    return 1 if rows == _ROWS[1] else 2
+
+
+@functools.lru_cache(1000)
+def plans(kind, windows, channels):
+    """All plans, by the time that they may take: (template arguments, parts of K)."""
+    ways = _of_taps if kind == "weights" else _of_pixels
+    found = []
+    for shape, columns, size, tiles, slices in ways(kind, windows, channels):
+        rows = shape[0]
+        lines = rows + _boxes(rows) * columns
+        # Two warpgroups multiply 64 rows each by 256 columns in 1,024 cycles.
+        slice_ = max(4 * columns, lines * _DEPTH * 4 / _BYTES)
+        write = 2 * 64 * columns * 4 / _BYTES
+        most = max(1, min(_PARTS, int(slices) // 4, _MOST_ROOM // (4 * size)))
+        for parts in range(1, most + 1):
+            waves = -(-tiles * parts // _PROCESSORS)
+            time = waves * (slices / parts * slice_ + write + _BEGIN)
+            if parts > 1:
+                time += 2 * _BEGIN + 4 * size * (2 * parts + 1) / (_PROCESSORS * _BYTES / 2)
+            found.append((time, parts, shape))
+    found.sort(key=lambda each: (*each[:2], [-side for side in each[2]]))
+    best = {}
+    for _, parts, shape in found:  # of each shape the best two
+        best.setdefault(shape, []).append(parts)
+    kept = {(shape, p) for shape, parts in best.items() for p in parts[:2]}
+    return [(shape, parts) for _, parts, shape in found if (shape, parts) in kept]
+
+
+def _of_pixels(kind, windows, channels):
+    """(template arguments, columns, elements of the result, tiles, slices of a tile) of each."""
+    images, *sides = channels
+    depth, lines = sides if kind == "value" else reversed(sides)
+    phases = _phases(kind, windows)
+    step = windows.stride[0] if kind == "value" else 1
+    _, wide = plane = windows.out if kind == "value" else windows.size
+    rows = _ROWS[0] if lines <= _ROWS[0] else _ROWS[1]
+    slices = sum(len(each.taps) for each in phases) / len(phases) * -(-depth // _DEPTH)
+    heights = -(-lines // rows)
+    for box in _likely_boxes(phases[0].width, phases[0].height, images, step):
+        columns = -(-size_of(box) // 8) * 8
+        pairs = box[0] % 2 == 0 and wide % 2 == 0 and (kind == "value" or windows.stride[0] == 1)
+        tiles = sum(-(-each.boxes(images, box)[2] // _boxes(rows)) for each in phases)
+        size = images * lines * size_of(plane)
+        yield (rows, *box, int(pairs)), columns, size, tiles * heights, slices
+
+
+def _likely_boxes(width, height, images, step):
+    """Boxes of pixels (across, down, images) that waste little."""
+    found = set()
+    most = _COLUMNS // step
+    for columns in (256, 224, 192, 160, 128, 96, 64):
+        for cut in range(1, 9):
+            across = min(-(-width // cut), most, columns)
+            for down in {-(-height // k) for k in range(1, 33)}:
+                if across * down > columns or down > most:
+                    continue
+                whole = across == width and down == height
+                deep = min(images, columns // (across * down)) if whole else 1
+                found.add((across, down, deep))
+    wasted = {box: _waste(box, width, height, images) for box in found}
+    least = min(wasted.values())
+    return sorted((box for box in found if wasted[box] <= 1.2 * least), key=size_of)[-24:]
+
+
+def _waste(box, width, height, images):
+    """Pixels that are computed for each that there is."""
+    covered = size_of(-(-whole // part) * part for whole, part in zip((width, height, images), box))
+    padded = -(-size_of(box) // 8) * 8 / size_of(box)
+    return covered * padded / (width * height * images)
+
+
+def _of_taps(kind, windows, channels):
+    """The same for the gradient of weights."""
+    images, depth, lines = channels
+    rows = _ROWS[0] if lines <= _ROWS[0] else _ROWS[1]
+    taps, slices = size_of(windows.kernel), size_of(windows.out) * -(-images // _DEPTH)
+    for block in (8, 16, 32, 64, 128, 256):
+        if block > 8 and block >= 2 * depth:
+            continue
+        of_all = taps * -(-depth // block)
+        for blocks in range(1, min(_COLUMNS // block, of_all, 16) + 1):
+            tiles = -(-of_all // (blocks * _boxes(rows))) * -(-lines // rows)
+            yield (rows, block, blocks), block * blocks, lines * depth * taps, tiles, slices
+
+
+def source(name, of_weights, shape):
+    """The launcher, from the key of an instruction, and the wgmma that it needs."""
+    columns = size_of(shape[1:]) if of_weights else -(-size_of(shape[1:4]) // 8) * 8
+    call = "of_taps" if of_weights else "of_pixels"
+    return '#include "hopper.cuh"\n%s%s {\n  return hopper::%s<%s>(data, n, on);\n}\n' % (
+        _wgmma(columns), signature(name, "cudaStream_t on"), call, ", ".join(map(str, shape)),
+    )  # fmt: skip
+
+
+def _wgmma(columns):
+    """One instruction: 64 x columns, 8 of K; once in each file."""
+    count = columns // 2
+    sums = ", ".join("%%%d" % i for i in range(count))
+    given = ", ".join('"+f"(d[%d])' % i for i in range(count))
+    said = "wgmma.mma_async.sync.aligned.m64n%dk8.f32.tf32.tf32" % columns
+    text = """#ifndef WGMMA_{0}
+#define WGMMA_{0}
+template <>
+struct hopper::Wgmma<{0}> {{
+  static __device__ inline void multiply(float (&d)[{1}], uint64_t a, uint64_t b) {{
+    asm volatile("{2} {{{3}}}, %{1}, %{4}, 1, 1, 1;" : {5} : "l"(a), "l"(b));
+  }}
+}};
+#endif
+"""
+    return text.format(columns, count, said, sums, count + 1, given)

@@ -1,0 +1,554 @@
+/*!
+ * \file hopper.cuh
+ * \brief Convolutions on Hopper's tensor cores, in TF32: wgmma multiplies what the copy engine lays.
+ *
+ *     value     out[f, n p] = sum(w[t, f, c] * x[n, p + t, c])      over t and c
+ *     data      out[c, n h] = sum(w[t, c, f] * g[n, h - t, f])      over t and f
+ *     weights   out[f, t c] = sum(g[f, p, n] * x[c, p + t, n])      over p and n
+ *
+ * Both operands of wgmma have K, over which it adds, side by side. So kernels first lay x or g with
+ * the channels last, or, for weights, with the images last. Then an operand's slice of 32 of K is a
+ * box of a tensor, whatever the tap: the copy engine moves it to shared memory, takes each
+ * stride-th element, and writes zeros where the box leaves the image. Nobody computes an address
+ * of an element while others multiply.
+ *
+ * The block is that of src/gemm/r13_wgmma.cu: a warpgroup whose first thread copies, and two that
+ * multiply. Blocks stay, and take unit after unit: a tile of the result, and a part of K.
+ */
+#ifndef DLSYS_BACKEND_HOPPER_CUH_
+#define DLSYS_BACKEND_HOPPER_CUH_
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace dlsys {
+namespace backend {
+namespace hopper {
+
+typedef unsigned long long Barrier;
+
+const int kWarpgroup = 128, kThreads = 3 * kWarpgroup;
+const int kDepth = 32, kLine = kDepth * 4;  // of a slice: floats and bytes of a line
+const int kShared = 226 * 1024;             // bytes of a block, for slices in flight
+
+__device__ inline unsigned address(const void* shared) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(shared));
+}
+
+__device__ inline void prepare(Barrier* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address(barrier)), "r"(arrivals));
+}
+
+__device__ inline void expect(Barrier* barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address(barrier)),
+               "r"(bytes)
+               : "memory");
+}
+
+__device__ inline void arrive(Barrier* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address(barrier)) : "memory");
+}
+
+/*! \brief Waits for the end of a barrier's phase. */
+__device__ inline void wait(Barrier* barrier, unsigned phase) {
+  unsigned done = 0;
+  while (!done)
+    asm volatile(
+        "{\n.reg .pred p;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(address(barrier)), "r"(phase)
+        : "memory");
+}
+
+/*! \brief Starts the copy of a box of three axes. */
+__device__ inline void copy(void* to, const CUtensorMap* from, int x, int y, int z,
+                            Barrier* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(address(to)),
+      "l"(from), "r"(x), "r"(y), "r"(z), "r"(address(barrier))
+      : "memory");
+}
+
+/*! \brief The same of four. */
+__device__ inline void copy(void* to, const CUtensorMap* from, int x, int y, int z, int u,
+                            Barrier* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(address(to)),
+      "l"(from), "r"(x), "r"(y), "r"(z), "r"(u), "r"(address(barrier))
+      : "memory");
+}
+
+/*! \brief How wgmma is told of a tile: lines of 128 bytes, swizzled, groups of eight lines. */
+__device__ inline uint64_t descriptor(const void* shared) {
+  const uint64_t at = (address(shared) & 0x3ffff) >> 4;
+  return at | (uint64_t{1} << 16) | (uint64_t{1024 >> 4} << 32) | (uint64_t{1} << 62);
+}
+
+/*! \brief multiply(sum, a, b): sum += a b, 64 x columns, 8 of K. hopper.py writes each. */
+template <int columns>
+struct Wgmma;
+
+/*! \brief A unit of work: where its tile begins, and its slices of K. */
+struct Unit {
+  int row, tile, part, begin, end, phase;
+};
+
+/*!
+ * \brief The kernel. grid: as many blocks as there are multiprocessors, or units.
+ *
+ * Work says what is multiplied: `rows` of a tile, `columns` of a warpgroup's part of it, the `bytes`
+ * that a slice has and the `room` that it takes, `stages` of slices; unit(), copy() and store().
+ */
+template <class Work>
+__global__ __launch_bounds__(kThreads, 1) void convolution_kernel(
+    const __grid_constant__ CUtensorMap of_a, const __grid_constant__ CUtensorMap of_b,
+    const __grid_constant__ Work work) {
+  extern __shared__ unsigned char raw[];
+  __shared__ Barrier full[Work::stages], empty[Work::stages];
+  unsigned char* const slices = raw + (1024 - address(raw) % 1024) % 1024;
+  const int warpgroup = threadIdx.x / kWarpgroup, thread = threadIdx.x % kWarpgroup;
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < Work::stages; ++stage) {
+      prepare(&full[stage], 1);
+      prepare(&empty[stage], 8);  // a lane of each warp that multiplies
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  int stage = 0;
+  unsigned phase = 0;
+  if (warpgroup == 0) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (thread == 0)
+      for (int number = blockIdx.x; number < work.units; number += gridDim.x) {
+        const Unit unit = work.unit(number);
+        for (int slice = unit.begin; slice < unit.end; ++slice) {
+          wait(&empty[stage], phase ^ 1);  // the first time at once
+          expect(&full[stage], Work::bytes);
+          work.copy(unit, slice, slices + stage * Work::room, &of_a, &of_b, &full[stage]);
+          if (++stage == Work::stages) stage = 0, phase ^= 1;
+        }
+      }
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    const int half = warpgroup - 1, lane = thread % 32;
+    // Of 128 rows each has a half; of 64, each has columns of its own.
+    const int at_a = Work::rows == 128 ? half * 64 * kLine : 0;
+    const int at_b = Work::rows * kLine + (Work::rows == 128 ? 0 : half * Work::columns * kLine);
+    for (int number = blockIdx.x; number < work.units; number += gridDim.x) {
+      const Unit unit = work.unit(number);
+      float sum[Work::columns / 2];
+#pragma unroll
+      for (int i = 0; i < Work::columns / 2; ++i) sum[i] = 0;
+      int before = -1;
+      for (int slice = unit.begin; slice < unit.end; ++slice) {
+        wait(&full[stage], phase);
+        const uint64_t a = descriptor(slices + stage * Work::room + at_a);
+        const uint64_t b = descriptor(slices + stage * Work::room + at_b);
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int step = 0; step < kLine / 32; ++step)
+          Wgmma<Work::columns>::multiply(sum, a + step * (32 >> 4), b + step * (32 >> 4));
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        // While this slice is multiplied, the one before is done.
+        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+        if (before >= 0 && lane == 0) arrive(&empty[before]);
+        before = stage;
+        if (++stage == Work::stages) stage = 0, phase ^= 1;
+      }
+      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      if (before >= 0 && lane == 0) arrive(&empty[before]);
+      work.store(unit, sum, half, thread);
+    }
+  }
+}
+
+/*! \brief What a warpgroup's thread has of a tile: element i of its sums is in this row and
+ * column. */
+__device__ inline int row_of(int thread, int i) {
+  return thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
+}
+__device__ inline int column_of(int thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
+
+/*! \brief Slices of this size that there is room for. */
+constexpr int stages_of(int room) { return kShared / room < 8 ? kShared / room : 8; }
+
+/*! \brief Elements of the result whose taps lie alike: all windows of the value; of the data, those
+ * that are equal modulo the stride. */
+struct Phase {
+  int first;          // unit of its first tile
+  int tap, taps;      // the first, and how many
+  int row, column;    // of its first element
+  int height, width;  // elements
+  int across, down;   // boxes
+};
+
+/*! \brief Where a tap reads, from where the element is; and its matrix of the weights. */
+struct alignas(16) Tap {
+  int column, row, weights, none;
+};
+
+/*! \brief The value, and the gradient of the data: a is weights, b boxes of pixels. */
+template <int rows_, int wide, int high, int deep, bool pairs>
+struct OfPixels {
+  static const int rows = rows_, count = wide * high * deep, columns = (count + 7) / 8 * 8;
+  static const int boxes = rows == 128 ? 1 : 2;
+  static const int bytes = (rows + boxes * count) * kLine;
+  static const int room = (rows + boxes * columns) * kLine, stages = stages_of(room);
+
+  float* out;
+  const Phase* phases;
+  const Tap* taps;
+  int64_t size;           // of the result
+  int height, width;      // of an image of the result
+  int step_in, step_out;  // between elements of a phase
+  int lines, images;      // channels or filters of the result
+  int chunks;             // slices of a tap
+  int tiles, heights;     // of pixels, in all phases; of lines
+  int units, parts;
+
+  __device__ Unit unit(int number) const {
+    Unit found;
+    found.row = number % heights;
+    found.tile = number / heights % tiles;
+    found.part = number / heights / tiles;
+    found.phase = 0;
+    while (found.tile >= phases[found.phase].first + boxes_of(phases[found.phase]))
+      ++found.phase;
+    const Phase& in = phases[found.phase];
+    const int slices = in.taps * chunks;
+    found.begin = found.part * slices / parts;
+    found.end = (found.part + 1) * slices / parts;
+    return found;
+  }
+
+  __device__ int boxes_of(const Phase& in) const {
+    const int all = in.across * in.down * ((images + deep - 1) / deep);
+    return (all + boxes - 1) / boxes;
+  }
+
+  /*! \brief The first pixel of a box. */
+  __device__ void find(const Phase& in, int box, int* image, int* row, int* column) const {
+    *column = box % in.across * wide;
+    *row = box / in.across % in.down * high;
+    *image = box / in.across / in.down * deep;
+  }
+
+  __device__ void copy(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_a,
+                       const CUtensorMap* of_b, Barrier* full) const {
+    const Phase& in = phases[unit.phase];
+    const int channel = slice % chunks * kDepth;
+    const Tap tap = taps[in.tap + slice / chunks];
+    hopper::copy(to, of_a, channel, unit.row * rows, tap.weights, full);
+    for (int i = 0; i < boxes; ++i) {
+      int image, row, column;
+      find(in, (unit.tile - in.first) * boxes + i, &image, &row, &column);
+      hopper::copy(to + (rows + i * columns) * kLine, of_b, channel, column * step_in + tap.column,
+                   row * step_in + tap.row, image, full);
+    }
+  }
+
+  __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half,
+                        int thread) const {
+    const Phase& in = phases[unit.phase];
+    int image, row, column;
+    find(in, (unit.tile - in.first) * boxes + (rows == 128 ? 0 : half), &image, &row, &column);
+    const int first = unit.row * rows + (rows == 128 ? half * 64 : 0), plane = height * width;
+    float* const to = out + unit.part * size;
+#pragma unroll
+    for (int i = 0; i < columns / 2; i += pairs ? 2 : 1) {
+      const int line = first + row_of(thread, i), pixel = column_of(thread, i);
+      const int n = image + pixel / (wide * high), h = row + pixel / wide % high;
+      const int w = column + pixel % wide;
+      if (line >= lines || pixel >= count || n >= images || h >= in.height || w >= in.width)
+        continue;
+      const int at = (in.row + h * step_out) * width + in.column + w * step_out;
+      float* const place = to + static_cast<int64_t>(n * lines + line) * plane + at;
+      if (pairs)
+        *reinterpret_cast<float2*>(place) = make_float2(sum[i], sum[i + 1]);
+      else
+        *place = sum[i];
+    }
+  }
+};
+
+/*! \brief The gradient of the weights: a is g, b blocks of channels of x, each moved by a tap. */
+template <int rows_, int block, int blocks>
+struct OfTaps {
+  static const int rows = rows_, columns = block * blocks, boxes = rows == 128 ? 1 : 2;
+  static const int bytes = (rows + boxes * columns) * kLine, room = bytes;
+  static const int stages = stages_of(room);
+
+  float* out;
+  const Tap* taps;
+  int64_t size;         // of the result
+  int lines, channels;  // of the result
+  int count, of_tap;    // taps; blocks of a tap
+  int width, step;      // windows side by side; between them
+  int chunks, slices;   // of a window; in all
+  int tiles, heights;   // of columns; of lines
+  int units, parts;
+
+  __device__ Unit unit(int number) const {
+    Unit found;
+    found.row = number % heights;
+    found.tile = number / heights % tiles;
+    found.part = number / heights / tiles;
+    found.begin = static_cast<int>(static_cast<int64_t>(found.part) * slices / parts);
+    found.end = static_cast<int>(static_cast<int64_t>(found.part + 1) * slices / parts);
+    found.phase = 0;
+    return found;
+  }
+
+  __device__ void copy(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_a,
+                       const CUtensorMap* of_b, Barrier* full) const {
+    const int image = slice % chunks * kDepth, window = slice / chunks;
+    const int column = window % width * step, row = window / width * step;
+    hopper::copy(to, of_a, image, window, unit.row * rows, full);
+    const int all = blocks * boxes;
+    for (int i = 0; i < all; ++i) {
+      const int number = unit.tile * all + i, last = count * of_tap - 1;
+      const int own = number < last ? number : last;  // behind the last one nobody reads
+      const Tap tap = taps[own / of_tap];
+      hopper::copy(to + (rows + i * block) * kLine, of_b, image, column + tap.column,
+                   row + tap.row, own % of_tap * block, full);
+    }
+  }
+
+  __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half,
+                        int thread) const {
+    const int first = unit.row * rows + (rows == 128 ? half * 64 : 0);
+    const int number = unit.tile * blocks * boxes + (rows == 128 ? 0 : half * blocks);
+#pragma unroll
+    for (int i = 0; i < columns / 2; ++i) {
+      const int line = first + row_of(thread, i), column = column_of(thread, i);
+      const int own = number + column / block, tap = own / of_tap;
+      const int channel = own % of_tap * block + column % block;
+      if (line >= lines || tap >= count || channel >= channels) continue;
+      // Parts lie as they come; add_parts lays their sum.
+      const int at = parts > 1 ? (line * count + tap) * channels + channel
+                               : (line * channels + channel) * count + tap;
+      out[unit.part * size + at] = sum[i];
+    }
+  }
+};
+
+/*! \brief out = the sum of parts, each (lines, count, channels), as (lines, channels, count). */
+static __global__ void add_parts_kernel(float* out, const float* parts, int many, int64_t size,
+                                        int channels, int count) {
+  const int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  if (i >= size) return;
+  float sum = 0;
+#pragma unroll 4
+  for (int part = 0; part < many; ++part) sum += parts[part * size + i];
+  const int64_t line = i / channels;
+  out[(line / count * channels + i % channels) * count + line % count] = sum;
+}
+
+/*! \brief A matrix, or a batch of them, and how it is laid the other way: element (d, l) from
+ * d * from_depth + l comes to l / split * outer + l % split * inner + d. */
+struct Turn {
+  int64_t lines, depth, batch, from_depth, from_batch, split, outer, inner, to_batch;
+};
+
+/*! \brief Lays it, through a tile in shared memory. */
+static __global__ void turn_kernel(const float* from, float* to, Turn all) {
+  __shared__ float tile[32][33];
+  const int64_t line = blockIdx.x * 32LL, depth = blockIdx.y * 32LL;
+  const int x = threadIdx.x;
+  from += blockIdx.z * all.from_batch;
+  to += blockIdx.z * all.to_batch;
+#pragma unroll
+  for (int y = threadIdx.y; y < 32; y += 8)
+    if (depth + y < all.depth && line + x < all.lines)
+      tile[y][x] = from[(depth + y) * all.from_depth + line + x];
+  __syncthreads();
+#pragma unroll
+  for (int y = threadIdx.y; y < 32; y += 8) {
+    const int64_t l = line + y;
+    if (l < all.lines && depth + x < all.depth)
+      to[l / all.split * all.outer + l % all.split * all.inner + depth + x] = tile[x][y];
+  }
+}
+
+/*! \brief to[t, i / channels, i % channels] = from[i, t], in lines of `lead`. */
+static __global__ void split_kernel(const float* from, float* to, int many, int taps, int channels,
+                                    int lead) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= many) return;
+  const int64_t at = static_cast<int64_t>(i / channels) * lead + i % channels;
+  const int64_t apart = static_cast<int64_t>(many / channels) * lead;
+  for (int tap = 0; tap < taps; ++tap)
+    to[tap * apart + at] = from[static_cast<int64_t>(i) * taps + tap];
+}
+
+inline void turn(const float* from, float* to, const Turn& all, cudaStream_t on) {
+  const dim3 grid(static_cast<unsigned>((all.lines + 31) / 32),
+                  static_cast<unsigned>((all.depth + 31) / 32), static_cast<unsigned>(all.batch));
+  turn_kernel<<<grid, dim3(32, 8), 0, on>>>(from, to, all);
+}
+
+/*! \brief The map of a tensor, the innermost axis first, and of boxes of it; each `step`-th element
+ * of its second and third axes. */
+inline bool encode(CUtensorMap* map, float* at, int rank, const int64_t* extents, int64_t lead,
+                   const int* box, int step) {
+  static decltype(&cuTensorMapEncodeTiled) function = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  if (!function && cudaGetDriverEntryPointByVersion(
+                       "cuTensorMapEncodeTiled", reinterpret_cast<void**>(&function), 12000,
+                       cudaEnableDefault, &found) != cudaSuccess)
+    return false;
+  cuuint64_t sizes[4], strides[4];
+  cuuint32_t boxes[4], steps[4];
+  int64_t stride = lead * 4;
+  for (int i = 0; i < rank; ++i) {
+    sizes[i] = static_cast<cuuint64_t>(extents[i]);
+    strides[i] = static_cast<cuuint64_t>(stride);  // to the next of the axis behind
+    if (i + 1 < rank) stride *= extents[i + 1];
+    steps[i] = i == 1 || i == 2 ? static_cast<cuuint32_t>(step) : 1;
+    boxes[i] = static_cast<cuuint32_t>(box[i]) * steps[i];
+  }
+  return function(map, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, static_cast<cuuint32_t>(rank), at, sizes,
+                  strides, boxes, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                  CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+template <class Work>
+bool launch(const CUtensorMap& of_a, const CUtensorMap& of_b, const Work& work, cudaStream_t on) {
+  static int processors = 0;
+  const int bytes = Work::stages * Work::room + 1024;
+  if (processors == 0 &&
+      (cudaFuncSetAttribute(convolution_kernel<Work>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                            bytes) != cudaSuccess ||
+       cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0) != cudaSuccess))
+    return false;
+  const int blocks = work.units < processors ? work.units : processors;
+  convolution_kernel<Work><<<blocks, kThreads, bytes, on>>>(of_a, of_b, work);
+  return cudaGetLastError() == cudaSuccess;
+}
+
+inline void add_parts(float* out, const float* parts, int many, int64_t size, int channels,
+                      int count, cudaStream_t on) {
+  const unsigned grid = static_cast<unsigned>((size + 255) / 256);
+  add_parts_kernel<<<grid, 256, 0, on>>>(out, parts, many, size, channels, count);
+}
+
+inline int64_t whole_packs(int64_t floats) { return (floats + 3) / 4 * 4; }
+
+/*!
+ * \brief The value, or the gradient of the data.
+ * \param data out, w, x or g, phases, taps, room for both operands as they are laid, and for parts.
+ * \param n images; channels that are read, their height and width; channels that are made, height
+ * and width; taps; whether it is of the data; steps of what is read and made; tiles; parts.
+ */
+template <int rows, int wide, int high, int deep, bool pairs>
+int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
+  typedef OfPixels<rows, wide, high, deep, pairs> Work;
+  const int64_t images = n[0], depth = n[1], plane = n[2] * n[3], lines = n[4], taps = n[7];
+  const bool of_data = n[8] != 0;
+  const int parts = static_cast<int>(n[12]);
+  const int64_t lead = whole_packs(depth), size = images * lines * n[5] * n[6];
+  float* const out = reinterpret_cast<float*>(data[0]);
+  const float* const w = reinterpret_cast<const float*>(data[1]);
+  const float* const x = reinterpret_cast<const float*>(data[2]);
+  float* const a = reinterpret_cast<float*>(data[5]);
+  float* const b = reinterpret_cast<float*>(data[6]);
+  float* const room = parts > 1 ? reinterpret_cast<float*>(data[7]) : nullptr;
+  turn(x, b, {plane, depth, images, plane, depth * plane, 1, lead, 0, plane * lead}, on);
+  if (of_data) {  // (depth, lines, taps) to (taps, lines, depth)
+    turn(w, a, {lines * taps, depth, 1, lines * taps, 0, taps, lead, lines * lead, 0}, on);
+  } else {
+    const int many = static_cast<int>(lines * depth);
+    split_kernel<<<(many + 255) / 256, 256, 0, on>>>(w, a, many, static_cast<int>(taps),
+                                                     static_cast<int>(depth),
+                                                     static_cast<int>(lead));
+  }
+  CUtensorMap of_a, of_b;
+  const int64_t sizes_a[] = {depth, lines, taps}, sizes_b[] = {depth, n[3], n[2], images};
+  const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, high, deep};
+  if (!encode(&of_a, a, 3, sizes_a, lead, box_a, 1) ||
+      !encode(&of_b, b, 4, sizes_b, lead, box_b, static_cast<int>(n[9])))
+    return -1;
+  Work work;
+  work.out = parts > 1 ? room : out;
+  work.phases = reinterpret_cast<const Phase*>(data[3]);
+  work.taps = reinterpret_cast<const Tap*>(data[4]);
+  work.size = size;
+  work.height = static_cast<int>(n[5]);
+  work.width = static_cast<int>(n[6]);
+  work.step_in = static_cast<int>(n[9]);
+  work.step_out = static_cast<int>(n[10]);
+  work.lines = static_cast<int>(lines);
+  work.images = static_cast<int>(images);
+  work.chunks = static_cast<int>((depth + kDepth - 1) / kDepth);
+  work.tiles = static_cast<int>(n[11]);
+  work.heights = static_cast<int>((lines + rows - 1) / rows);
+  work.parts = parts;
+  work.units = work.tiles * work.heights * parts;
+  if (!launch(of_a, of_b, work, on)) return -1;
+  if (parts > 1) add_parts(out, room, parts, size, 1, 1, on);
+  return cudaGetLastError() == cudaSuccess ? 0 : -1;
+}
+
+/*!
+ * \brief The gradient of the weights.
+ * \param data out, g, x, taps, room for both operands as they are laid, and for parts.
+ * \param n images; channels, height and width of x; filters, height and width of g; taps; stride;
+ * parts.
+ */
+template <int rows, int block, int blocks>
+int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
+  typedef OfTaps<rows, block, blocks> Work;
+  const int64_t images = n[0], channels = n[1], lines = n[4], windows = n[5] * n[6], taps = n[7];
+  const int parts = static_cast<int>(n[9]);
+  const int64_t lead = whole_packs(images), size = lines * channels * taps;
+  float* const out = reinterpret_cast<float*>(data[0]);
+  const float* const g = reinterpret_cast<const float*>(data[1]);
+  const float* const x = reinterpret_cast<const float*>(data[2]);
+  float* const a = reinterpret_cast<float*>(data[4]);
+  float* const b = reinterpret_cast<float*>(data[5]);
+  float* const room = parts > 1 ? reinterpret_cast<float*>(data[6]) : nullptr;
+  const int64_t plane = n[2] * n[3];
+  turn(g, a, {lines * windows, images, 1, lines * windows, 0, 1, lead, 0, 0}, on);
+  turn(x, b, {channels * plane, images, 1, channels * plane, 0, 1, lead, 0, 0}, on);
+  CUtensorMap of_a, of_b;
+  const int64_t sizes_a[] = {images, windows, lines}, sizes_b[] = {images, n[3], n[2], channels};
+  const int box_a[] = {kDepth, 1, rows}, box_b[] = {kDepth, 1, 1, block};
+  if (!encode(&of_a, a, 3, sizes_a, lead, box_a, 1) ||
+      !encode(&of_b, b, 4, sizes_b, lead, box_b, 1))
+    return -1;
+  Work work;
+  work.out = parts > 1 ? room : out;
+  work.taps = reinterpret_cast<const Tap*>(data[3]);
+  work.size = size;
+  work.lines = static_cast<int>(lines);
+  work.channels = static_cast<int>(channels);
+  work.count = static_cast<int>(taps);
+  work.of_tap = static_cast<int>((channels + block - 1) / block);
+  work.width = static_cast<int>(n[6]);
+  work.step = static_cast<int>(n[8]);
+  work.chunks = static_cast<int>((images + kDepth - 1) / kDepth);
+  work.slices = static_cast<int>(windows) * work.chunks;
+  const int all = blocks * Work::boxes;
+  work.tiles = (work.count * work.of_tap + all - 1) / all;
+  work.heights = static_cast<int>((lines + rows - 1) / rows);
+  work.parts = parts;
+  work.units = work.tiles * work.heights * parts;
+  if (!launch(of_a, of_b, work, on)) return -1;
+  if (parts > 1)
+    add_parts(out, room, parts, size, work.channels, work.count, on);
+  return cudaGetLastError() == cudaSuccess ? 0 : -1;
+}
+
+}  // namespace hopper
+}  // namespace backend
+}  // namespace dlsys
+
+#endif  // DLSYS_BACKEND_HOPPER_CUH_
