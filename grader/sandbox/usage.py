@@ -25,9 +25,7 @@ _CHUNK = 1 << 20
 _IN_MEMORY = (b"/memfd:", b"/dev/zero", b"/dev/shm/", b"/SYSV")
 # A name with a line feed is escaped in both files.
 _FIELD = re.compile(rb"^(RssAnon|VmSwap|VmPTE|HugetlbPages|RssShmem):\s+(\d+) kB$", re.MULTILINE)
-_DELETED = re.compile(
-    rb"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) (\S+) (\d+) +(.*) \(deleted\)$", re.MULTILINE
-)
+_DELETED = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) (\S+) (\d+) +(.*) \(deleted\)")
 
 
 def _number(path: str, otherwise: int) -> int:
@@ -216,7 +214,14 @@ def _mapped(pid: int, lines: bytes) -> Iterator[tuple[_Key, _File]]:
     """Unnamed files that are mapped. A file counts until no process maps it, whether its pages are
     loaded or not."""
     known: set[tuple[bytes, bytes]] = set()
-    for start, end, offset, device, number, path in _DELETED.findall(lines):
+    if b" (deleted)\n" not in lines:
+        return
+    for line in lines.split(b"\n"):
+        # Most lines have no such end, and a pattern takes its time to find that out.
+        match = _DELETED.fullmatch(line) if line.endswith(b" (deleted)") else None
+        if match is None:
+            continue
+        start, end, offset, device, number, path = match.groups()
         if (device, number) in known:
             continue
         key: _Key = (device, number)

@@ -4,10 +4,10 @@
  *
  *     value     out[f, n p] = sum(w[t, f, c] * x[n, p + t, c])      over t and c
  *     data      out[c, n h] = sum(w[t, c, f] * g[n, h - t, f])      over t and f
- *     weights   out[f, t c] = sum(g[f, p, n] * x[c, p + t, n])      over p and n
+ *     weights   out[f, t c] = sum(g[p, f, n] * x[p + t, c, n])      over p and n
  *
  * Both operands of wgmma have K, over which it adds, side by side. So kernels first lay x or g with
- * the channels last, or, for weights, with the images last. Then an operand's slice of 32 of K is a
+ * the channels last, or, for weights, with images last, 32 of them. Then an operand's slice of 32 of K is a
  * box of a tensor, whatever the tap: the copy engine moves it to shared memory, takes each
  * stride-th element, and writes zeros where the box leaves the image. Nobody computes an address
  * of an element while others multiply.
@@ -81,6 +81,16 @@ __device__ inline void copy(void* to, const CUtensorMap* from, int x, int y, int
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(address(to)),
       "l"(from), "r"(x), "r"(y), "r"(z), "r"(u), "r"(address(barrier))
+      : "memory");
+}
+
+/*! \brief The same of five. */
+__device__ inline void copy(void* to, const CUtensorMap* from, int x, int y, int z, int u, int v,
+                            Barrier* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(address(to)),
+      "l"(from), "r"(x), "r"(y), "r"(z), "r"(u), "r"(v), "r"(address(barrier))
       : "memory");
 }
 
@@ -308,16 +318,16 @@ struct OfTaps {
 
   __device__ void copy(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_a,
                        const CUtensorMap* of_b, Barrier* full) const {
-    const int image = slice % chunks * kDepth, window = slice / chunks;
+    const int chunk = slice % chunks, window = slice / chunks;
     const int column = window % width * step, row = window / width * step;
-    hopper::copy(to, of_a, image, window, unit.row * rows, full);
+    hopper::copy(to, of_a, 0, unit.row * rows, slice, full);
     const int all = blocks * boxes;
     for (int i = 0; i < all; ++i) {
       const int number = unit.tile * all + i, last = count * of_tap - 1;
       const int own = number < last ? number : last;  // behind the last one nobody reads
       const Tap tap = taps[own / of_tap];
-      hopper::copy(to + (rows + i * block) * kLine, of_b, image, column + tap.column,
-                   row + tap.row, own % of_tap * block, full);
+      hopper::copy(to + (rows + i * block) * kLine, of_b, 0, own % of_tap * block, chunk,
+                   column + tap.column, row + tap.row, full);
     }
   }
 
@@ -331,66 +341,82 @@ struct OfTaps {
       const int own = number + column / block, tap = own / of_tap;
       const int channel = own % of_tap * block + column % block;
       if (line >= lines || tap >= count || channel >= channels) continue;
-      // Parts lie as they come; add_parts lays their sum.
-      const int at = parts > 1 ? (line * count + tap) * channels + channel
-                               : (line * channels + channel) * count + tap;
-      out[unit.part * size + at] = sum[i];
+      out[unit.part * size + (line * count + tap) * channels + channel] = sum[i];
     }
   }
 };
 
-/*! \brief out = the sum of parts, each (lines, count, channels), as (lines, channels, count). */
+const int kPairs = 32;  // of lines and channels, that a block of these two kernels does
+
+/*! \brief The sum of parts, each (lines, taps, channels), as (lines, channels, taps). shared: a
+ * float for each pair and tap. */
 static __global__ void add_parts_kernel(float* out, const float* parts, int many, int64_t size,
-                                        int channels, int count) {
-  const int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
-  if (i >= size) return;
-  float sum = 0;
-#pragma unroll 4
-  for (int part = 0; part < many; ++part) sum += parts[part * size + i];
-  const int64_t line = i / channels;
-  out[(line / count * channels + i % channels) * count + line % count] = sum;
+                                        int pairs, int channels, int taps) {
+  extern __shared__ float sums[];
+  const int first = blockIdx.x * kPairs, pair = first + threadIdx.x;
+  if (pair < pairs)
+    for (int tap = threadIdx.y; tap < taps; tap += blockDim.y) {
+      const float* const from =
+          parts + (pair / channels * taps + tap) * channels + pair % channels;
+      float sum = 0;
+#pragma unroll 8
+      for (int part = 0; part < many; ++part) sum += from[part * size];
+      sums[threadIdx.x * taps + tap] = sum;
+    }
+  __syncthreads();
+  const int count = min(kPairs, pairs - first) * taps;
+  for (int i = threadIdx.y * kPairs + threadIdx.x; i < count; i += kPairs * blockDim.y)
+    out[first * taps + i] = sums[i];
+}
+
+/*! \brief The other way: from (lines, channels, taps) to (taps, lines, channels) in lines of `lead`. */
+static __global__ void split_kernel(const float* from, float* to, int pairs, int channels, int taps,
+                                    int lead) {
+  extern __shared__ float all[];
+  const int first = blockIdx.x * kPairs, pair = first + threadIdx.x;
+  const int count = min(kPairs, pairs - first) * taps;
+  for (int i = threadIdx.y * kPairs + threadIdx.x; i < count; i += kPairs * blockDim.y)
+    all[i] = from[first * taps + i];
+  __syncthreads();
+  if (pair >= pairs) return;
+  const int at = pair / channels * lead + pair % channels, apart = pairs / channels * lead;
+  for (int tap = threadIdx.y; tap < taps; tap += blockDim.y)
+    to[tap * apart + at] = all[threadIdx.x * taps + tap];
 }
 
 /*! \brief A matrix, or a batch of them, and how it is laid the other way: element (d, l) from
- * d * from_depth + l comes to l / split * outer + l % split * inner + d. */
+ * d * from_depth + l comes to l / split * outer + l % split * inner + d / 32 * apart + d % 32. */
 struct Turn {
-  int64_t lines, depth, batch, from_depth, from_batch, split, outer, inner, to_batch;
+  int lines, depth, batch, from_depth, from_batch, split, outer, inner, apart, to_batch;
+  bool fills;  // the last 32 up, with zeros
 };
 
 /*! \brief Lays it, through a tile in shared memory. */
-static __global__ void turn_kernel(const float* from, float* to, Turn all) {
+static __global__ void turn_kernel(const float* from, float* to, const Turn all) {
   __shared__ float tile[32][33];
-  const int64_t line = blockIdx.x * 32LL, depth = blockIdx.y * 32LL;
-  const int x = threadIdx.x;
-  from += blockIdx.z * all.from_batch;
-  to += blockIdx.z * all.to_batch;
+  const int line = blockIdx.x * 32, depth = blockIdx.y * 32, x = threadIdx.x;
+  from += static_cast<int64_t>(blockIdx.z) * all.from_batch;
+  to += static_cast<int64_t>(blockIdx.z) * all.to_batch + static_cast<int64_t>(blockIdx.y) * all.apart;
 #pragma unroll
-  for (int y = threadIdx.y; y < 32; y += 8)
-    if (depth + y < all.depth && line + x < all.lines)
-      tile[y][x] = from[(depth + y) * all.from_depth + line + x];
+  for (int i = 0; i < 4; ++i) {
+    const int y = threadIdx.y + i * 8;
+    const bool inside = depth + y < all.depth && line + x < all.lines;
+    tile[y][x] = inside ? from[static_cast<int64_t>(depth + y) * all.from_depth + line + x] : 0;
+  }
   __syncthreads();
+  if (depth + x >= all.depth && !all.fills) return;
 #pragma unroll
-  for (int y = threadIdx.y; y < 32; y += 8) {
-    const int64_t l = line + y;
-    if (l < all.lines && depth + x < all.depth)
-      to[l / all.split * all.outer + l % all.split * all.inner + depth + x] = tile[x][y];
+  for (int i = 0; i < 4; ++i) {
+    const int y = threadIdx.y + i * 8, l = line + y;
+    if (l >= all.lines) break;
+    const int whole = all.split == 1 ? l : l / all.split, rest = l - whole * all.split;
+    to[static_cast<int64_t>(whole) * all.outer + static_cast<int64_t>(rest) * all.inner + x] =
+        tile[x][y];
   }
 }
 
-/*! \brief to[t, i / channels, i % channels] = from[i, t], in lines of `lead`. */
-static __global__ void split_kernel(const float* from, float* to, int many, int taps, int channels,
-                                    int lead) {
-  const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= many) return;
-  const int64_t at = static_cast<int64_t>(i / channels) * lead + i % channels;
-  const int64_t apart = static_cast<int64_t>(many / channels) * lead;
-  for (int tap = 0; tap < taps; ++tap)
-    to[tap * apart + at] = from[static_cast<int64_t>(i) * taps + tap];
-}
-
 inline void turn(const float* from, float* to, const Turn& all, cudaStream_t on) {
-  const dim3 grid(static_cast<unsigned>((all.lines + 31) / 32),
-                  static_cast<unsigned>((all.depth + 31) / 32), static_cast<unsigned>(all.batch));
+  const dim3 grid((all.lines + 31) / 32, (all.depth + 31) / 32, all.batch);
   turn_kernel<<<grid, dim3(32, 8), 0, on>>>(from, to, all);
 }
 
@@ -404,8 +430,8 @@ inline bool encode(CUtensorMap* map, float* at, int rank, const int64_t* extents
                        "cuTensorMapEncodeTiled", reinterpret_cast<void**>(&function), 12000,
                        cudaEnableDefault, &found) != cudaSuccess)
     return false;
-  cuuint64_t sizes[4], strides[4];
-  cuuint32_t boxes[4], steps[4];
+  cuuint64_t sizes[5], strides[5];
+  cuuint32_t boxes[5], steps[5];
   int64_t stride = lead * 4;
   for (int i = 0; i < rank; ++i) {
     sizes[i] = static_cast<cuuint64_t>(extents[i]);
@@ -435,12 +461,19 @@ bool launch(const CUtensorMap& of_a, const CUtensorMap& of_b, const Work& work, 
 }
 
 inline void add_parts(float* out, const float* parts, int many, int64_t size, int channels,
-                      int count, cudaStream_t on) {
-  const unsigned grid = static_cast<unsigned>((size + 255) / 256);
-  add_parts_kernel<<<grid, 256, 0, on>>>(out, parts, many, size, channels, count);
+                      int taps, cudaStream_t on) {
+  const int pairs = static_cast<int>(size / taps);
+  add_parts_kernel<<<(pairs + kPairs - 1) / kPairs, dim3(kPairs, 8), kPairs * taps * 4, on>>>(
+      out, parts, many, size, pairs, channels, taps);
 }
 
-inline int64_t whole_packs(int64_t floats) { return (floats + 3) / 4 * 4; }
+inline void split(const float* from, float* to, int pairs, int channels, int taps, int lead,
+                  cudaStream_t on) {
+  split_kernel<<<(pairs + kPairs - 1) / kPairs, dim3(kPairs, 8), kPairs * taps * 4, on>>>(
+      from, to, pairs, channels, taps, lead);
+}
+
+inline int whole_packs(int floats) { return (floats + 3) / 4 * 4; }
 
 /*!
  * \brief The value, or the gradient of the data.
@@ -451,45 +484,41 @@ inline int64_t whole_packs(int64_t floats) { return (floats + 3) / 4 * 4; }
 template <int rows, int wide, int high, int deep, bool pairs>
 int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
   typedef OfPixels<rows, wide, high, deep, pairs> Work;
-  const int64_t images = n[0], depth = n[1], plane = n[2] * n[3], lines = n[4], taps = n[7];
-  const bool of_data = n[8] != 0;
-  const int parts = static_cast<int>(n[12]);
-  const int64_t lead = whole_packs(depth), size = images * lines * n[5] * n[6];
+  const auto number = [n](int i) { return static_cast<int>(n[i]); };
+  const int images = number(0), depth = number(1), plane = number(2) * number(3);
+  const int lines = number(4), taps = number(7), parts = number(12), lead = whole_packs(depth);
+  const int64_t size = n[0] * n[4] * n[5] * n[6];
   float* const out = reinterpret_cast<float*>(data[0]);
   const float* const w = reinterpret_cast<const float*>(data[1]);
   const float* const x = reinterpret_cast<const float*>(data[2]);
   float* const a = reinterpret_cast<float*>(data[5]);
   float* const b = reinterpret_cast<float*>(data[6]);
   float* const room = parts > 1 ? reinterpret_cast<float*>(data[7]) : nullptr;
-  turn(x, b, {plane, depth, images, plane, depth * plane, 1, lead, 0, plane * lead}, on);
-  if (of_data) {  // (depth, lines, taps) to (taps, lines, depth)
-    turn(w, a, {lines * taps, depth, 1, lines * taps, 0, taps, lead, lines * lead, 0}, on);
-  } else {
-    const int many = static_cast<int>(lines * depth);
-    split_kernel<<<(many + 255) / 256, 256, 0, on>>>(w, a, many, static_cast<int>(taps),
-                                                     static_cast<int>(depth),
-                                                     static_cast<int>(lead));
-  }
+  turn(x, b, {plane, depth, images, plane, depth * plane, 1, lead, 0, 32, plane * lead, false}, on);
+  if (n[8] != 0)  // of the data: (depth, lines, taps) to (taps, lines, depth)
+    turn(w, a, {lines * taps, depth, 1, lines * taps, 0, taps, lead, lines * lead, 32, 0, false}, on);
+  else
+    split(w, a, lines * depth, depth, taps, lead, on);
   CUtensorMap of_a, of_b;
   const int64_t sizes_a[] = {depth, lines, taps}, sizes_b[] = {depth, n[3], n[2], images};
   const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, high, deep};
   if (!encode(&of_a, a, 3, sizes_a, lead, box_a, 1) ||
-      !encode(&of_b, b, 4, sizes_b, lead, box_b, static_cast<int>(n[9])))
+      !encode(&of_b, b, 4, sizes_b, lead, box_b, number(9)))
     return -1;
   Work work;
   work.out = parts > 1 ? room : out;
   work.phases = reinterpret_cast<const Phase*>(data[3]);
   work.taps = reinterpret_cast<const Tap*>(data[4]);
   work.size = size;
-  work.height = static_cast<int>(n[5]);
-  work.width = static_cast<int>(n[6]);
-  work.step_in = static_cast<int>(n[9]);
-  work.step_out = static_cast<int>(n[10]);
-  work.lines = static_cast<int>(lines);
-  work.images = static_cast<int>(images);
-  work.chunks = static_cast<int>((depth + kDepth - 1) / kDepth);
-  work.tiles = static_cast<int>(n[11]);
-  work.heights = static_cast<int>((lines + rows - 1) / rows);
+  work.height = number(5);
+  work.width = number(6);
+  work.step_in = number(9);
+  work.step_out = number(10);
+  work.lines = lines;
+  work.images = images;
+  work.chunks = (depth + kDepth - 1) / kDepth;
+  work.tiles = number(11);
+  work.heights = (lines + rows - 1) / rows;
   work.parts = parts;
   work.units = work.tiles * work.heights * parts;
   if (!launch(of_a, of_b, work, on)) return -1;
@@ -506,44 +535,49 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
 template <int rows, int block, int blocks>
 int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   typedef OfTaps<rows, block, blocks> Work;
-  const int64_t images = n[0], channels = n[1], lines = n[4], windows = n[5] * n[6], taps = n[7];
-  const int parts = static_cast<int>(n[9]);
-  const int64_t lead = whole_packs(images), size = lines * channels * taps;
+  const auto number = [n](int i) { return static_cast<int>(n[i]); };
+  const int images = number(0), channels = number(1), plane = number(2) * number(3);
+  const int lines = number(4), windows = number(5) * number(6), taps = number(7);
+  const int chunks = (images + kDepth - 1) / kDepth;
   float* const out = reinterpret_cast<float*>(data[0]);
   const float* const g = reinterpret_cast<const float*>(data[1]);
   const float* const x = reinterpret_cast<const float*>(data[2]);
   float* const a = reinterpret_cast<float*>(data[4]);
   float* const b = reinterpret_cast<float*>(data[5]);
-  float* const room = parts > 1 ? reinterpret_cast<float*>(data[6]) : nullptr;
-  const int64_t plane = n[2] * n[3];
-  turn(g, a, {lines * windows, images, 1, lines * windows, 0, 1, lead, 0, 0}, on);
-  turn(x, b, {channels * plane, images, 1, channels * plane, 0, 1, lead, 0, 0}, on);
+  float* const room = reinterpret_cast<float*>(data[6]);
+  // (images, channels, spots) to (spots, chunks of images, channels, images of a chunk)
+  const auto lay = [=](const float* from, float* to, int sides, int spots) {
+    const int all = sides * spots, chunk = sides * kDepth;
+    turn(from, to, {all, images, 1, all, 0, spots, kDepth, chunks * chunk, chunk, 0, true}, on);
+  };
+  lay(g, a, lines, windows);
+  lay(x, b, channels, plane);
   CUtensorMap of_a, of_b;
-  const int64_t sizes_a[] = {images, windows, lines}, sizes_b[] = {images, n[3], n[2], channels};
-  const int box_a[] = {kDepth, 1, rows}, box_b[] = {kDepth, 1, 1, block};
-  if (!encode(&of_a, a, 3, sizes_a, lead, box_a, 1) ||
-      !encode(&of_b, b, 4, sizes_b, lead, box_b, 1))
+  const int64_t sizes_a[] = {kDepth, lines, n[5] * n[6] * chunks};
+  const int64_t sizes_b[] = {kDepth, channels, chunks, n[3], n[2]};
+  const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, block, 1, 1, 1};
+  if (!encode(&of_a, a, 3, sizes_a, kDepth, box_a, 1) ||
+      !encode(&of_b, b, 5, sizes_b, kDepth, box_b, 1))
     return -1;
   Work work;
-  work.out = parts > 1 ? room : out;
+  work.out = room;
   work.taps = reinterpret_cast<const Tap*>(data[3]);
-  work.size = size;
-  work.lines = static_cast<int>(lines);
-  work.channels = static_cast<int>(channels);
-  work.count = static_cast<int>(taps);
-  work.of_tap = static_cast<int>((channels + block - 1) / block);
-  work.width = static_cast<int>(n[6]);
-  work.step = static_cast<int>(n[8]);
-  work.chunks = static_cast<int>((images + kDepth - 1) / kDepth);
-  work.slices = static_cast<int>(windows) * work.chunks;
+  work.size = static_cast<int64_t>(lines) * channels * taps;
+  work.lines = lines;
+  work.channels = channels;
+  work.count = taps;
+  work.of_tap = (channels + block - 1) / block;
+  work.width = number(6);
+  work.step = number(8);
+  work.chunks = chunks;
+  work.slices = windows * chunks;
   const int all = blocks * Work::boxes;
-  work.tiles = (work.count * work.of_tap + all - 1) / all;
-  work.heights = static_cast<int>((lines + rows - 1) / rows);
-  work.parts = parts;
-  work.units = work.tiles * work.heights * parts;
+  work.tiles = (taps * work.of_tap + all - 1) / all;
+  work.heights = (lines + rows - 1) / rows;
+  work.parts = number(9);
+  work.units = work.tiles * work.heights * work.parts;
   if (!launch(of_a, of_b, work, on)) return -1;
-  if (parts > 1)
-    add_parts(out, room, parts, size, work.channels, work.count, on);
+  add_parts(out, room, work.parts, work.size, channels, taps, on);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 

@@ -24,9 +24,12 @@ from .windows import Windows
 _CAPABILITY, _PROCESSORS = (9, 0), 132
 #: Of K in a slice; columns of wgmma at most; rows of a tile; the longest step of the copy engine.
 _DEPTH, _COLUMNS, _ROWS, _LONGEST = 32, 256, (64, 128), 8
-#: Of the account: bytes that a multiprocessor reads in a cycle, cycles that a unit takes besides,
-#: and parts of K that may be.
-_BYTES, _BEGIN, _PARTS = 36, 2500, 72
+#: Taps of a kernel that the shared memory of a block has room for.
+_TAPS = 384
+#: Of the account, in cycles: a box takes so long, so long for each of its rows, and never less; a
+#: unit takes so long besides. Floats that a multiprocessor writes in a cycle, parts of K at most.
+_BOX, _ROW, _LEAST, _UNIT = 65, 4.2, 250, 2500
+_FLOATS, _PARTS = 6, 72
 #: Bytes of room that parts may take.
 _MOST_ROOM = 256 << 20
 
@@ -59,8 +62,10 @@ def refusal(windows, channels, groups, dtype):
     images, *others = channels
     planes = size_of(windows.size), size_of(windows.out)
     largest = max(max(planes) * images * max(others), size_of(others) * size_of(windows.kernel))
-    if min(channels) < 1 or largest >= 1 << 30:
-        return "takes images and filters of 1 to 2**30 elements"
+    if size_of(windows.kernel) > _TAPS:
+        return "takes kernels of at most %d elements" % _TAPS
+    if min(channels) < 1 or largest >= 1 << 30 or images >= 1 << 16:
+        return "takes images and filters of 1 to 2**30 elements, and less than 65536 images"
     return ""
 
 
@@ -79,7 +84,7 @@ class HopperConvolution(Instruction):
     tf32: bool = False
 
     def __post_init__(self):
-        self.cut(self.likely(1)[0])
+        self.cut(*self.likely(1)[0])
 
     def use_tf32(self):
         """Allows what there is."""
@@ -91,25 +96,26 @@ class HopperConvolution(Instruction):
         return ("hopper", self.kind, self.windows.numbers(), self.channels)
 
     def likely(self, most):
-        """Plans that may be the best, the likeliest first."""
+        """Shapes of tiles and parts of K that may be the best, the likeliest first."""
         return plans(self.kind, self.windows, self.channels)[:most]
 
-    def cut(self, plan):
-        """Has a plan: what the kernel is, its tables and room."""
-        shape, parts = plan
-        self._shape, self.parts = tuple(shape), parts
+    def cut(self, shape, parts):
+        """Has such a tile, and parts of K; makes tables and room for these."""
+        self._shape, self.parts = shape, parts
         images, channels, filters = self.channels
         size, taps = size_of(self.windows.size), size_of(self.windows.kernel)
         out = size_of(self.windows.out)
         if self.kind == "weights":
             tables = (_taps_of_weights(self.windows),)
-            laid = (filters * out * _packs(images), channels * size * _packs(images))
+            whole = -(-images // _DEPTH) * _DEPTH
+            laid = (filters * out * whole, channels * size * whole)
         else:
             *tables, self._tiles = _tables(self.kind, self.windows, images, self._shape)
             depth, lines = self._depth_and_lines
             plane = size if self.kind == "value" else out
             laid = (taps * lines * _packs(depth), images * plane * _packs(depth))
-        room = (self.parts * size_of(self.output.shape),) if self.parts > 1 else ()
+        has_room = self.parts > 1 or self.kind == "weights"
+        room = (self.parts * size_of(self.output.shape),) if has_room else ()
         self._tables = tuple(new_view(each.shape, INT32, values=each) for each in tables)
         self.scratch = tuple(new_view((count,), FLOAT32) for count in (*laid, *room))
 
@@ -237,32 +243,31 @@ def _boxes(rows):
 
 @functools.lru_cache(1000)
 def plans(kind, windows, channels):
-    """All plans, by the time that they may take: (template arguments, parts of K)."""
+    """(template arguments, parts of K) of all tiles, by the time that they may take."""
     ways = _of_taps if kind == "weights" else _of_pixels
     found = []
-    for shape, columns, size, tiles, slices in ways(kind, windows, channels):
-        rows = shape[0]
-        lines = rows + _boxes(rows) * columns
+    for shape, columns, boxes, size, tiles, slices in ways(kind, windows, channels):
         # Two warpgroups multiply 64 rows each by 256 columns in 1,024 cycles.
-        slice_ = max(4 * columns, lines * _DEPTH * 4 / _BYTES)
-        write = 2 * 64 * columns * 4 / _BYTES
+        copies = sum(max(_LEAST, _BOX + _ROW * lines) for lines in (shape[0], *boxes))
+        slice_ = max(4 * columns, copies)
+        write = 2 * 64 * columns / _FLOATS
         most = max(1, min(_PARTS, int(slices) // 4, _MOST_ROOM // (4 * size)))
         for parts in range(1, most + 1):
             waves = -(-tiles * parts // _PROCESSORS)
-            time = waves * (slices / parts * slice_ + write + _BEGIN)
+            time = waves * (slices / parts * slice_ + write + _UNIT)
             if parts > 1:
-                time += 2 * _BEGIN + 4 * size * (2 * parts + 1) / (_PROCESSORS * _BYTES / 2)
+                time += _UNIT + size * (2 * parts + 1) / (_PROCESSORS * _FLOATS)
             found.append((time, parts, shape))
     found.sort(key=lambda each: (*each[:2], [-side for side in each[2]]))
     best = {}
-    for _, parts, shape in found:  # of each shape the best two
-        best.setdefault(shape, []).append(parts)
-    kept = {(shape, p) for shape, parts in best.items() for p in parts[:2]}
-    return [(shape, parts) for _, parts, shape in found if (shape, parts) in kept]
+    for _, parts, shape in found:
+        best.setdefault(shape, parts)
+    return list(best.items())
 
 
 def _of_pixels(kind, windows, channels):
-    """(template arguments, columns, elements of the result, tiles, slices of a tile) of each."""
+    """(template arguments, columns of a warpgroup, rows of each box beside that of a, elements of
+    the result, tiles, slices of a tile) of each."""
     images, *sides = channels
     depth, lines = sides if kind == "value" else reversed(sides)
     phases = _phases(kind, windows)
@@ -276,7 +281,8 @@ def _of_pixels(kind, windows, channels):
         pairs = box[0] % 2 == 0 and wide % 2 == 0 and (kind == "value" or windows.stride[0] == 1)
         tiles = sum(-(-each.boxes(images, box)[2] // _boxes(rows)) for each in phases)
         size = images * lines * size_of(plane)
-        yield (rows, *box, int(pairs)), columns, size, tiles * heights, slices
+        boxes = [size_of(box)] * _boxes(rows)
+        yield (rows, *box, int(pairs)), columns, boxes, size, tiles * heights, slices
 
 
 def _likely_boxes(width, height, images, step):
@@ -315,7 +321,8 @@ def _of_taps(kind, windows, channels):
         of_all = taps * -(-depth // block)
         for blocks in range(1, min(_COLUMNS // block, of_all, 16) + 1):
             tiles = -(-of_all // (blocks * _boxes(rows))) * -(-lines // rows)
-            yield (rows, block, blocks), block * blocks, lines * depth * taps, tiles, slices
+            boxes, size = [block] * (blocks * _boxes(rows)), lines * depth * taps
+            yield (rows, block, blocks), block * blocks, boxes, size, tiles, slices
 
 
 def source(name, of_weights, shape):
