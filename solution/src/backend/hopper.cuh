@@ -31,7 +31,8 @@ typedef unsigned long long Barrier;
 
 const int kWarpgroup = 128, kThreads = 3 * kWarpgroup;
 const int kDepth = 32, kLine = kDepth * 4;  // of a slice: floats and bytes of a line
-const int kShared = 226 * 1024;             // bytes of a block, for slices in flight
+const int kShared = 207 * 1024;             // bytes of a block, for slices in flight
+const int kLead = 36, kTray = 16 * kLead;   // of 16 lines of 32 sums that a warp writes
 
 __device__ inline unsigned address(const void* shared) {
   return static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -112,8 +113,9 @@ struct Unit {
 /*!
  * \brief The kernel. grid: as many blocks as there are multiprocessors, or units.
  *
- * Work says what is multiplied: `rows` of a tile, `columns` of a warpgroup's part of it, the `bytes`
- * that a slice has and the `room` that it takes, `stages` of slices; unit(), copy() and store().
+ * Work says what is multiplied: `rows` of a tile, `columns` of a warpgroup's part of it, the `group`
+ * of matrices of a that a slice has, each with b some bytes `below`, the `bytes` of a slice and the
+ * `room` that it takes, `stages` of slices; unit(), copy() and store().
  */
 template <class Work>
 __global__ __launch_bounds__(kThreads, 1) void convolution_kernel(
@@ -122,6 +124,7 @@ __global__ __launch_bounds__(kThreads, 1) void convolution_kernel(
   extern __shared__ unsigned char raw[];
   __shared__ Barrier full[Work::stages], empty[Work::stages];
   unsigned char* const slices = raw + (1024 - address(raw) % 1024) % 1024;
+  float* const trays = reinterpret_cast<float*>(slices + Work::stages * Work::room);
   const int warpgroup = threadIdx.x / kWarpgroup, thread = threadIdx.x % kWarpgroup;
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Work::stages; ++stage) {
@@ -150,7 +153,8 @@ __global__ __launch_bounds__(kThreads, 1) void convolution_kernel(
     const int half = warpgroup - 1, lane = thread % 32;
     // Of 128 rows each has a half; of 64, each has columns of its own.
     const int at_a = Work::rows == 128 ? half * 64 * kLine : 0;
-    const int at_b = Work::rows * kLine + (Work::rows == 128 ? 0 : half * Work::columns * kLine);
+    const int at_b =
+        (Work::group * Work::rows + (Work::rows == 128 ? 0 : half * Work::columns)) * kLine;
     for (int number = blockIdx.x; number < work.units; number += gridDim.x) {
       const Unit unit = work.unit(number);
       float sum[Work::columns / 2];
@@ -159,12 +163,16 @@ __global__ __launch_bounds__(kThreads, 1) void convolution_kernel(
       int before = -1;
       for (int slice = unit.begin; slice < unit.end; ++slice) {
         wait(&full[stage], phase);
-        const uint64_t a = descriptor(slices + stage * Work::room + at_a);
-        const uint64_t b = descriptor(slices + stage * Work::room + at_b);
+        const unsigned char* const own = slices + stage * Work::room;
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-        for (int step = 0; step < kLine / 32; ++step)
-          Wgmma<Work::columns>::multiply(sum, a + step * (32 >> 4), b + step * (32 >> 4));
+        for (int tap = 0; tap < Work::group; ++tap) {
+          const uint64_t a = descriptor(own + at_a + tap * Work::rows * kLine);
+          const uint64_t b = descriptor(own + at_b + tap * Work::below);
+#pragma unroll
+          for (int step = 0; step < kLine / 32; ++step)
+            Wgmma<Work::columns>::multiply(sum, a + step * (32 >> 4), b + step * (32 >> 4));
+        }
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         // While this slice is multiplied, the one before is done.
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
@@ -174,17 +182,14 @@ __global__ __launch_bounds__(kThreads, 1) void convolution_kernel(
       }
       asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
       if (before >= 0 && lane == 0) arrive(&empty[before]);
-      work.store(unit, sum, half, thread);
+      work.store(unit, sum, half, thread, trays + (half * 4 + thread / 32) * kTray);
     }
   }
 }
 
-/*! \brief What a warpgroup's thread has of a tile: element i of its sums is in this row and
- * column. */
-__device__ inline int row_of(int thread, int i) {
-  return thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
-}
-__device__ inline int column_of(int thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
+/*! \brief What a lane has of a warp's 16 lines: element i of its sums is in this line and column. */
+__device__ inline int row_of(int lane, int i) { return lane / 4 + i / 2 % 2 * 8; }
+__device__ inline int column_of(int lane, int i) { return i / 4 * 8 + lane % 4 * 2 + i % 2; }
 
 /*! \brief Slices of this size that there is room for. */
 constexpr int stages_of(int room) { return kShared / room < 8 ? kShared / room : 8; }
@@ -192,8 +197,8 @@ constexpr int stages_of(int room) { return kShared / room < 8 ? kShared / room :
 /*! \brief Elements of the result whose taps lie alike: all windows of the value; of the data, those
  * that are equal modulo the stride. */
 struct Phase {
-  int first;          // unit of its first tile
-  int tap, taps;      // the first, and how many
+  int first;          // number of its first tile
+  int tap, taps;      // the first, and how many; groups one behind the other, from top to bottom
   int row, column;    // of its first element
   int height, width;  // elements
   int across, down;   // boxes
@@ -204,13 +209,24 @@ struct alignas(16) Tap {
   int column, row, weights, none;
 };
 
-/*! \brief The value, and the gradient of the data: a is weights, b boxes of pixels. */
-template <int rows_, int wide, int high, int deep, bool pairs>
+/*!
+ * \brief The value, and the gradient of the data: a is weights, b boxes of pixels.
+ *
+ * Taps one below the other, `apart` rows, may be a group: a slice has all their weights, and one
+ * box that is so much higher. In it the pixels of each tap lie some lines of `wide` below those of
+ * the one before.
+ */
+template <int rows_, int wide, int high, int deep, bool packs, int group_, int apart>
 struct OfPixels {
   static const int rows = rows_, count = wide * high * deep, columns = (count + 7) / 8 * 8;
-  static const int boxes = rows == 128 ? 1 : 2;
-  static const int bytes = (rows + boxes * count) * kLine;
-  static const int room = (rows + boxes * columns) * kLine, stages = stages_of(room);
+  static const int group = group_, below = group > 1 ? apart * wide * kLine : 0;
+  static const int halves = rows == 128 ? 1 : 2;          // each with pixels of its own
+  static const int copies = group > 1 ? 1 : halves;       // boxes of a slice
+  static const int step = group > 1 ? halves * high : high;  // rows from tile to tile
+  static const int tall = group > 1 ? step + (group - 1) * apart : high;  // rows of a box
+  static const int of_box = group > 1 ? wide * tall : columns;
+  static const int bytes = (group * rows + copies * wide * tall * deep) * kLine;
+  static const int room = (group * rows + copies * of_box) * kLine, stages = stages_of(room);
 
   float* out;
   const Phase* phases;
@@ -232,7 +248,7 @@ struct OfPixels {
     while (found.tile >= phases[found.phase].first + boxes_of(phases[found.phase]))
       ++found.phase;
     const Phase& in = phases[found.phase];
-    const int slices = in.taps * chunks;
+    const int slices = in.taps / group * chunks;
     found.begin = found.part * slices / parts;
     found.end = (found.part + 1) * slices / parts;
     return found;
@@ -240,13 +256,13 @@ struct OfPixels {
 
   __device__ int boxes_of(const Phase& in) const {
     const int all = in.across * in.down * ((images + deep - 1) / deep);
-    return (all + boxes - 1) / boxes;
+    return (all + copies - 1) / copies;
   }
 
   /*! \brief The first pixel of a box. */
   __device__ void find(const Phase& in, int box, int* image, int* row, int* column) const {
     *column = box % in.across * wide;
-    *row = box / in.across % in.down * high;
+    *row = box / in.across % in.down * step;
     *image = box / in.across / in.down * deep;
   }
 
@@ -254,44 +270,69 @@ struct OfPixels {
                        const CUtensorMap* of_b, Barrier* full) const {
     const Phase& in = phases[unit.phase];
     const int channel = slice % chunks * kDepth;
-    const Tap tap = taps[in.tap + slice / chunks];
-    hopper::copy(to, of_a, channel, unit.row * rows, tap.weights, full);
-    for (int i = 0; i < boxes; ++i) {
+    const Tap* const own = taps + in.tap + slice / chunks * group;
+    for (int i = 0; i < group; ++i)
+      hopper::copy(to + i * rows * kLine, of_a, channel, unit.row * rows, own[i].weights, full);
+    for (int i = 0; i < copies; ++i) {
       int image, row, column;
-      find(in, (unit.tile - in.first) * boxes + i, &image, &row, &column);
-      hopper::copy(to + (rows + i * columns) * kLine, of_b, channel, column * step_in + tap.column,
-                   row * step_in + tap.row, image, full);
+      find(in, (unit.tile - in.first) * copies + i, &image, &row, &column);
+      hopper::copy(to + (group * rows + i * of_box) * kLine, of_b, channel,
+                   column * step_in + own->column, row * step_in + own->row, image, full);
     }
   }
 
-  __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half,
-                        int thread) const {
+  /*! \brief Writes a warp's 16 lines, 32 pixels at a time: these lie side by side in the result,
+   * where a thread's own sums are of two lines, far from each other. */
+  __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half, int thread,
+                        float* tray) const {
     const Phase& in = phases[unit.phase];
+    const int lane = thread % 32, many = packs ? 4 : 1;
     int image, row, column;
-    find(in, (unit.tile - in.first) * boxes + (rows == 128 ? 0 : half), &image, &row, &column);
-    const int first = unit.row * rows + (rows == 128 ? half * 64 : 0), plane = height * width;
+    find(in, (unit.tile - in.first) * copies + (copies > 1 ? half : 0), &image, &row, &column);
+    row += copies < halves ? half * high : 0;
+    const int first = unit.row * rows + (rows == 128 ? half * 64 : 0) + thread / 32 * 16;
     float* const to = out + unit.part * size;
 #pragma unroll
-    for (int i = 0; i < columns / 2; i += pairs ? 2 : 1) {
-      const int line = first + row_of(thread, i), pixel = column_of(thread, i);
+    for (int begin = 0; begin < columns; begin += 32) {
+#pragma unroll
+      for (int i = 0; i < 16 && begin / 2 + i < columns / 2; i += 2)
+        *reinterpret_cast<float2*>(tray + row_of(lane, i) * kLead + column_of(lane, i)) =
+            make_float2(sum[begin / 2 + i], sum[begin / 2 + i + 1]);
+      __syncwarp();
+      const int across = lane * many % 32, pixel = begin + across;
       const int n = image + pixel / (wide * high), h = row + pixel / wide % high;
       const int w = column + pixel % wide;
-      if (line >= lines || pixel >= count || n >= images || h >= in.height || w >= in.width)
-        continue;
-      const int at = (in.row + h * step_out) * width + in.column + w * step_out;
-      float* const place = to + static_cast<int64_t>(n * lines + line) * plane + at;
-      if (pairs)
-        *reinterpret_cast<float2*>(place) = make_float2(sum[i], sum[i + 1]);
-      else
-        *place = sum[i];
+      if (pixel < count && n < images && h < in.height && w < in.width) {
+        const int at = (in.row + h * step_out) * width + in.column + w * step_out;
+        const int plane = height * width;
+#pragma unroll
+        for (int y = 0; y < 16; y += many) {
+          const int down = y + lane * many / 32, line = first + down;
+          if (line >= lines) break;
+          const float* const from = tray + down * kLead + across;
+          float* const place = to + static_cast<int64_t>(n * lines + line) * plane + at;
+          if (packs)
+            *reinterpret_cast<float4*>(place) = *reinterpret_cast<const float4*>(from);
+          else
+            *place = *from;
+        }
+      }
+      __syncwarp();
     }
   }
 };
 
-/*! \brief The gradient of the weights: a is g, b blocks of channels of x, each moved by a tap. */
+/*!
+ * \brief The gradient of the weights: a is g, b blocks of channels of x, each moved by a tap. A slice
+ * of K is 32 images of one window.
+ *
+ * (32 windows of a row would need no kernel to lay them, but the copy engine swizzles packs of 16
+ * bytes: a box that begins within one is an illegal instruction.)
+ */
 template <int rows_, int block, int blocks>
 struct OfTaps {
   static const int rows = rows_, columns = block * blocks, boxes = rows == 128 ? 1 : 2;
+  static const int group = 1, below = 0;
   static const int bytes = (rows + boxes * columns) * kLine, room = bytes;
   static const int stages = stages_of(room);
 
@@ -331,57 +372,76 @@ struct OfTaps {
     }
   }
 
-  __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half,
-                        int thread) const {
-    const int first = unit.row * rows + (rows == 128 ? half * 64 : 0);
+  __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half, int thread,
+                        float*) const {
+    const int first = unit.row * rows + (rows == 128 ? half * 64 : 0) + thread / 32 * 16;
     const int number = unit.tile * blocks * boxes + (rows == 128 ? 0 : half * blocks);
+    const bool pairs = channels % 2 == 0;
 #pragma unroll
-    for (int i = 0; i < columns / 2; ++i) {
-      const int line = first + row_of(thread, i), column = column_of(thread, i);
+    for (int i = 0; i < columns / 2; i += 2) {
+      const int line = first + row_of(thread % 32, i), column = column_of(thread % 32, i);
       const int own = number + column / block, tap = own / of_tap;
       const int channel = own % of_tap * block + column % block;
       if (line >= lines || tap >= count || channel >= channels) continue;
-      out[unit.part * size + (line * count + tap) * channels + channel] = sum[i];
+      float* const to = out + unit.part * size + (line * count + tap) * channels + channel;
+      if (pairs) {
+        *reinterpret_cast<float2*>(to) = make_float2(sum[i], sum[i + 1]);
+      } else {
+        to[0] = sum[i];
+        if (channel + 1 < channels) to[1] = sum[i + 1];
+      }
     }
   }
 };
 
-const int kPairs = 32;  // of lines and channels, that a block of these two kernels does
-
-/*! \brief The sum of parts, each (lines, taps, channels), as (lines, channels, taps). shared: a
- * float for each pair and tap. */
-static __global__ void add_parts_kernel(float* out, const float* parts, int many, int64_t size,
-                                        int pairs, int channels, int taps) {
-  extern __shared__ float sums[];
-  const int first = blockIdx.x * kPairs, pair = first + threadIdx.x;
-  if (pair < pairs)
-    for (int tap = threadIdx.y; tap < taps; tap += blockDim.y) {
-      const float* const from =
-          parts + (pair / channels * taps + tap) * channels + pair % channels;
-      float sum = 0;
+/*! \brief The sum of parts. */
+static __global__ void add_parts_kernel(float* out, const float* parts, int many, int64_t size) {
+  const int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  if (i >= size) return;
+  float sum = 0;
 #pragma unroll 8
-      for (int part = 0; part < many; ++part) sum += from[part * size];
-      sums[threadIdx.x * taps + tap] = sum;
-    }
-  __syncthreads();
-  const int count = min(kPairs, pairs - first) * taps;
-  for (int i = threadIdx.y * kPairs + threadIdx.x; i < count; i += kPairs * blockDim.y)
-    out[first * taps + i] = sums[i];
+  for (int part = 0; part < many; ++part) sum += parts[part * size + i];
+  out[i] = sum;
 }
 
-/*! \brief The other way: from (lines, channels, taps) to (taps, lines, channels) in lines of `lead`. */
-static __global__ void split_kernel(const float* from, float* to, int pairs, int channels, int taps,
+const int kAcross = 32;  // channels of a line that a block of the next two kernels does
+
+/*! \brief The sum of parts, each (lines, taps, channels), as (lines, channels, taps). grid: channels,
+ * lines. shared: a float for each channel and tap. */
+static __global__ void join_kernel(float* out, const float* parts, int many, int64_t size,
+                                   int channels, int taps) {
+  extern __shared__ float sums[];
+  const int first = blockIdx.x * kAcross, line = blockIdx.y;
+  const int count = min(kAcross, channels - first) * taps;
+  for (int i = threadIdx.x; i < kAcross * taps; i += blockDim.x) {
+    const int tap = i / kAcross, channel = first + i % kAcross;
+    if (channel >= channels) continue;
+    const float* const from = parts + (line * taps + tap) * channels + channel;
+    float sum = 0;
+#pragma unroll 8
+    for (int part = 0; part < many; ++part) sum += from[part * size];
+    sums[i % kAcross * taps + tap] = sum;
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < count; i += blockDim.x)
+    out[(line * channels + first) * taps + i] = sums[i];
+}
+
+/*! \brief The other way: from (lines, channels, taps) to (taps, lines, channels), whose lines are
+ * `lead` apart. */
+static __global__ void split_kernel(const float* from, float* to, int channels, int taps,
                                     int lead) {
   extern __shared__ float all[];
-  const int first = blockIdx.x * kPairs, pair = first + threadIdx.x;
-  const int count = min(kPairs, pairs - first) * taps;
-  for (int i = threadIdx.y * kPairs + threadIdx.x; i < count; i += kPairs * blockDim.y)
-    all[i] = from[first * taps + i];
+  const int first = blockIdx.x * kAcross, line = blockIdx.y;
+  const int count = min(kAcross, channels - first) * taps;
+  for (int i = threadIdx.x; i < count; i += blockDim.x)
+    all[i] = from[(line * channels + first) * taps + i];
   __syncthreads();
-  if (pair >= pairs) return;
-  const int at = pair / channels * lead + pair % channels, apart = pairs / channels * lead;
-  for (int tap = threadIdx.y; tap < taps; tap += blockDim.y)
-    to[tap * apart + at] = all[threadIdx.x * taps + tap];
+  for (int i = threadIdx.x; i < kAcross * taps; i += blockDim.x) {
+    const int tap = i / kAcross, channel = first + i % kAcross;
+    if (channel < channels)
+      to[(tap * gridDim.y + line) * lead + channel] = all[i % kAcross * taps + tap];
+  }
 }
 
 /*! \brief A matrix, or a batch of them, and how it is laid the other way: element (d, l) from
@@ -449,7 +509,7 @@ inline bool encode(CUtensorMap* map, float* at, int rank, const int64_t* extents
 template <class Work>
 bool launch(const CUtensorMap& of_a, const CUtensorMap& of_b, const Work& work, cudaStream_t on) {
   static int processors = 0;
-  const int bytes = Work::stages * Work::room + 1024;
+  const int bytes = Work::stages * Work::room + 8 * kTray * 4 + 1024;
   if (processors == 0 &&
       (cudaFuncSetAttribute(convolution_kernel<Work>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                             bytes) != cudaSuccess ||
@@ -460,19 +520,6 @@ bool launch(const CUtensorMap& of_a, const CUtensorMap& of_b, const Work& work, 
   return cudaGetLastError() == cudaSuccess;
 }
 
-inline void add_parts(float* out, const float* parts, int many, int64_t size, int channels,
-                      int taps, cudaStream_t on) {
-  const int pairs = static_cast<int>(size / taps);
-  add_parts_kernel<<<(pairs + kPairs - 1) / kPairs, dim3(kPairs, 8), kPairs * taps * 4, on>>>(
-      out, parts, many, size, pairs, channels, taps);
-}
-
-inline void split(const float* from, float* to, int pairs, int channels, int taps, int lead,
-                  cudaStream_t on) {
-  split_kernel<<<(pairs + kPairs - 1) / kPairs, dim3(kPairs, 8), kPairs * taps * 4, on>>>(
-      from, to, pairs, channels, taps, lead);
-}
-
 inline int whole_packs(int floats) { return (floats + 3) / 4 * 4; }
 
 /*!
@@ -481,9 +528,9 @@ inline int whole_packs(int floats) { return (floats + 3) / 4 * 4; }
  * \param n images; channels that are read, their height and width; channels that are made, height
  * and width; taps; whether it is of the data; steps of what is read and made; tiles; parts.
  */
-template <int rows, int wide, int high, int deep, bool pairs>
+template <int rows, int wide, int high, int deep, bool packs, int group, int apart>
 int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
-  typedef OfPixels<rows, wide, high, deep, pairs> Work;
+  typedef OfPixels<rows, wide, high, deep, packs, group, apart> Work;
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
   const int images = number(0), depth = number(1), plane = number(2) * number(3);
   const int lines = number(4), taps = number(7), parts = number(12), lead = whole_packs(depth);
@@ -498,10 +545,11 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
   if (n[8] != 0)  // of the data: (depth, lines, taps) to (taps, lines, depth)
     turn(w, a, {lines * taps, depth, 1, lines * taps, 0, taps, lead, lines * lead, 32, 0, false}, on);
   else
-    split(w, a, lines * depth, depth, taps, lead, on);
+    split_kernel<<<dim3((depth + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
+        w, a, depth, taps, lead);
   CUtensorMap of_a, of_b;
   const int64_t sizes_a[] = {depth, lines, taps}, sizes_b[] = {depth, n[3], n[2], images};
-  const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, high, deep};
+  const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, Work::tall, deep};
   if (!encode(&of_a, a, 3, sizes_a, lead, box_a, 1) ||
       !encode(&of_b, b, 4, sizes_b, lead, box_b, number(9)))
     return -1;
@@ -522,7 +570,8 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
   work.parts = parts;
   work.units = work.tiles * work.heights * parts;
   if (!launch(of_a, of_b, work, on)) return -1;
-  if (parts > 1) add_parts(out, room, parts, size, 1, 1, on);
+  if (parts > 1)
+    add_parts_kernel<<<(size + 255) / 256, 256, 0, on>>>(out, room, parts, size);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 
@@ -577,7 +626,8 @@ int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   work.parts = number(9);
   work.units = work.tiles * work.heights * work.parts;
   if (!launch(of_a, of_b, work, on)) return -1;
-  add_parts(out, room, work.parts, work.size, channels, taps, on);
+  join_kernel<<<dim3((channels + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
+      out, room, work.parts, work.size, channels, taps);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 

@@ -24,6 +24,8 @@ from .windows import Windows
 _CAPABILITY, _PROCESSORS = (9, 0), 132
 #: Of K in a slice; columns of wgmma at most; rows of a tile; the longest step of the copy engine.
 _DEPTH, _COLUMNS, _ROWS, _LONGEST = 32, 256, (64, 128), 8
+#: Bytes of slices in the shared memory of a block; see kShared in hopper.cuh.
+_SHARED = 207 << 10
 #: Taps of a kernel that the shared memory of a block has room for.
 _TAPS = 384
 #: Of the account, in cycles: a box takes so long, so long for each of its rows, and never less; a
@@ -64,8 +66,8 @@ def refusal(windows, channels, groups, dtype):
     largest = max(max(planes) * images * max(others), size_of(others) * size_of(windows.kernel))
     if size_of(windows.kernel) > _TAPS:
         return "takes kernels of at most %d elements" % _TAPS
-    if min(channels) < 1 or largest >= 1 << 30 or images >= 1 << 16:
-        return "takes images and filters of 1 to 2**30 elements, and less than 65536 images"
+    if min(channels) < 1 or largest >= 1 << 30 or max(channels) >= 1 << 16:
+        return "takes 1 to 65535 images, channels and filters of 2**30 elements at most"
     return ""
 
 
@@ -107,10 +109,10 @@ class HopperConvolution(Instruction):
         out = size_of(self.windows.out)
         if self.kind == "weights":
             tables = (_taps_of_weights(self.windows),)
-            whole = -(-images // _DEPTH) * _DEPTH
-            laid = (filters * out * whole, channels * size * whole)
+            whole = _whole(images)
+            laid = filters * out * whole, channels * size * whole
         else:
-            *tables, self._tiles = _tables(self.kind, self.windows, images, self._shape)
+            *tables, self._tiles = _tables(self.kind, self.windows, images, shape)
             depth, lines = self._depth_and_lines
             plane = size if self.kind == "value" else out
             laid = (taps * lines * _packs(depth), images * plane * _packs(depth))
@@ -164,6 +166,11 @@ class HopperConvolution(Instruction):
         return (images, *of_y, *of_x, taps, 1, 1, stride, self._tiles, self.parts)
 
 
+def _whole(count):
+    """Rounded up to whole slices."""
+    return -(-count // _DEPTH) * _DEPTH
+
+
 def _packs(count):
     """Rounded up to whole packs of 16 bytes, as the copy engine wants lines."""
     return -(-count // 4) * 4
@@ -190,11 +197,12 @@ class _Phase:
     width: int
     taps: tuple
 
-    def boxes(self, images, box):
-        """How many boxes cover them: across, down, and all."""
-        wide, high, deep = box
-        across, down = -(-self.width // wide), -(-self.height // high)
-        return across, down, across * down * -(-images // deep)
+    def tiles(self, images, shape):
+        """How many boxes there are across and down, and all tiles."""
+        rows, wide, high, deep, _, group, _ = shape
+        step, boxes = (high, _boxes(rows)) if group == 1 else (high * _boxes(rows), 1)
+        across, down = -(-self.width // wide), -(-self.height // step)
+        return across, down, -(-across * down * -(-images // deep) // boxes)
 
 
 @functools.lru_cache(1000)
@@ -225,14 +233,13 @@ def _phases(kind, windows):
 
 def _tables(kind, windows, images, shape):
     """Phases and taps as hopper.cuh has them, and how many tiles of pixels there are."""
-    rows, *box, _ = shape
     of_phases, of_taps, tiles = [], [], 0
     for each in _phases(kind, windows):
-        across, down, boxes = each.boxes(images, box)
+        across, down, own = each.tiles(images, shape)
         said = (tiles, len(of_taps), len(each.taps), each.row, each.column, each.height, each.width)
         of_phases.append((*said, across, down))
-        of_taps += [(*tap, 0) for tap in each.taps]
-        tiles += -(-boxes // _boxes(rows))
+        of_taps += [(*tap, 0) for tap in sorted(each.taps)]  # columns, and their rows downwards
+        tiles += own
     return np.array(of_phases, INT32), np.array(of_taps or [(0,) * 4], INT32), tiles
 
 
@@ -249,7 +256,8 @@ def plans(kind, windows, channels):
     for shape, columns, boxes, size, tiles, slices in ways(kind, windows, channels):
         # Two warpgroups multiply 64 rows each by 256 columns in 1,024 cycles.
         copies = sum(max(_LEAST, _BOX + _ROW * lines) for lines in (shape[0], *boxes))
-        slice_ = max(4 * columns, copies)
+        group = 1 if kind == "weights" else shape[5]
+        slice_ = max(4 * columns * group, copies)
         write = 2 * 64 * columns / _FLOATS
         most = max(1, min(_PARTS, int(slices) // 4, _MOST_ROOM // (4 * size)))
         for parts in range(1, most + 1):
@@ -274,15 +282,23 @@ def _of_pixels(kind, windows, channels):
     step = windows.stride[0] if kind == "value" else 1
     _, wide = plane = windows.out if kind == "value" else windows.size
     rows = _ROWS[0] if lines <= _ROWS[0] else _ROWS[1]
-    slices = sum(len(each.taps) for each in phases) / len(phases) * -(-depth // _DEPTH)
-    heights = -(-lines // rows)
+    taps = sum(len(each.taps) for each in phases) / len(phases)
+    chunks, heights = -(-depth // _DEPTH), -(-lines // rows)
+    down, apart = windows.kernel[0], windows.dilation[0]
+    size = images * lines * size_of(plane)
     for box in _likely_boxes(phases[0].width, phases[0].height, images, step):
         columns = -(-size_of(box) // 8) * 8
-        pairs = box[0] % 2 == 0 and wide % 2 == 0 and (kind == "value" or windows.stride[0] == 1)
-        tiles = sum(-(-each.boxes(images, box)[2] // _boxes(rows)) for each in phases)
-        size = images * lines * size_of(plane)
-        boxes = [size_of(box)] * _boxes(rows)
-        yield (rows, *box, int(pairs)), columns, boxes, size, tiles * heights, slices
+        packs = int(box[0] % 4 == 0 == wide % 4 and (kind == "value" or windows.stride[0] == 1))
+        shapes = [((rows, *box, packs, 1, 1), [size_of(box)] * _boxes(rows))]
+        tall = box[1] * _boxes(rows) + (down - 1) * apart
+        lines_of_slice = down * rows + box[0] * tall
+        fits = tall <= _COLUMNS and 2 * lines_of_slice * _DEPTH * 4 <= _SHARED
+        if windows.stride == (1, 1) and down > 1 and box[0] % 8 == 0 and box[2] == 1 and fits:
+            boxes = [rows] * (down - 1) + [box[0] * tall]
+            shapes.append(((rows, *box, packs, down, apart), boxes))
+        for shape, boxes in shapes:
+            tiles, group = sum(each.tiles(images, shape)[2] for each in phases), shape[5]
+            yield shape, columns, boxes, size, tiles * heights, taps / group * chunks
 
 
 def _likely_boxes(width, height, images, step):
@@ -314,7 +330,7 @@ def _of_taps(kind, windows, channels):
     """The same for the gradient of weights."""
     images, depth, lines = channels
     rows = _ROWS[0] if lines <= _ROWS[0] else _ROWS[1]
-    taps, slices = size_of(windows.kernel), size_of(windows.out) * -(-images // _DEPTH)
+    taps, slices = size_of(windows.kernel), size_of(windows.out) * _whole(images) // _DEPTH
     for block in (8, 16, 32, 64, 128, 256):
         if block > 8 and block >= 2 * depth:
             continue
