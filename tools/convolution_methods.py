@@ -26,7 +26,7 @@ LAYERS = [(128, 64, 32, 64), (128, 128, 16, 128), (128, 256, 8, 256), (128, 512,
 #: The same of small convolutions, whose launches cost as much as their work.
 SMALL = [(images, 4, 32, filters) for images in (1, 4, 16) for filters in (1, 4, 16)]
 KINDS = ("value", "data", "weights")
-METHODS = ("implicit", "im2col", "winograd2", "winograd4", "cudnn")
+METHODS = ("implicit", "wgmma", "im2col", "winograd2", "winograd4", "cudnn")
 #: Relative error, in the norm of the whole, that each kind of number may have.
 BOUNDS = {"float32": 1e-4, "tf32": 2e-3}
 _CALLS, _SAMPLES = 10, 7
@@ -91,18 +91,36 @@ def of_pytorch(kind, arrays, numbers):
     return microseconds(graph.replay, _CALLS)
 
 
-def program_of(kind, method, arrays, numbers):
-    """A program that computes it, fed."""
-    from dlsys import dtypes, ndarray, ops
-    from dlsys.backend.program import Program
+def node_of(kind, method):
+    """A node whose value it is."""
+    from dlsys import ops
     from dlsys.ops.convolution import convolution_gradient_op, convolution_op
 
     inputs = [ops.variable(name) for name in "xwg"][: 2 if kind == "value" else 3]
     said = {"padding": 1, "method": method}
     if kind == "value":
-        node = convolution_op(*inputs, **said)
-    else:
-        node = convolution_gradient_op(*inputs, of=KINDS.index(kind) - 1, **said)
+        return convolution_op(*inputs, **said)
+    return convolution_gradient_op(*inputs, of=KINDS.index(kind) - 1, **said)
+
+
+def find_tile(kind, method, arrays, numbers):
+    """Measures the likely tiles of a method, and has programs use the best."""
+    from dlsys import ndarray
+    from dlsys.backend import choosing
+    from dlsys.backend.program import Program
+
+    node, shapes = node_of(kind, method), [tuple(array.shape) for array in arrays]
+    trials = choosing._Trials(Program, ndarray.gpu(0), numbers == "tf32", node, shapes)
+    trials._best_tile(method)
+
+
+def program_of(kind, method, arrays, numbers):
+    """A program that computes it, fed."""
+    from dlsys import dtypes, ndarray
+    from dlsys.backend.program import Program
+
+    node = node_of(kind, method)
+    inputs = node.inputs
     kinds = {v: (tuple(a.shape), dtypes.FLOAT32) for v, a in zip(inputs, arrays, strict=False)}
     made = Program([node], [node], kinds, ndarray.gpu(0), tf32=numbers == "tf32")
     made.feed({v: ndarray.from_dlpack(a) for v, a in zip(inputs, arrays, strict=False)})
@@ -131,7 +149,8 @@ def compile_all(shapes, methods):
     """Compiles the kernels of all programs in one go."""
     import torch
 
-    from dlsys.backend import gpu, implicit, kernels
+    from dlsys.backend import choosing, gpu, hopper, implicit, kernels
+    from dlsys.backend.windows import Windows
 
     keys = [*implicit.keys(False), *implicit.keys(True)]
     for images, channels, size, filters in shapes:
@@ -143,18 +162,27 @@ def compile_all(shapes, methods):
         ]
         for said in itertools.product(KINDS, methods, [arrays], BOUNDS):
             keys += kernels.asked_by(functools.partial(program_of, *said))
+        if "wgmma" in methods:
+            windows = Windows((size, size), (3, 3), padding=(1, 1))
+            for kind, products in itertools.product(KINDS, (1, 3)):
+                made = hopper.plans(kind, windows, (images, channels, filters), products)
+                most = choosing.TILED["wgmma"][1]
+                keys += [("hopper", kind == "weights", tile) for tile, _ in made[:most]]
     kernels.kernels(gpu, keys)
 
 
 def measured(shapes, methods):
     """A row for each shape, kind of number and kind of convolution."""
+    from dlsys.backend import choosing
+
     compile_all(shapes, [method for method in methods if method != "cudnn"])
     rows = []
     for shape in shapes:
         arrays, wanted = operands(shape)
         for numbers in BOUNDS:
             for kind in KINDS:
-                program_of(kind, "auto", arrays, numbers)  # measures tiles
+                for method in choosing.TILED.keys() & set(methods):
+                    find_tile(kind, method, arrays, numbers)
                 times = {m: of_method(kind, m, arrays, numbers, wanted[kind]) for m in methods}
                 row = {"shape": shape, "numbers": numbers, "kind": kind, "methods": times}
                 row["pytorch"] = of_pytorch(kind, arrays, numbers)
@@ -226,7 +254,8 @@ def page(kept):
         "before and\nafter. cudnn is the method of that name; PyTorch calls the same library, and "
         "tries each of its algorithms.\nA share is the time of the faster of these two over that "
         "of the implicit method, or of the fastest own one.\nWinograd's methods have im2col's "
-        "gradient of weights.\n\n",
+        "gradient of weights. In float32, wgmma adds three products in TF32, of high and low parts."
+        "\n\n",
         "## Layers of a ResNet-18\n\nKernels of 3 x 3, stride and padding 1.\n\n",
         *of_layers(kept["layers"]),
         "\n## Small convolutions\n\nC = 4, 32 x 32, kernels of 3 x 3: the value and both gradients "

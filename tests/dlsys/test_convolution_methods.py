@@ -214,13 +214,14 @@ def test_what_cudnn_refuses_has_its_words(with_cudnn):
 
 @pytest.fixture
 def kept(monkeypatch):
-    """What is measured stays in this test; there is one tile."""
+    """What is measured stays in this test; there is one tile, and no loops beside it."""
     found = {}
     monkeypatch.setattr(measured, "known", lambda *question: found.get(json.dumps(question)))
     monkeypatch.setattr(
         measured, "keep", lambda answer, *question: found.update({json.dumps(question): answer})
     )
     monkeypatch.setitem(implicit._TILES, False, implicit._TILES[False][-1:])
+    monkeypatch.setattr(choosing, "_FEW", 0)
     return found
 
 
@@ -244,7 +245,7 @@ def test_a_shape_is_measured_once_and_its_choice_kept(kept, monkeypatch):
 
 
 def test_the_fastest_method_is_chosen_and_one_that_fails_is_not(kept, monkeypatch):
-    times = {"implicit": 3.0, "im2col": 2.0, "cudnn": 1.0}
+    times = {"implicit": 3.0, "im2col": 2.0, "cudnn": 1.0, "direct": 1.5}
 
     def time(self, method, *passes):
         if method == "cudnn":
@@ -254,6 +255,9 @@ def test_the_fastest_method_is_chosen_and_one_that_fails_is_not(kept, monkeypatc
     monkeypatch.setattr(choosing._Trials, "_time", time)
     monkeypatch.setattr(cudnn, "refusal", lambda dtype: "")
     assert asked(kept, stride=2) == "im2col"
+    kept.clear()
+    monkeypatch.setattr(choosing, "_FEW", 2 * 6 * 5 * 4 * 3 * 9)  # what this one multiplies
+    assert asked(kept, stride=2) == "direct"
 
 
 def test_a_known_tile_is_used(kept):

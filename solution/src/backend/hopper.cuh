@@ -1,16 +1,20 @@
 /*!
  * \file hopper.cuh
- * \brief Convolutions on Hopper's tensor cores, in TF32: wgmma multiplies what the copy engine lays.
+ * \brief Convolutions on Hopper's tensor cores: wgmma multiplies what the copy engine lays.
  *
  *     value     out[f, n p] = sum(w[t, f, c] * x[n, p + t, c])      over t and c
  *     data      out[c, n h] = sum(w[t, c, f] * g[n, h - t, f])      over t and f
  *     weights   out[f, t c] = sum(g[p, f, n] * x[p + t, c, n])      over p and n
  *
  * Both operands of wgmma have K, over which it adds, side by side. So kernels first lay x or g with
- * the channels last, or, for weights, with images last, 32 of them. Then an operand's slice of 32 of K is a
- * box of a tensor, whatever the tap: the copy engine moves it to shared memory, takes each
- * stride-th element, and writes zeros where the box leaves the image. Nobody computes an address
- * of an element while others multiply.
+ * the channels last, or, for weights, with images last, 32 of them. Then an operand's slice of 32
+ * of K is a box of a tensor, whatever the tap: the copy engine moves it to shared memory, takes
+ * each stride-th element, and writes zeros where the box leaves the image. Nobody computes an
+ * address of an element while others multiply.
+ *
+ * Numbers are rounded to TF32, of 11 bits; or, for float32, each is a sum high + low of two such,
+ * and what is added is high high + high low + low high: three slices for one. Lows lie behind all
+ * highs.
  *
  * The block is that of src/gemm/r13_wgmma.cu: a warpgroup whose first thread copies, and two that
  * multiply. Blocks stay, and take unit after unit: a tile of the result, and a part of K.
@@ -113,14 +117,15 @@ struct Unit {
 /*!
  * \brief The kernel. grid: as many blocks as there are multiprocessors, or units.
  *
- * Work says what is multiplied: `rows` of a tile, `columns` of a warpgroup's part of it, the `group`
- * of matrices of a that a slice has, each with b some bytes `below`, the `bytes` of a slice and the
- * `room` that it takes, `stages` of slices; unit(), copy() and store().
+ * Work says what is multiplied: `rows` of a tile, `columns` of a warpgroup's part of it, the
+ * `group` of matrices of a that a slice has, each with b some bytes `below`, the `bytes` of a slice
+ * and the `room` that it takes, `stages` of slices; unit(), copy() and store().
  */
 template <class Work>
-__global__ __launch_bounds__(kThreads, 1) void convolution_kernel(
-    const __grid_constant__ CUtensorMap of_a, const __grid_constant__ CUtensorMap of_b,
-    const __grid_constant__ Work work) {
+__global__ __launch_bounds__(kThreads,
+                             1) void convolution_kernel(const __grid_constant__ CUtensorMap of_a,
+                                                        const __grid_constant__ CUtensorMap of_b,
+                                                        const __grid_constant__ Work work) {
   extern __shared__ unsigned char raw[];
   __shared__ Barrier full[Work::stages], empty[Work::stages];
   unsigned char* const slices = raw + (1024 - address(raw) % 1024) % 1024;
@@ -187,7 +192,8 @@ __global__ __launch_bounds__(kThreads, 1) void convolution_kernel(
   }
 }
 
-/*! \brief What a lane has of a warp's 16 lines: element i of its sums is in this line and column. */
+/*! \brief What a lane has of a warp's 16 lines: element i of its sums is in this line and column.
+ */
 __device__ inline int row_of(int lane, int i) { return lane / 4 + i / 2 % 2 * 8; }
 __device__ inline int column_of(int lane, int i) { return i / 4 * 8 + lane % 4 * 2 + i % 2; }
 
@@ -220,8 +226,8 @@ template <int rows_, int wide, int high, int deep, bool packs, int group_, int a
 struct OfPixels {
   static const int rows = rows_, count = wide * high * deep, columns = (count + 7) / 8 * 8;
   static const int group = group_, below = group > 1 ? apart * wide * kLine : 0;
-  static const int halves = rows == 128 ? 1 : 2;          // each with pixels of its own
-  static const int copies = group > 1 ? 1 : halves;       // boxes of a slice
+  static const int halves = rows == 128 ? 1 : 2;             // each with pixels of its own
+  static const int copies = group > 1 ? 1 : halves;          // boxes of a slice
   static const int step = group > 1 ? halves * high : high;  // rows from tile to tile
   static const int tall = group > 1 ? step + (group - 1) * apart : high;  // rows of a box
   static const int of_box = group > 1 ? wide * tall : columns;
@@ -235,7 +241,8 @@ struct OfPixels {
   int height, width;      // of an image of the result
   int step_in, step_out;  // between elements of a phase
   int lines, images;      // channels or filters of the result
-  int chunks;             // slices of a tap
+  int chunks, products;   // slices of a tap; for each of them
+  int matrices;           // of weights
   int tiles, heights;     // of pixels, in all phases; of lines
   int units, parts;
 
@@ -245,10 +252,9 @@ struct OfPixels {
     found.tile = number / heights % tiles;
     found.part = number / heights / tiles;
     found.phase = 0;
-    while (found.tile >= phases[found.phase].first + boxes_of(phases[found.phase]))
-      ++found.phase;
+    while (found.tile >= phases[found.phase].first + boxes_of(phases[found.phase])) ++found.phase;
     const Phase& in = phases[found.phase];
-    const int slices = in.taps / group * chunks;
+    const int slices = in.taps / group * chunks * products;
     found.begin = found.part * slices / parts;
     found.end = (found.part + 1) * slices / parts;
     return found;
@@ -269,15 +275,18 @@ struct OfPixels {
   __device__ void copy(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_a,
                        const CUtensorMap* of_b, Barrier* full) const {
     const Phase& in = phases[unit.phase];
-    const int channel = slice % chunks * kDepth;
-    const Tap* const own = taps + in.tap + slice / chunks * group;
+    const int product = slice % products, number = slice / products;
+    const int channel = number % chunks * kDepth;
+    const int low_a = product == 2 ? matrices : 0, low_b = product == 1 ? images : 0;
+    const Tap* const own = taps + in.tap + number / chunks * group;
     for (int i = 0; i < group; ++i)
-      hopper::copy(to + i * rows * kLine, of_a, channel, unit.row * rows, own[i].weights, full);
+      hopper::copy(to + i * rows * kLine, of_a, channel, unit.row * rows, own[i].weights + low_a,
+                   full);
     for (int i = 0; i < copies; ++i) {
       int image, row, column;
       find(in, (unit.tile - in.first) * copies + i, &image, &row, &column);
       hopper::copy(to + (group * rows + i * of_box) * kLine, of_b, channel,
-                   column * step_in + own->column, row * step_in + own->row, image, full);
+                   column * step_in + own->column, row * step_in + own->row, image + low_b, full);
     }
   }
 
@@ -323,8 +332,8 @@ struct OfPixels {
 };
 
 /*!
- * \brief The gradient of the weights: a is g, b blocks of channels of x, each moved by a tap. A slice
- * of K is 32 images of one window.
+ * \brief The gradient of the weights: a is g, b blocks of channels of x, each moved by a tap. A
+ * slice of K is 32 images of one window.
  *
  * (32 windows of a row would need no kernel to lay them, but the copy engine swizzles packs of 16
  * bytes: a box that begins within one is an illegal instruction.)
@@ -342,7 +351,8 @@ struct OfTaps {
   int lines, channels;  // of the result
   int count, of_tap;    // taps; blocks of a tap
   int width, step;      // windows side by side; between them
-  int chunks, slices;   // of a window; in all
+  int chunks, windows;  // slices of a window, how many of these
+  int products;         // slices for each
   int tiles, heights;   // of columns; of lines
   int units, parts;
 
@@ -351,6 +361,7 @@ struct OfTaps {
     found.row = number % heights;
     found.tile = number / heights % tiles;
     found.part = number / heights / tiles;
+    const int slices = windows * chunks * products;
     found.begin = static_cast<int>(static_cast<int64_t>(found.part) * slices / parts);
     found.end = static_cast<int>(static_cast<int64_t>(found.part + 1) * slices / parts);
     found.phase = 0;
@@ -359,15 +370,17 @@ struct OfTaps {
 
   __device__ void copy(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_a,
                        const CUtensorMap* of_b, Barrier* full) const {
-    const int chunk = slice % chunks, window = slice / chunks;
+    const int product = slice % products, number = slice / products;
+    const int chunk = number % chunks, window = number / chunks;
     const int column = window % width * step, row = window / width * step;
-    hopper::copy(to, of_a, 0, unit.row * rows, slice, full);
+    const int low_a = product == 2 ? windows * chunks : 0, low_b = product == 1 ? chunks : 0;
+    hopper::copy(to, of_a, 0, unit.row * rows, number + low_a, full);
     const int all = blocks * boxes;
     for (int i = 0; i < all; ++i) {
-      const int number = unit.tile * all + i, last = count * of_tap - 1;
-      const int own = number < last ? number : last;  // behind the last one nobody reads
+      const int last = count * of_tap - 1;  // nobody reads what is behind it
+      const int own = unit.tile * all + i < last ? unit.tile * all + i : last;
       const Tap tap = taps[own / of_tap];
-      hopper::copy(to + (rows + i * block) * kLine, of_b, 0, own % of_tap * block, chunk,
+      hopper::copy(to + (rows + i * block) * kLine, of_b, 0, own % of_tap * block, chunk + low_b,
                    column + tap.column, row + tap.row, full);
     }
   }
@@ -404,10 +417,22 @@ static __global__ void add_parts_kernel(float* out, const float* parts, int many
   out[i] = sum;
 }
 
+/*! \brief Writes a number as TF32; if there is a `low`, also what is lost, so far behind. */
+__device__ inline void lay(float* to, int64_t low, float value) {
+  if (low == 0) {  // the copy engine rounds
+    *to = value;
+    return;
+  }
+  unsigned high;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(high) : "f"(value));
+  to[0] = __uint_as_float(high);
+  to[low] = value - __uint_as_float(high);
+}
+
 const int kAcross = 32;  // channels of a line that a block of the next two kernels does
 
-/*! \brief The sum of parts, each (lines, taps, channels), as (lines, channels, taps). grid: channels,
- * lines. shared: a float for each channel and tap. */
+/*! \brief The sum of parts, each (lines, taps, channels), as (lines, channels, taps). grid:
+ * channels, lines. shared: a float for each channel and tap. */
 static __global__ void join_kernel(float* out, const float* parts, int many, int64_t size,
                                    int channels, int taps) {
   extern __shared__ float sums[];
@@ -429,8 +454,8 @@ static __global__ void join_kernel(float* out, const float* parts, int many, int
 
 /*! \brief The other way: from (lines, channels, taps) to (taps, lines, channels), whose lines are
  * `lead` apart. */
-static __global__ void split_kernel(const float* from, float* to, int channels, int taps,
-                                    int lead) {
+static __global__ void split_kernel(const float* from, float* to, int channels, int taps, int lead,
+                                    int64_t low) {
   extern __shared__ float all[];
   const int first = blockIdx.x * kAcross, line = blockIdx.y;
   const int count = min(kAcross, channels - first) * taps;
@@ -440,7 +465,7 @@ static __global__ void split_kernel(const float* from, float* to, int channels, 
   for (int i = threadIdx.x; i < kAcross * taps; i += blockDim.x) {
     const int tap = i / kAcross, channel = first + i % kAcross;
     if (channel < channels)
-      to[(tap * gridDim.y + line) * lead + channel] = all[i % kAcross * taps + tap];
+      lay(to + (tap * gridDim.y + line) * lead + channel, low, all[i % kAcross * taps + tap]);
   }
 }
 
@@ -448,7 +473,8 @@ static __global__ void split_kernel(const float* from, float* to, int channels, 
  * d * from_depth + l comes to l / split * outer + l % split * inner + d / 32 * apart + d % 32. */
 struct Turn {
   int lines, depth, batch, from_depth, from_batch, split, outer, inner, apart, to_batch;
-  bool fills;  // the last 32 up, with zeros
+  bool fills;   // the last 32 up, with zeros
+  int64_t low;  // how far behind lows lie, or 0
 };
 
 /*! \brief Lays it, through a tile in shared memory. */
@@ -456,7 +482,8 @@ static __global__ void turn_kernel(const float* from, float* to, const Turn all)
   __shared__ float tile[32][33];
   const int line = blockIdx.x * 32, depth = blockIdx.y * 32, x = threadIdx.x;
   from += static_cast<int64_t>(blockIdx.z) * all.from_batch;
-  to += static_cast<int64_t>(blockIdx.z) * all.to_batch + static_cast<int64_t>(blockIdx.y) * all.apart;
+  to += static_cast<int64_t>(blockIdx.z) * all.to_batch +
+        static_cast<int64_t>(blockIdx.y) * all.apart;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int y = threadIdx.y + i * 8;
@@ -470,8 +497,8 @@ static __global__ void turn_kernel(const float* from, float* to, const Turn all)
     const int y = threadIdx.y + i * 8, l = line + y;
     if (l >= all.lines) break;
     const int whole = all.split == 1 ? l : l / all.split, rest = l - whole * all.split;
-    to[static_cast<int64_t>(whole) * all.outer + static_cast<int64_t>(rest) * all.inner + x] =
-        tile[x][y];
+    lay(to + static_cast<int64_t>(whole) * all.outer + static_cast<int64_t>(rest) * all.inner + x,
+        all.low, tile[x][y]);
   }
 }
 
@@ -486,9 +513,9 @@ inline bool encode(CUtensorMap* map, float* at, int rank, const int64_t* extents
                    const int* box, int step) {
   static decltype(&cuTensorMapEncodeTiled) function = nullptr;
   cudaDriverEntryPointQueryResult found;
-  if (!function && cudaGetDriverEntryPointByVersion(
-                       "cuTensorMapEncodeTiled", reinterpret_cast<void**>(&function), 12000,
-                       cudaEnableDefault, &found) != cudaSuccess)
+  if (!function && cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled",
+                                                    reinterpret_cast<void**>(&function), 12000,
+                                                    cudaEnableDefault, &found) != cudaSuccess)
     return false;
   cuuint64_t sizes[5], strides[5];
   cuuint32_t boxes[5], steps[5];
@@ -501,8 +528,8 @@ inline bool encode(CUtensorMap* map, float* at, int rank, const int64_t* extents
     boxes[i] = static_cast<cuuint32_t>(box[i]) * steps[i];
   }
   return function(map, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, static_cast<cuuint32_t>(rank), at, sizes,
-                  strides, boxes, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                  CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                  strides, boxes, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
@@ -526,7 +553,8 @@ inline int whole_packs(int floats) { return (floats + 3) / 4 * 4; }
  * \brief The value, or the gradient of the data.
  * \param data out, w, x or g, phases, taps, room for both operands as they are laid, and for parts.
  * \param n images; channels that are read, their height and width; channels that are made, height
- * and width; taps; whether it is of the data; steps of what is read and made; tiles; parts.
+ * and width; taps; whether it is of the data; steps of what is read and made; tiles; parts;
+ * products.
  */
 template <int rows, int wide, int high, int deep, bool packs, int group, int apart>
 int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
@@ -534,21 +562,30 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
   const int images = number(0), depth = number(1), plane = number(2) * number(3);
   const int lines = number(4), taps = number(7), parts = number(12), lead = whole_packs(depth);
+  const int products = number(13);
   const int64_t size = n[0] * n[4] * n[5] * n[6];
+  const int64_t low_a = products > 1 ? n[7] * lines * lead : 0;
+  const int64_t low_b = products > 1 ? n[0] * plane * lead : 0;
   float* const out = reinterpret_cast<float*>(data[0]);
   const float* const w = reinterpret_cast<const float*>(data[1]);
   const float* const x = reinterpret_cast<const float*>(data[2]);
   float* const a = reinterpret_cast<float*>(data[5]);
   float* const b = reinterpret_cast<float*>(data[6]);
   float* const room = parts > 1 ? reinterpret_cast<float*>(data[7]) : nullptr;
-  turn(x, b, {plane, depth, images, plane, depth * plane, 1, lead, 0, 32, plane * lead, false}, on);
+  turn(x, b,
+       {plane, depth, images, plane, depth * plane, 1, lead, 0, 32, plane * lead, false, low_b},
+       on);
   if (n[8] != 0)  // of the data: (depth, lines, taps) to (taps, lines, depth)
-    turn(w, a, {lines * taps, depth, 1, lines * taps, 0, taps, lead, lines * lead, 32, 0, false}, on);
+    turn(w, a,
+         {lines * taps, depth, 1, lines * taps, 0, taps, lead, lines * lead, 32, 0, false, low_a},
+         on);
   else
     split_kernel<<<dim3((depth + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
-        w, a, depth, taps, lead);
+        w, a, depth, taps, lead, low_a);
   CUtensorMap of_a, of_b;
-  const int64_t sizes_a[] = {depth, lines, taps}, sizes_b[] = {depth, n[3], n[2], images};
+  const int both = products > 1 ? 2 : 1;
+  const int64_t sizes_a[] = {depth, lines, taps * both};
+  const int64_t sizes_b[] = {depth, n[3], n[2], images * both};
   const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, Work::tall, deep};
   if (!encode(&of_a, a, 3, sizes_a, lead, box_a, 1) ||
       !encode(&of_b, b, 4, sizes_b, lead, box_b, number(9)))
@@ -565,13 +602,14 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
   work.lines = lines;
   work.images = images;
   work.chunks = (depth + kDepth - 1) / kDepth;
+  work.products = products;
+  work.matrices = taps;
   work.tiles = number(11);
   work.heights = (lines + rows - 1) / rows;
   work.parts = parts;
   work.units = work.tiles * work.heights * parts;
   if (!launch(of_a, of_b, work, on)) return -1;
-  if (parts > 1)
-    add_parts_kernel<<<(size + 255) / 256, 256, 0, on>>>(out, room, parts, size);
+  if (parts > 1) add_parts_kernel<<<(size + 255) / 256, 256, 0, on>>>(out, room, parts, size);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 
@@ -579,7 +617,7 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
  * \brief The gradient of the weights.
  * \param data out, g, x, taps, room for both operands as they are laid, and for parts.
  * \param n images; channels, height and width of x; filters, height and width of g; taps; stride;
- * parts.
+ * parts; products.
  */
 template <int rows, int block, int blocks>
 int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
@@ -587,23 +625,29 @@ int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
   const int images = number(0), channels = number(1), plane = number(2) * number(3);
   const int lines = number(4), windows = number(5) * number(6), taps = number(7);
-  const int chunks = (images + kDepth - 1) / kDepth;
+  const int chunks = (images + kDepth - 1) / kDepth, products = number(10);
+  const int both = products > 1 ? 2 : 1;
   float* const out = reinterpret_cast<float*>(data[0]);
   const float* const g = reinterpret_cast<const float*>(data[1]);
   const float* const x = reinterpret_cast<const float*>(data[2]);
   float* const a = reinterpret_cast<float*>(data[4]);
   float* const b = reinterpret_cast<float*>(data[5]);
   float* const room = reinterpret_cast<float*>(data[6]);
-  // (images, channels, spots) to (spots, chunks of images, channels, images of a chunk)
-  const auto lay = [=](const float* from, float* to, int sides, int spots) {
+  // (images, channels, spots) to (spots, chunks of images, channels, images of a chunk); the lows
+  // behind all spots, or behind all chunks of each
+  const auto lay = [=](const float* from, float* to, int sides, int spots, int of_spot,
+                       int64_t low) {
     const int all = sides * spots, chunk = sides * kDepth;
-    turn(from, to, {all, images, 1, all, 0, spots, kDepth, chunks * chunk, chunk, 0, true}, on);
+    turn(from, to,
+         {all, images, 1, all, 0, spots, kDepth, of_spot * chunk, chunk, 0, true,
+          both > 1 ? low * chunk : 0},
+         on);
   };
-  lay(g, a, lines, windows);
-  lay(x, b, channels, plane);
+  lay(g, a, lines, windows, chunks, n[5] * n[6] * chunks);
+  lay(x, b, channels, plane, chunks * both, chunks);
   CUtensorMap of_a, of_b;
-  const int64_t sizes_a[] = {kDepth, lines, n[5] * n[6] * chunks};
-  const int64_t sizes_b[] = {kDepth, channels, chunks, n[3], n[2]};
+  const int64_t sizes_a[] = {kDepth, lines, n[5] * n[6] * chunks * both};
+  const int64_t sizes_b[] = {kDepth, channels, chunks * both, n[3], n[2]};
   const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, block, 1, 1, 1};
   if (!encode(&of_a, a, 3, sizes_a, kDepth, box_a, 1) ||
       !encode(&of_b, b, 5, sizes_b, kDepth, box_b, 1))
@@ -619,7 +663,8 @@ int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   work.width = number(6);
   work.step = number(8);
   work.chunks = chunks;
-  work.slices = windows * chunks;
+  work.windows = windows;
+  work.products = products;
   const int all = blocks * Work::boxes;
   work.tiles = (taps * work.of_tap + all - 1) / all;
   work.heights = (lines + rows - 1) / rows;

@@ -6,15 +6,18 @@ import numpy as np
 
 from dlsys import ndarray
 from dlsys.dtypes import FLOAT32
+from dlsys.ndarray import size_of
 
 from . import cudnn, gpu, hopper, implicit, kernels, measured
 
 #: Runs of which the median counts.
 _RUNS = 5
 #: Methods whose instructions have tiles, and how many of these are tried.
-_TILED = {
+TILED = {
     "implicit": (implicit.ImplicitConvolution, 6), "wgmma": (hopper.HopperConvolution, 3)
 }  # fmt: skip
+#: Multiplications of a convolution that may be as fast by plain loops.
+_FEW = 1 << 25
 #: The method where nobody may measure.
 _UNMEASURED = "implicit"
 
@@ -66,20 +69,21 @@ class _Trials:
         found = {}
         for method in self._methods():
             try:
-                found[method] = (self._best_tile if method in _TILED else self._time)(method)
+                found[method] = (self._best_tile if method in TILED else self._time)(method)
             except (NotImplementedError, RuntimeError):  # out of memory, or not a case of cuDNN's
                 continue
         return found or {gpu.CONVOLUTION: 0.0}
 
     def _methods(self):
         said = self._node.attributes
+        (images, _, *size), filters = (self._fed[each].shape for each in self._node.inputs[:2])
         found = ["implicit"]
         # Where most products of the implicit method are with 0, or columns are the images.
         with_zeros = said.get("of") == 0 and said["stride"] != (1, 1)
-        if with_zeros or said["groups"] > 1 or self._fed[self._node.inputs[1]].shape[2:] == (1, 1):
+        if with_zeros or said["groups"] > 1 or filters[2:] == (1, 1):
             found.append("im2col")
-        found += ["wgmma"] if self._tf32 else []
-        return [*found, *([] if cudnn.refusal(FLOAT32) else ["cudnn"])]
+        found += ["direct"] if images * size_of(size) * size_of(filters) <= _FEW else []
+        return [*found, "wgmma", *([] if cudnn.refusal(FLOAT32) else ["cudnn"])]
 
     def _best_tile(self, method):
         """The time with the best of the likely tiles, which is kept."""
@@ -87,7 +91,7 @@ class _Trials:
             kernels.kernels(gpu, implicit.keys(self._tf32))
         (made,) = filter(_has_tile, self._made(method).instructions)
         times = {}
-        for cut in made.likely(_TILED[method][1]):
+        for cut in made.likely(TILED[method][1]):
             times[cut] = self._time(method, lambda each, kept, cut=cut: _as(each, cut))
         best = min(times, key=times.get)
         measured.keep(best, *made.question)
@@ -118,7 +122,7 @@ def _as(instructions, cut):
 
 
 def _has_tile(instruction):
-    return isinstance(instruction, tuple(kind for kind, _ in _TILED.values()))
+    return isinstance(instruction, tuple(kind for kind, _ in TILED.values()))
 
 
 @functools.cache

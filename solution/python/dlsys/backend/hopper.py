@@ -1,4 +1,4 @@
-"""Convolutions in TF32 on a Hopper GPU, by its copy engine and wgmma: hopper.cuh has the kernels.
+"""Convolutions on a Hopper GPU, by its copy engine and wgmma: hopper.cuh has the kernels.
 
 A tile of the result is so many channels by a box of pixels, or, for weights, by blocks of channels
 that taps move. How large both are, and in how many parts K is cut, is a plan; a simple account of
@@ -56,7 +56,7 @@ def refusal(windows, channels, groups, dtype):
     if is_emulated() or _capability() != _CAPABILITY:
         return "needs a GPU of compute capability 9.0"
     if dtype != FLOAT32:
-        return "computes in TF32, not in %s" % dtype
+        return "computes in float32, not in %s" % dtype
     if groups > 1:
         return "takes one group"
     if windows.stride[0] != windows.stride[1] or windows.stride[0] > _LONGEST:
@@ -82,24 +82,29 @@ class HopperConvolution(Instruction):
     windows: Windows
     channels: tuple
     groups: int = 1
-    #: Whether it may round to TF32; there is no other way.
+    #: Whether it may round to TF32, and needs one product where there are three.
     tf32: bool = False
 
     def __post_init__(self):
         self.cut(*self.likely(1)[0])
 
     def use_tf32(self):
-        """Allows what there is."""
+        """Rounds to TF32."""
         self.tf32 = True
+        self.cut(*self.likely(1)[0])
 
     @property
     def question(self):
         """What its best plan depends on."""
-        return ("hopper", self.kind, self.windows.numbers(), self.channels)
+        return ("hopper", self.kind, self.windows.numbers(), self.channels, self.tf32)
 
     def likely(self, most):
         """Shapes of tiles and parts of K that may be the best, the likeliest first."""
-        return plans(self.kind, self.windows, self.channels)[:most]
+        return plans(self.kind, self.windows, self.channels, self._products)[:most]
+
+    @property
+    def _products(self):
+        return 1 if self.tf32 else 3
 
     def cut(self, shape, parts):
         """Has such a tile, and parts of K; makes tables and room for these."""
@@ -119,6 +124,7 @@ class HopperConvolution(Instruction):
         has_room = self.parts > 1 or self.kind == "weights"
         room = (self.parts * size_of(self.output.shape),) if has_room else ()
         self._tables = tuple(new_view(each.shape, INT32, values=each) for each in tables)
+        laid = [count if self.tf32 else 2 * count for count in laid]
         self.scratch = tuple(new_view((count,), FLOAT32) for count in (*laid, *room))
 
     @property
@@ -144,13 +150,7 @@ class HopperConvolution(Instruction):
 
     @property
     def key(self):
-        """What is compiled in: the shape of a tile.
-
-        Raises:
-            NotImplementedError: nobody allowed TF32.
-        """
-        if not self.tf32:
-            raise NotImplementedError('method "wgmma" computes in TF32; hint: compile(tf32=True)')
+        """What is compiled in: the shape of a tile."""
         return ("hopper", self.kind == "weights", self._shape)
 
     @property
@@ -159,11 +159,12 @@ class HopperConvolution(Instruction):
         images, channels, filters = self.channels
         of_x, of_y = (channels, *self.windows.size), (filters, *self.windows.out)
         taps, stride = size_of(self.windows.kernel), self.windows.stride[0]
+        last = self.parts, self._products
         if self.kind == "weights":
-            return (images, *of_x, *of_y, taps, stride, self.parts)
+            return (images, *of_x, *of_y, taps, stride, *last)
         if self.kind == "value":
-            return (images, *of_x, *of_y, taps, 0, stride, 1, self._tiles, self.parts)
-        return (images, *of_y, *of_x, taps, 1, 1, stride, self._tiles, self.parts)
+            return (images, *of_x, *of_y, taps, 0, stride, 1, self._tiles, *last)
+        return (images, *of_y, *of_x, taps, 1, 1, stride, self._tiles, *last)
 
 
 def _whole(count):
@@ -207,7 +208,7 @@ class _Phase:
 
 @functools.lru_cache(1000)
 def _phases(kind, windows):
-    (down, across), stride = windows.kernel, windows.stride[0]
+    (_, across), stride = windows.kernel, windows.stride[0]
     if kind == "value":
         taps = [tuple(each[:3]) for each in _taps_of_weights(windows).tolist()]
         return (_Phase(0, 0, *windows.out, tuple(taps)),)
@@ -216,19 +217,21 @@ def _phases(kind, windows):
         height, width = (
             -(-(size - first) // stride) for size, first in zip(windows.size, (row, column))
         )
-        # The element h = first + stride * h' is at i in window (h + padding - i * dilation) /
-        # stride, if that is a whole one.
         rows, columns = (
-            [(k, moved // stride) for k in range(kernel) if (moved := at - k * dilation) % stride == 0]
-            for kernel, dilation, at in zip(
-                windows.kernel, windows.dilation,
-                (row + windows.padding[0], column + windows.padding[1]),
-            )
-        )  # fmt: skip
+            _met(*side, stride)
+            for side in zip((row, column), windows.kernel, windows.padding, windows.dilation)
+        )
         taps = tuple((x, y, i * across + j) for i, y in rows for j, x in columns)
         if height > 0 and width > 0:
             found.append(_Phase(row, column, height, width, taps))
     return tuple(found)
+
+
+def _met(first, kernel, padding, dilation, stride):
+    """(i, window) of the elements i of a kernel that meet the element `first` of an image: it is at
+    i in window (first + padding - i * dilation) / stride, if that is a whole one."""
+    moved = [(i, first + padding - i * dilation) for i in range(kernel)]
+    return [(i, at // stride) for i, at in moved if at % stride == 0]
 
 
 def _tables(kind, windows, images, shape):
@@ -249,13 +252,14 @@ def _boxes(rows):
 
 
 @functools.lru_cache(1000)
-def plans(kind, windows, channels):
+def plans(kind, windows, channels, products):
     """(template arguments, parts of K) of all tiles, by the time that they may take."""
     ways = _of_taps if kind == "weights" else _of_pixels
     found = []
     for shape, columns, boxes, size, tiles, slices in ways(kind, windows, channels):
         # Two warpgroups multiply 64 rows each by 256 columns in 1,024 cycles.
         copies = sum(max(_LEAST, _BOX + _ROW * lines) for lines in (shape[0], *boxes))
+        slices *= products
         group = 1 if kind == "weights" else shape[5]
         slice_ = max(4 * columns * group, copies)
         write = 2 * 64 * columns / _FLOATS

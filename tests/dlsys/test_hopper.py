@@ -1,0 +1,282 @@
+"""Convolutions by wgmma: what hopper.py tells the kernels, on numpy; the kernels where they run."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from test_convolution import GPU, nodes_of
+from test_convolution_methods import random_case
+
+from dlsys import autodiff, dtypes, ndarray
+from dlsys.backend import gpu, hopper, kernels, program
+from dlsys.backend.hopper import HopperConvolution
+from dlsys.backend.view import new_view
+from dlsys.backend.windows import Windows
+from dlsys.gradcheck import evaluate
+
+KINDS = ("value", "data", "weights")
+on_hopper = pytest.mark.skipif(
+    hopper.refusal(Windows((4, 4), (3, 3)), (1, 1, 1), 1, dtypes.FLOAT32) != "",
+    reason="no GPU of compute capability 9.0",
+)
+
+
+def case(seed):
+    """Shapes of x and w, and attributes that the method takes."""
+    x, w, attributes = random_case(seed)
+    stride = attributes["stride"][0]
+    return x, (w[0], x[1], *w[2:]), {**attributes, "groups": 1, "stride": stride}
+
+
+def instruction(kind, x, w, attributes, tf32=True):
+    """The instruction for some shapes."""
+    strides = (attributes["stride"],) * 2
+    windows = Windows(x[2:], w[2:], strides, attributes["padding"], attributes["dilation"])
+    out = {"value": (x[0], w[0], *windows.out), "data": x, "weights": w}[kind]
+    made = HopperConvolution(
+        new_view(out, dtypes.FLOAT32), (), kind, windows, (x[0], x[1], w[0])
+    )  # fmt: skip
+    if tf32:
+        made.use_tf32()
+    return made
+
+
+class Kernel:
+    """What a launch does, as hopper.cuh has it: boxes with zeros around tensors, and their
+    products."""
+
+    def __init__(self, made, a, b):
+        self.of_a, self.of_b = a, b
+        self.rows = made._shape[0]
+        self.halves = 1 if self.rows == 128 else 2
+        self.written = []
+        self.tables = [view.buffer.values for view in made._tables]
+        self.out = np.zeros((made.parts, *made.output.shape))
+        self.wrote = np.zeros(self.out.shape, int)
+
+    @staticmethod
+    def box(tensor, first, sizes, steps):
+        """A part of a tensor that may reach beyond it."""
+        found, rank = tensor, tensor.ndim
+        for axis, (start, size, step) in enumerate(zip(first, sizes, steps, strict=True)):
+            at, extent = start + step * np.arange(size), tensor.shape[axis]
+            inside = ((at >= 0) & (at < extent)).reshape(
+                [-1 if i == axis else 1 for i in range(rank)]
+            )
+            found = np.where(inside, found.take(np.clip(at, 0, extent - 1), axis), 0)
+        return found
+
+    def put(self, part, place, value):
+        """Writes an element of the result."""
+        self.out[(part, *place)] = value
+        self.wrote[(part, *place)] += 1
+
+
+def of_pixels(made, w, x):
+    """The result of OfPixels. w: (taps, lines, depth); x: (images, height, width, depth)."""
+    rows, wide, high, deep, _, group, apart = made._shape
+    images, depth, _, _, lines, _, _, _, _, step_in, step_out, tiles, parts, _ = made.sizes
+    run = Kernel(made, w, x)
+    phases, taps = run.tables
+    copies = 1 if group > 1 else run.halves
+    step = run.halves * high if group > 1 else high
+    tall = step + (group - 1) * apart if group > 1 else high
+    chunks, heights = -(-depth // 32), -(-lines // rows)
+    assert group == 1 or wide % 8 == 0  # taps lie whole groups of eight lines apart
+    assert wide * step_in <= 256 and tall * step_in <= 256
+    for number in range(tiles * heights * parts):
+        row, tile, part = number % heights, number // heights % tiles, number // heights // tiles
+        own = [p for p in phases if p[0] <= tile][-1]
+        first, tap, count, at_row, at_column, height, width, across, down = own
+        slices = count // group * chunks
+        sums = np.zeros((run.halves, rows, deep, high, wide))
+
+        def find(box, across=across, down=down):
+            image, h, v = box // across // down, box // across % down, box % across
+            return image * deep, h * step, v * wide
+
+        for slice_ in range(part * slices // parts, (part + 1) * slices // parts):
+            channel, these = slice_ % chunks * 32, taps[tap + slice_ // chunks * group :][:group]
+            boxes = []
+            for i in range(copies):
+                image, h, v = find((tile - first) * copies + i)
+                start = (image, h * step_in + these[0][1], v * step_in + these[0][0], channel)
+                sizes, steps = (deep, tall, wide, 32), (1, step_in, step_in, 1)
+                boxes.append(Kernel.box(x, start, sizes, steps))
+            for i, (_, _, matrix, _) in enumerate(these):
+                start = (matrix, row * rows, channel)
+                weights = Kernel.box(w, start, (1, rows, 32), (1, 1, 1))[0]
+                for half in range(run.halves):
+                    top = i * apart + (half * high if copies < run.halves else 0)
+                    pixels = boxes[half if copies > 1 else 0][:, top : top + high]
+                    sums[half] += np.einsum("fc,nhwc->fnhw", weights, pixels)
+        for half in range(run.halves):
+            image, h, v = find((tile - first) * copies + (half if copies > 1 else 0))
+            h += half * high if copies < run.halves else 0
+            for f, n, i, j in np.ndindex(rows, deep, high, wide):
+                line = row * rows + f
+                if line < lines and image + n < images and h + i < height and v + j < width:
+                    place = at_row + (h + i) * step_out, at_column + (v + j) * step_out
+                    run.put(part, (image + n, line, *place), sums[half, f, n, i, j])
+    return run
+
+
+def of_taps(made, g, x):
+    """The result of OfTaps. g: (height, width, images, lines); x: (height, width, images,
+    channels)."""
+    rows, block, blocks = made._shape
+    images, channels, _, _, lines, down, across, count, step, parts, _ = made.sizes
+    run = Kernel(made, g, x)
+    (taps,) = run.tables
+    of_tap, all_ = -(-channels // block), blocks * run.halves
+    chunks, heights = -(-images // 32), -(-lines // rows)
+    tiles, slices = -(-count * of_tap // all_), down * across * chunks
+    for number in range(tiles * heights * parts):
+        row, tile, part = number % heights, number // heights % tiles, number // heights // tiles
+        for i in range(all_):
+            tap, channel = divmod(tile * all_ + i, of_tap)
+            if tap >= count:
+                continue
+            total = np.zeros((rows, block))
+            for slice_ in range(part * slices // parts, (part + 1) * slices // parts):
+                window, image = slice_ // chunks, slice_ % chunks * 32
+                oh, ow = divmod(window, across)
+                start = (oh, ow, image, row * rows)
+                of_g = Kernel.box(g, start, (1, 1, 32, rows), (1,) * 4)[0, 0]
+                at = (oh * step + taps[tap][1], ow * step + taps[tap][0], image, channel * block)
+                total += of_g.T @ Kernel.box(x, at, (1, 1, 32, block), (1,) * 4)[0, 0]
+            for f, c in np.ndindex(rows, block):
+                line, own = row * rows + f, channel * block + c
+                if line < lines and own < channels:
+                    place = line, own, *divmod(tap, made.windows.kernel[1])
+                    run.put(part, place, total[f, c])
+    return run
+
+
+def laid(kind, x, w, g):
+    """What the kernels lay of the arrays."""
+    if kind == "weights":
+        return g.transpose(2, 3, 0, 1), x.transpose(2, 3, 0, 1)
+    of_taps_ = w.reshape(*w.shape[:2], -1)
+    if kind == "value":
+        return of_taps_.transpose(2, 0, 1), x.transpose(0, 2, 3, 1)
+    return of_taps_.transpose(2, 1, 0), g.transpose(0, 2, 3, 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(6))
+def test_tiles_and_taps_make_the_convolution(kind, seed):
+    """Each plan that differs in kind: the first, the last, those of several parts and of groups."""
+    x, w, attributes = case(seed)
+    nodes, feeds = nodes_of(x, w, attributes)
+    values = list(feeds.values())
+    wanted = evaluate(nodes, feeds)[KINDS.index(kind)]
+    made = instruction(kind, x, w, attributes)
+    plans = made.likely(1000)
+    some = {plans[0], plans[-1], plans[len(plans) // 2]}
+    some |= {next((p for p in plans if p[0][5:6] > (1,)), plans[0])} if kind != "weights" else set()
+    shape = plans[0][0]
+    some |= {(shape, 3)}
+    for plan in sorted(some):
+        made.cut(*plan)
+        a, b = laid(kind, *values)
+        run = (of_taps if kind == "weights" else of_pixels)(made, a, b)
+        assert (run.wrote == 1).all(), plan
+        np.testing.assert_allclose(run.out.sum(0), wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_every_box_is_one_that_the_copy_engine_takes():
+    """Of layers of real nets: 256 elements a side, two slices that have room."""
+    layers = [(64, 32, 64, 3, 1, 1), (3, 224, 64, 7, 2, 3), (512, 7, 512, 3, 1, 1)]
+    layers += [(64, 56, 128, 1, 2, 0), (256, 8, 256, 3, 1, 1), (16, 40, 16, 5, 4, 2)]
+    for channels, size, filters, kernel, stride, padding in layers:
+        x, w = (64, channels, size, size), (filters, channels, kernel, kernel)
+        said = {"stride": stride, "padding": (padding,) * 2, "dilation": (1, 1)}
+        for kind in KINDS:
+            made = instruction(kind, x, w, said)
+            plans = made.likely(1000)
+            assert plans
+            for shape, parts in plans:
+                assert parts >= 1 and shape[0] in (64, 128)
+                if kind == "weights":
+                    assert shape[1] % 8 == 0 and shape[1] * shape[2] <= 256
+                    continue
+                rows, wide, high, deep, packs, group, apart = shape
+                halves = 1 if rows == 128 else 2
+                tall = halves * high + (group - 1) * apart if group > 1 else high
+                assert wide * high * deep <= 256
+                assert max(wide, tall) * (stride if kind == "value" else 1) <= 256
+                lines = group * rows + wide * tall if group > 1 else 0
+                assert 2 * lines * 128 <= hopper._SHARED
+                assert not packs or wide % 4 == 0
+
+
+def test_a_product_of_float32_has_three_parts():
+    x, w, attributes = case(1)
+    made, exact = (instruction("value", x, w, attributes, tf32) for tf32 in (True, False))
+    assert (made.sizes[-1], exact.sizes[-1]) == (1, 3)
+    assert made.question != exact.question
+    rooms = [[view.shape[0] for view in each.scratch[:2]] for each in (made, exact)]
+    assert rooms[1] == [2 * count for count in rooms[0]]
+
+
+def test_what_the_method_refuses_it_says(monkeypatch):
+    windows = Windows((9, 9), (3, 3))
+    said = windows, (1, 1, 1), 1, dtypes.FLOAT32
+    monkeypatch.setattr(hopper, "_capability", lambda: (8, 0))
+    assert "needs a GPU of compute capability 9.0" in hopper.refusal(*said)
+    monkeypatch.setattr(hopper, "_capability", lambda: (9, 0))
+    assert "needs a GPU" in hopper.refusal(*said)  # the emulated one
+    monkeypatch.setattr(hopper, "is_emulated", lambda: False)
+    assert hopper.refusal(*said) == ""
+    assert "not in float64" in hopper.refusal(windows, (1, 1, 1), 1, dtypes.FLOAT64)
+    assert "one group" in hopper.refusal(windows, (1, 2, 2), 2, dtypes.FLOAT32)
+    uneven = Windows((9, 9), (3, 3), (1, 2))
+    assert "one stride" in hopper.refusal(uneven, *said[1:])
+    assert "one stride" in hopper.refusal(Windows((40, 40), (3, 3), (9, 9)), *said[1:])
+    large = Windows((40, 40), (20, 20))
+    assert "at most 384 elements" in hopper.refusal(large, *said[1:])
+    assert "65535" in hopper.refusal(windows, (1, 1, 1 << 16), 1, dtypes.FLOAT32)
+
+
+def test_the_emulated_gpu_refuses_the_method():
+    nodes, feeds = nodes_of((1, 2, 4, 4), (2, 2, 3, 3), {"method": "wgmma"})
+    fed = {n: ndarray.array(v, GPU, dtypes.FLOAT32) for n, v in feeds.items()}
+    if hopper.refusal(Windows((4, 4), (3, 3)), (1, 2, 2), 1, dtypes.FLOAT32) == "":
+        pytest.skip("this GPU has it")
+    with pytest.raises(NotImplementedError, match='"wgmma" needs a GPU of compute'):
+        autodiff.Executor(nodes, ctx=GPU).run(fed)
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc here")
+def test_the_kernels_compile(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu, "HEADERS", ("hopper.cuh",))
+    keys = [("hopper", False, (64, 32, 8, 1, 1, 3, 1)), ("hopper", True, (128, 64, 3))]
+    source = tmp_path / "kernels.cu"
+    source.write_text(kernels.text_of(gpu, {f"k{i}": key for i, key in enumerate(keys)}))
+    command = [
+        "nvcc",
+        "-std=c++17",
+        "-gencode=arch=compute_90a,code=sm_90a",
+        "-Werror=all-warnings",
+    ]
+    command += [f"-I{kernels._SOURCES}", "-c", source, "-o", tmp_path / "kernels.o"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@on_hopper
+@pytest.mark.parametrize(("tf32", "tolerance"), [(True, 2e-3), (False, 2e-5)])
+def test_random_convolutions_on_the_gpu(tf32, tolerance):
+    for seed in range(12):
+        x, w, attributes = case(seed)
+        nodes, feeds = nodes_of(x, w, {**attributes, "method": "wgmma"})
+        rounded = {node: values.astype(np.float32) for node, values in feeds.items()}
+        kinds = {node: (values.shape, dtypes.FLOAT32) for node, values in rounded.items()}
+        order = autodiff.find_topo_sort(nodes)
+        made = program.Program(order, nodes, kinds, GPU, tf32=tf32)
+        made.feed({n: ndarray.array(v, GPU, dtypes.FLOAT32) for n, v in rounded.items()})
+        for got, wanted in zip(made.run(), evaluate(nodes, rounded), strict=True):
+            bound = tolerance * np.abs(wanted).max()
+            np.testing.assert_allclose(got.asnumpy(), wanted, rtol=0, atol=bound)
