@@ -38,7 +38,8 @@ HAND_WRITTEN = ("conf.py", "index.md", "api.md", "ops.md", "passes.md", "finding
 #: Figures that tools measured.
 MEASURED = (
     "speed.md", "gpu_speed.md", "step_speed.md", "step_memory.md", "graph_costs.md",
-    "gemm_ladder.md", "convolution_methods.md", "ladders.md", "train_speed.md", "gpu_train_speed.md", "training.md",
+    "gemm_ladder.md", "convolution_methods.md", "ladders.md", "train_speed.md",
+    "gpu_train_speed.md", "training.md",
 )  # fmt: skip
 ROOMS = "rooms.md"  # hand-written, but for `ROOMS_PICTURE`, `ROOMS_FIGURES` and `ROOMS_SIZES`
 GENERATED_ELSEWHERE = ("suite", "catalogue", "mistakes", "reports", "results")

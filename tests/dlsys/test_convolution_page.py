@@ -16,7 +16,7 @@ ROW = {
 def test_a_row_has_times_and_shares_of_the_fastest_that_cudnn_has():
     (_, line) = convolution_methods.of_layers([ROW])
     assert line == (
-        "| 2, 4, 32, 1 | float32 | value | 5.0 | 2.0 |  |  | 1.0 | 4.0 | 0.20 | 0.50 |\n"
+        "| 2, 4, 32, 1 | float32 | value | 5.0 |  | 2.0 |  |  | 1.0 | 4.0 | 0.20 | 0.50 |\n"
     )
 
 

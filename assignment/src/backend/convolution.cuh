@@ -173,48 +173,60 @@ struct DirectData {
     const Pixel own(at, all.down.size, all.across.size);
     const int64_t image = own.plane / all.channels, c = own.plane - image * all.channels;
     const int64_t group = c / all.depth(), in_group = c - group * all.depth();
+    const T* const grad = g + (image * all.filters + group * all.height()) * all.out();
+    const T* weight = w + (group * all.height() * all.depth() + in_group) * all.kernel();
     T sum = 0;
-    for (int64_t f = group * all.height(); f < (group + 1) * all.height(); ++f) {
-      const T* const plane = g + (image * all.filters + f) * all.out();
-      const T* weight = w + (f * all.depth() + in_group) * all.kernel();
-      for (int64_t i = 0; i < all.down.kernel; ++i) {
-        const int64_t oh = all.down.window_of(own.h, i);
-        for (int64_t j = 0; j < all.across.kernel; ++j, ++weight) {
-          const int64_t ow = all.across.window_of(own.w, j);
-          if (oh >= 0 && ow >= 0) sum += *weight * plane[oh * all.across.out + ow];
-        }
+    for (int64_t i = 0; i < all.down.kernel; ++i) {
+      const int64_t oh = all.down.window_of(own.h, i);
+      for (int64_t j = 0; j < all.across.kernel; ++j, ++weight) {
+        const int64_t ow = all.across.window_of(own.w, j);
+        if (oh < 0 || ow < 0) continue;
+        const T* const window = grad + oh * all.across.out + ow;
+#pragma unroll 4
+        for (int64_t f = 0; f < all.height(); ++f)
+          sum += weight[f * all.filter()] * window[f * all.out()];
       }
     }
     return sum;
   }
 };
 
-/*! \brief The gradient of w: sum(g[f, window] * x[c, window, i, j]) over images and windows. */
-template <class T>
-struct DirectWeights {
-  const T* x;
-  const T* g;
-  Convolution all;
+const int kTeam = 512;  // threads that add up one element of a gradient of w
 
-  __device__ T operator()(int64_t at) const {
-    const Pixel own(at, all.down.kernel, all.across.kernel);  // its plane is a filter's channel
-    const int64_t f = own.plane / all.depth(), in_group = own.plane - f * all.depth();
-    const int64_t c = f / all.height() * all.depth() + in_group;
-    T total = 0;
-    for (int64_t image = 0; image < all.images; ++image) {
-      const T* const plane = x + (image * all.channels + c) * all.plane();
-      const T* const grad = g + (image * all.filters + f) * all.out();
-      T sum = 0;
-      for (int64_t oh = all.down.first(own.h); oh < all.down.end(own.h); ++oh) {
-        const T* const row = plane + all.down.source(oh, own.h) * all.across.size;
-        for (int64_t ow = all.across.first(own.w); ow < all.across.end(own.w); ++ow)
-          sum += grad[oh * all.across.out + ow] * row[all.across.source(ow, own.w)];
-      }
-      total += sum;
+/*! \brief The gradient of w: sum(g[f, window] * x[c, window, i, j]) over images and windows. grid:
+ * elements. */
+template <class T>
+__global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* x, const T* g,
+                                                               Convolution all) {
+  __shared__ T sums[kTeam];
+  const int64_t at = blockIdx.x;
+  const Pixel own(at, all.down.kernel, all.across.kernel);  // its plane is a filter's channel
+  const int64_t f = own.plane / all.depth(), in_group = own.plane - f * all.depth();
+  const int64_t c = f / all.height() * all.depth() + in_group;
+  // Windows that have the element: rows and columns of them, in all images.
+  const int top = static_cast<int>(all.down.first(own.h));
+  const int left = static_cast<int>(all.across.first(own.w));
+  const int height = static_cast<int>(all.down.end(own.h)) - top;
+  const int width = static_cast<int>(all.across.end(own.w)) - left;
+  T sum = 0;
+  if (height > 0 && width > 0) {
+    const int64_t count = all.images * height * width;
+#pragma unroll 4
+    for (int64_t k = threadIdx.x; k < count; k += kTeam) {
+      const int64_t row = k / width, image = row / height;
+      const int64_t oh = top + row - image * height, ow = left + k - row * width;
+      const int64_t place = all.down.source(oh, own.h) * all.across.size;
+      sum += g[(image * all.filters + f) * all.out() + oh * all.across.out + ow] *
+             x[(image * all.channels + c) * all.plane() + place + all.across.source(ow, own.w)];
     }
-    return total;
   }
-};
+  sums[threadIdx.x] = sum;
+  for (int half = kTeam / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) out[at] = sums[0];
+}
 
 template <class T>
 int direct_value(T* out, const T* x, const T* w, const int64_t* n, cudaStream_t on) {
@@ -231,7 +243,9 @@ int direct_data(T* out, const T* w, const T* g, const int64_t* n, cudaStream_t o
 template <class T>
 int direct_weights(T* out, const T* x, const T* g, const int64_t* n, cudaStream_t on) {
   const Convolution all(n);
-  return each(out, all.filters * all.filter(), DirectWeights<T>{x, g, all}, on);
+  const int64_t elements = all.filters * all.filter();
+  direct_weights_kernel<T><<<static_cast<unsigned>(elements), kTeam, 0, on>>>(out, x, g, all);
+  return launched();
 }
 
 }  // namespace backend

@@ -15,7 +15,8 @@ GPU, gemm.py adds what follows a product to it, and regroup.py joins reductions 
 with what they read and what is made of them, as of a batch norm.
 
 A convolution that leaves the choice of its method gets on a GPU what choosing.py measured: that of
-implicit.py, which writes no columns, of cudnn.py, or im2col. measured.py keeps it on disk.
+implicit.py, which writes no columns, of hopper.py, by wgmma, of cudnn.py, or im2col or plain loops.
+measured.py keeps it on disk.
 
 On a GPU, capture.py records a program's launches as a CUDA graph, on the streams that streams.py
 gives them, and uploads.py brings numpy arrays there meanwhile; both call host.py.

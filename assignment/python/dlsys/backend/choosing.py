@@ -6,11 +6,18 @@ import numpy as np
 
 from dlsys import ndarray
 from dlsys.dtypes import FLOAT32
+from dlsys.ndarray import size_of
 
-from . import cudnn, gpu, implicit, kernels, measured
+from . import cudnn, gpu, hopper, implicit, kernels, measured
 
-#: Runs of which the median counts; tiles that are tried.
-_RUNS, _TILES = 5, 6
+#: Runs of which the median counts.
+_RUNS = 5
+#: Methods whose instructions have tiles, and how many of these are tried.
+TILED = {
+    "implicit": (implicit.ImplicitConvolution, 6), "wgmma": (hopper.HopperConvolution, 3)
+}  # fmt: skip
+#: Multiplications of a convolution that may be as fast by plain loops.
+_FEW = 1 << 25
 #: The method where nobody may measure.
 _UNMEASURED = "implicit"
 
@@ -41,7 +48,7 @@ def chosen(program, ctx, tf32, node, inputs):
 def with_known_tiles(instructions, kept):
     """The same program, where products of convolutions have the tiles that were measured."""
     for each in instructions:
-        if isinstance(each, implicit.ImplicitConvolution):
+        if _has_tile(each):
             tile, parts = measured.known(*each.question) or each.likely(1)[0]
             each.cut(tuple(tile), parts)
     return instructions
@@ -62,28 +69,30 @@ class _Trials:
         found = {}
         for method in self._methods():
             try:
-                found[method] = self._best_tile() if method == "implicit" else self._time(method)
+                found[method] = (self._best_tile if method in TILED else self._time)(method)
             except (NotImplementedError, RuntimeError):  # out of memory, or not a case of cuDNN's
                 continue
         return found or {gpu.CONVOLUTION: 0.0}
 
     def _methods(self):
         said = self._node.attributes
+        (images, _, *size), filters = (self._fed[each].shape for each in self._node.inputs[:2])
         found = ["implicit"]
         # Where most products of the implicit method are with 0, or columns are the images.
         with_zeros = said.get("of") == 0 and said["stride"] != (1, 1)
-        if with_zeros or said["groups"] > 1 or self._fed[self._node.inputs[1]].shape[2:] == (1, 1):
+        if with_zeros or said["groups"] > 1 or filters[2:] == (1, 1):
             found.append("im2col")
-        return [*found, *([] if cudnn.refusal(FLOAT32) else ["cudnn"])]
+        found += ["direct"] if images * size_of(size) * size_of(filters) <= _FEW else []
+        return [*found, "wgmma", *([] if cudnn.refusal(FLOAT32) else ["cudnn"])]
 
-    def _best_tile(self):
+    def _best_tile(self, method):
         """The time with the best of the likely tiles, which is kept."""
-        kernels.kernels(gpu, implicit.keys(self._tf32))
-        instructions = self._made("implicit").instructions
-        (made,) = [each for each in instructions if isinstance(each, implicit.ImplicitConvolution)]
+        if method == "implicit":  # for this and what is asked next, in one go
+            kernels.kernels(gpu, implicit.keys(self._tf32))
+        (made,) = filter(_has_tile, self._made(method).instructions)
         times = {}
-        for cut in made.likely(_TILES):
-            times[cut] = self._time("implicit", lambda each, kept, cut=cut: _as(each, cut))
+        for cut in made.likely(TILED[method][1]):
+            times[cut] = self._time(method, lambda each, kept, cut=cut: _as(each, cut))
         best = min(times, key=times.get)
         measured.keep(best, *made.question)
         return times[best]
@@ -107,9 +116,13 @@ class _Trials:
 def _as(instructions, cut):
     """A pass that has products of convolutions cut so."""
     for each in instructions:
-        if isinstance(each, implicit.ImplicitConvolution):
+        if _has_tile(each):
             each.cut(*cut)
     return instructions
+
+
+def _has_tile(instruction):
+    return isinstance(instruction, tuple(kind for kind, _ in TILED.values()))
 
 
 @functools.cache

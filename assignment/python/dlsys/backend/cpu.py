@@ -34,7 +34,7 @@ def source(name, key):
         return RUNNER % name
     if kind == "timer":
         return TIMER % name
-    if kind in ("implicit", "cudnn"):
+    if kind in ("implicit", "cudnn", "hopper"):
         raise NotImplementedError('method %r runs on a GPU alone; hint: "auto"' % kind)
     body = fused_cpu.body(*parts) if kind == "fused" else _KINDS[kind](*parts)
     return "%s {\n%s}\n" % (signature(name), body)

@@ -18,6 +18,7 @@ from .cudnn import CudnnConvolution
 from .dependences import sorted_by_need
 from .expressions import named, signature
 from .fused import Fused, fused
+from .hopper import HopperConvolution
 from .implicit import ImplicitConvolution
 from .instructions import Elementwise, Instruction, MatrixProduct, Reduce, steps_of_matrix
 from .spaces import Space
@@ -164,7 +165,7 @@ def with_tf32(instructions, kept):
     for each in instructions:
         if isinstance(each, MatrixProduct) and set(each.dtypes) == {FLOAT32}:
             each.tf32 = True
-        if isinstance(each, (ImplicitConvolution, CudnnConvolution)):
+        if isinstance(each, (ImplicitConvolution, CudnnConvolution, HopperConvolution)):
             each.use_tf32()
     return instructions
 

@@ -9,7 +9,7 @@ import numpy as np
 from dlsys.dtypes import BOOL, FLOAT32, FLOAT64, FLOATS, INT64, computed_in, promoted
 from dlsys.ndarray import size_of
 
-from . import cudnn, implicit
+from . import cudnn, hopper, implicit
 from .classic import CLASSIC
 from .instructions import (
     Draw,
@@ -257,6 +257,11 @@ class Lowering:
             _refuse(method, implicit.refusal(windows, channels, dtype))
             inputs = implicit.operands(self, kind, groups, *inputs)
             return self._of_dense(implicit.ImplicitConvolution, shape, inputs, **said)
+        if method == "wgmma":
+            _refuse(method, hopper.refusal(windows, channels, groups, dtype))
+            # Whose lines are those of the result comes first.
+            operands = inputs if kind == "data" else inputs[::-1]
+            return self._of_dense(hopper.HopperConvolution, shape, operands, **said)
         if method == "cudnn":
             _refuse(method, cudnn.refusal(dtype))
             return self._of_dense(cudnn.CudnnConvolution, shape, inputs, **said)

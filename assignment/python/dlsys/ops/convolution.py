@@ -20,12 +20,13 @@ from .movement import reshape_op, transpose_op
 #: "im2col": windows are copied to columns of one matrix for the whole batch, and multiplied.
 #: "image": the same of a part of an image at a time, and "shifted": without columns, both on a CPU.
 #: "implicit": without columns on a GPU, and "cudnn": by NVIDIA's library, where it is installed;
-#: both in float32 or TF32.
+#: both in float32 or TF32. "wgmma": the same on a Hopper GPU.
 #: "direct": loops. "winograd2", "winograd4": kernels of 3 x 3 in tiles, with less work and fewer
 #: digits; the gradient of weights is im2col's. "fft": spectra of tiles, for large kernels; in
 #: float32 or float64. "auto": the back end's choice. On numpy all are one.
 METHODS = (
-    "auto", "im2col", "image", "shifted", "implicit", "cudnn", "direct", "fft", *winograd.TILES,
+    "auto", "im2col", "image", "shifted", "implicit", "wgmma", "cudnn", "direct", "fft",
+    *winograd.TILES,
 )  # fmt: skip
 
 

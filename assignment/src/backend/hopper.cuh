@@ -1,0 +1,683 @@
+/*!
+ * \file hopper.cuh
+ * \brief Convolutions on Hopper's tensor cores: wgmma multiplies what the copy engine lays.
+ *
+ *     value     out[f, n p] = sum(w[t, f, c] * x[n, p + t, c])      over t and c
+ *     data      out[c, n h] = sum(w[t, c, f] * g[n, h - t, f])      over t and f
+ *     weights   out[f, t c] = sum(g[p, f, n] * x[p + t, c, n])      over p and n
+ *
+ * Both operands of wgmma have K, over which it adds, side by side. So kernels first lay x or g with
+ * the channels last, or, for weights, with images last, 32 of them. Then an operand's slice of 32
+ * of K is a box of a tensor, whatever the tap: the copy engine moves it to shared memory, takes
+ * each stride-th element, and writes zeros where the box leaves the image. Nobody computes an
+ * address of an element while others multiply.
+ *
+ * Numbers are rounded to TF32, of 11 bits; or, for float32, each is a sum high + low of two such,
+ * and what is added is high high + high low + low high: three slices for one. Lows lie behind all
+ * highs.
+ *
+ * The block is that of src/gemm/r13_wgmma.cu: a warpgroup whose first thread copies, and two that
+ * multiply. Blocks stay, and take unit after unit: a tile of the result, and a part of K.
+ */
+#ifndef DLSYS_BACKEND_HOPPER_CUH_
+#define DLSYS_BACKEND_HOPPER_CUH_
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace dlsys {
+namespace backend {
+namespace hopper {
+
+typedef unsigned long long Barrier;
+
+const int kWarpgroup = 128, kThreads = 3 * kWarpgroup;
+const int kDepth = 32, kLine = kDepth * 4;  // of a slice: floats and bytes of a line
+const int kShared = 207 * 1024;             // bytes of a block, for slices in flight
+const int kLead = 36, kTray = 16 * kLead;   // of 16 lines of 32 sums that a warp writes
+
+__device__ inline unsigned address(const void* shared) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(shared));
+}
+
+__device__ inline void prepare(Barrier* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address(barrier)), "r"(arrivals));
+}
+
+__device__ inline void expect(Barrier* barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address(barrier)),
+               "r"(bytes)
+               : "memory");
+}
+
+__device__ inline void arrive(Barrier* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address(barrier)) : "memory");
+}
+
+/*! \brief Waits for the end of a barrier's phase. */
+__device__ inline void wait(Barrier* barrier, unsigned phase) {
+  unsigned done = 0;
+  while (!done)
+    asm volatile(
+        "{\n.reg .pred p;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(address(barrier)), "r"(phase)
+        : "memory");
+}
+
+/*! \brief Starts the copy of a box of three axes. */
+__device__ inline void copy(void* to, const CUtensorMap* from, int x, int y, int z,
+                            Barrier* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(address(to)),
+      "l"(from), "r"(x), "r"(y), "r"(z), "r"(address(barrier))
+      : "memory");
+}
+
+/*! \brief The same of four. */
+__device__ inline void copy(void* to, const CUtensorMap* from, int x, int y, int z, int u,
+                            Barrier* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(address(to)),
+      "l"(from), "r"(x), "r"(y), "r"(z), "r"(u), "r"(address(barrier))
+      : "memory");
+}
+
+/*! \brief The same of five. */
+__device__ inline void copy(void* to, const CUtensorMap* from, int x, int y, int z, int u, int v,
+                            Barrier* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(address(to)),
+      "l"(from), "r"(x), "r"(y), "r"(z), "r"(u), "r"(v), "r"(address(barrier))
+      : "memory");
+}
+
+/*! \brief How wgmma is told of a tile: lines of 128 bytes, swizzled, groups of eight lines. */
+__device__ inline uint64_t descriptor(const void* shared) {
+  const uint64_t at = (address(shared) & 0x3ffff) >> 4;
+  return at | (uint64_t{1} << 16) | (uint64_t{1024 >> 4} << 32) | (uint64_t{1} << 62);
+}
+
+/*! \brief multiply(sum, a, b): sum += a b, 64 x columns, 8 of K. hopper.py writes each. */
+template <int columns>
+struct Wgmma;
+
+/*! \brief A unit of work: where its tile begins, and its slices of K. */
+struct Unit {
+  int row, tile, part, begin, end, phase;
+};
+
+/*!
+ * \brief The kernel. grid: as many blocks as there are multiprocessors, or units.
+ *
+ * Work says what is multiplied: `rows` of a tile, `columns` of a warpgroup's part of it, the
+ * `group` of matrices of a that a slice has, each with b some bytes `below`, the `bytes` of a slice
+ * and the `room` that it takes, `stages` of slices; unit(), copy() and store().
+ */
+template <class Work>
+__global__ __launch_bounds__(kThreads,
+                             1) void convolution_kernel(const __grid_constant__ CUtensorMap of_a,
+                                                        const __grid_constant__ CUtensorMap of_b,
+                                                        const __grid_constant__ Work work) {
+  extern __shared__ unsigned char raw[];
+  __shared__ Barrier full[Work::stages], empty[Work::stages];
+  unsigned char* const slices = raw + (1024 - address(raw) % 1024) % 1024;
+  float* const trays = reinterpret_cast<float*>(slices + Work::stages * Work::room);
+  const int warpgroup = threadIdx.x / kWarpgroup, thread = threadIdx.x % kWarpgroup;
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < Work::stages; ++stage) {
+      prepare(&full[stage], 1);
+      prepare(&empty[stage], 8);  // a lane of each warp that multiplies
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  int stage = 0;
+  unsigned phase = 0;
+  if (warpgroup == 0) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (thread == 0)
+      for (int number = blockIdx.x; number < work.units; number += gridDim.x) {
+        const Unit unit = work.unit(number);
+        for (int slice = unit.begin; slice < unit.end; ++slice) {
+          wait(&empty[stage], phase ^ 1);  // the first time at once
+          expect(&full[stage], Work::bytes);
+          work.copy(unit, slice, slices + stage * Work::room, &of_a, &of_b, &full[stage]);
+          if (++stage == Work::stages) stage = 0, phase ^= 1;
+        }
+      }
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    const int half = warpgroup - 1, lane = thread % 32;
+    // Of 128 rows each has a half; of 64, each has columns of its own.
+    const int at_a = Work::rows == 128 ? half * 64 * kLine : 0;
+    const int at_b =
+        (Work::group * Work::rows + (Work::rows == 128 ? 0 : half * Work::columns)) * kLine;
+    for (int number = blockIdx.x; number < work.units; number += gridDim.x) {
+      const Unit unit = work.unit(number);
+      float sum[Work::columns / 2];
+#pragma unroll
+      for (int i = 0; i < Work::columns / 2; ++i) sum[i] = 0;
+      int before = -1;
+      for (int slice = unit.begin; slice < unit.end; ++slice) {
+        wait(&full[stage], phase);
+        const unsigned char* const own = slices + stage * Work::room;
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int tap = 0; tap < Work::group; ++tap) {
+          const uint64_t a = descriptor(own + at_a + tap * Work::rows * kLine);
+          const uint64_t b = descriptor(own + at_b + tap * Work::below);
+#pragma unroll
+          for (int step = 0; step < kLine / 32; ++step)
+            Wgmma<Work::columns>::multiply(sum, a + step * (32 >> 4), b + step * (32 >> 4));
+        }
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        // While this slice is multiplied, the one before is done.
+        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+        if (before >= 0 && lane == 0) arrive(&empty[before]);
+        before = stage;
+        if (++stage == Work::stages) stage = 0, phase ^= 1;
+      }
+      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      if (before >= 0 && lane == 0) arrive(&empty[before]);
+      work.store(unit, sum, half, thread, trays + (half * 4 + thread / 32) * kTray);
+    }
+  }
+}
+
+/*! \brief What a lane has of a warp's 16 lines: element i of its sums is in this line and column.
+ */
+__device__ inline int row_of(int lane, int i) { return lane / 4 + i / 2 % 2 * 8; }
+__device__ inline int column_of(int lane, int i) { return i / 4 * 8 + lane % 4 * 2 + i % 2; }
+
+/*! \brief Slices of this size that there is room for. */
+constexpr int stages_of(int room) { return kShared / room < 8 ? kShared / room : 8; }
+
+/*! \brief Elements of the result whose taps lie alike: all windows of the value; of the data, those
+ * that are equal modulo the stride. */
+struct Phase {
+  int first;          // number of its first tile
+  int tap, taps;      // the first, and how many; groups one behind the other, from top to bottom
+  int row, column;    // of its first element
+  int height, width;  // elements
+  int across, down;   // boxes
+};
+
+/*! \brief Where a tap reads, from where the element is; and its matrix of the weights. */
+struct alignas(16) Tap {
+  int column, row, weights, none;
+};
+
+/*!
+ * \brief The value, and the gradient of the data: a is weights, b boxes of pixels.
+ *
+ * Taps one below the other, `apart` rows, may be a group: a slice has all their weights, and one
+ * box that is so much higher. In it the pixels of each tap lie some lines of `wide` below those of
+ * the one before.
+ */
+template <int rows_, int wide, int high, int deep, bool packs, int group_, int apart>
+struct OfPixels {
+  static const int rows = rows_, count = wide * high * deep, columns = (count + 7) / 8 * 8;
+  static const int group = group_, below = group > 1 ? apart * wide * kLine : 0;
+  static const int halves = rows == 128 ? 1 : 2;             // each with pixels of its own
+  static const int copies = group > 1 ? 1 : halves;          // boxes of a slice
+  static const int step = group > 1 ? halves * high : high;  // rows from tile to tile
+  static const int tall = group > 1 ? step + (group - 1) * apart : high;  // rows of a box
+  static const int of_box = group > 1 ? wide * tall : columns;
+  static const int bytes = (group * rows + copies * wide * tall * deep) * kLine;
+  static const int room = (group * rows + copies * of_box) * kLine, stages = stages_of(room);
+
+  float* out;
+  const Phase* phases;
+  const Tap* taps;
+  int64_t size;           // of the result
+  int height, width;      // of an image of the result
+  int step_in, step_out;  // between elements of a phase
+  int lines, images;      // channels or filters of the result
+  int chunks, products;   // slices of a tap; for each of them
+  int matrices;           // of weights
+  int tiles, heights;     // of pixels, in all phases; of lines
+  int units, parts;
+
+  __device__ Unit unit(int number) const {
+    Unit found;
+    found.row = number % heights;
+    found.tile = number / heights % tiles;
+    found.part = number / heights / tiles;
+    found.phase = 0;
+    while (found.tile >= phases[found.phase].first + boxes_of(phases[found.phase])) ++found.phase;
+    const Phase& in = phases[found.phase];
+    const int slices = in.taps / group * chunks * products;
+    found.begin = found.part * slices / parts;
+    found.end = (found.part + 1) * slices / parts;
+    return found;
+  }
+
+  __device__ int boxes_of(const Phase& in) const {
+    const int all = in.across * in.down * ((images + deep - 1) / deep);
+    return (all + copies - 1) / copies;
+  }
+
+  /*! \brief The first pixel of a box. */
+  __device__ void find(const Phase& in, int box, int* image, int* row, int* column) const {
+    *column = box % in.across * wide;
+    *row = box / in.across % in.down * step;
+    *image = box / in.across / in.down * deep;
+  }
+
+  __device__ void copy(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_a,
+                       const CUtensorMap* of_b, Barrier* full) const {
+    const Phase& in = phases[unit.phase];
+    const int product = slice % products, number = slice / products;
+    const int channel = number % chunks * kDepth;
+    const int low_a = product == 2 ? matrices : 0, low_b = product == 1 ? images : 0;
+    const Tap* const own = taps + in.tap + number / chunks * group;
+    for (int i = 0; i < group; ++i)
+      hopper::copy(to + i * rows * kLine, of_a, channel, unit.row * rows, own[i].weights + low_a,
+                   full);
+    for (int i = 0; i < copies; ++i) {
+      int image, row, column;
+      find(in, (unit.tile - in.first) * copies + i, &image, &row, &column);
+      hopper::copy(to + (group * rows + i * of_box) * kLine, of_b, channel,
+                   column * step_in + own->column, row * step_in + own->row, image + low_b, full);
+    }
+  }
+
+  /*! \brief Writes a warp's 16 lines, 32 pixels at a time: these lie side by side in the result,
+   * where a thread's own sums are of two lines, far from each other. */
+  __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half, int thread,
+                        float* tray) const {
+    const Phase& in = phases[unit.phase];
+    const int lane = thread % 32, many = packs ? 4 : 1;
+    int image, row, column;
+    find(in, (unit.tile - in.first) * copies + (copies > 1 ? half : 0), &image, &row, &column);
+    row += copies < halves ? half * high : 0;
+    const int first = unit.row * rows + (rows == 128 ? half * 64 : 0) + thread / 32 * 16;
+    float* const to = out + unit.part * size;
+#pragma unroll
+    for (int begin = 0; begin < columns; begin += 32) {
+#pragma unroll
+      for (int i = 0; i < 16 && begin / 2 + i < columns / 2; i += 2)
+        *reinterpret_cast<float2*>(tray + row_of(lane, i) * kLead + column_of(lane, i)) =
+            make_float2(sum[begin / 2 + i], sum[begin / 2 + i + 1]);
+      __syncwarp();
+      const int across = lane * many % 32, pixel = begin + across;
+      const int n = image + pixel / (wide * high), h = row + pixel / wide % high;
+      const int w = column + pixel % wide;
+      if (pixel < count && n < images && h < in.height && w < in.width) {
+        const int at = (in.row + h * step_out) * width + in.column + w * step_out;
+        const int plane = height * width;
+#pragma unroll
+        for (int y = 0; y < 16; y += many) {
+          const int down = y + lane * many / 32, line = first + down;
+          if (line >= lines) break;
+          const float* const from = tray + down * kLead + across;
+          float* const place = to + static_cast<int64_t>(n * lines + line) * plane + at;
+          if (packs)
+            *reinterpret_cast<float4*>(place) = *reinterpret_cast<const float4*>(from);
+          else
+            *place = *from;
+        }
+      }
+      __syncwarp();
+    }
+  }
+};
+
+/*!
+ * \brief The gradient of the weights: a is g, b blocks of channels of x, each moved by a tap. A
+ * slice of K is 32 images of one window.
+ *
+ * (32 windows of a row would need no kernel to lay them, but the copy engine swizzles packs of 16
+ * bytes: a box that begins within one is an illegal instruction.)
+ */
+template <int rows_, int block, int blocks>
+struct OfTaps {
+  static const int rows = rows_, columns = block * blocks, boxes = rows == 128 ? 1 : 2;
+  static const int group = 1, below = 0;
+  static const int bytes = (rows + boxes * columns) * kLine, room = bytes;
+  static const int stages = stages_of(room);
+
+  float* out;
+  const Tap* taps;
+  int64_t size;         // of the result
+  int lines, channels;  // of the result
+  int count, of_tap;    // taps; blocks of a tap
+  int width, step;      // windows side by side; between them
+  int chunks, windows;  // slices of a window, how many of these
+  int products;         // slices for each
+  int tiles, heights;   // of columns; of lines
+  int units, parts;
+
+  __device__ Unit unit(int number) const {
+    Unit found;
+    found.row = number % heights;
+    found.tile = number / heights % tiles;
+    found.part = number / heights / tiles;
+    const int slices = windows * chunks * products;
+    found.begin = static_cast<int>(static_cast<int64_t>(found.part) * slices / parts);
+    found.end = static_cast<int>(static_cast<int64_t>(found.part + 1) * slices / parts);
+    found.phase = 0;
+    return found;
+  }
+
+  __device__ void copy(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_a,
+                       const CUtensorMap* of_b, Barrier* full) const {
+    const int product = slice % products, number = slice / products;
+    const int chunk = number % chunks, window = number / chunks;
+    const int column = window % width * step, row = window / width * step;
+    const int low_a = product == 2 ? windows * chunks : 0, low_b = product == 1 ? chunks : 0;
+    hopper::copy(to, of_a, 0, unit.row * rows, number + low_a, full);
+    const int all = blocks * boxes;
+    for (int i = 0; i < all; ++i) {
+      const int last = count * of_tap - 1;  // nobody reads what is behind it
+      const int own = unit.tile * all + i < last ? unit.tile * all + i : last;
+      const Tap tap = taps[own / of_tap];
+      hopper::copy(to + (rows + i * block) * kLine, of_b, 0, own % of_tap * block, chunk + low_b,
+                   column + tap.column, row + tap.row, full);
+    }
+  }
+
+  __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half, int thread,
+                        float*) const {
+    const int first = unit.row * rows + (rows == 128 ? half * 64 : 0) + thread / 32 * 16;
+    const int number = unit.tile * blocks * boxes + (rows == 128 ? 0 : half * blocks);
+    const bool pairs = channels % 2 == 0;
+#pragma unroll
+    for (int i = 0; i < columns / 2; i += 2) {
+      const int line = first + row_of(thread % 32, i), column = column_of(thread % 32, i);
+      const int own = number + column / block, tap = own / of_tap;
+      const int channel = own % of_tap * block + column % block;
+      if (line >= lines || tap >= count || channel >= channels) continue;
+      float* const to = out + unit.part * size + (line * count + tap) * channels + channel;
+      if (pairs) {
+        *reinterpret_cast<float2*>(to) = make_float2(sum[i], sum[i + 1]);
+      } else {
+        to[0] = sum[i];
+        if (channel + 1 < channels) to[1] = sum[i + 1];
+      }
+    }
+  }
+};
+
+/*! \brief The sum of parts. */
+static __global__ void add_parts_kernel(float* out, const float* parts, int many, int64_t size) {
+  const int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  if (i >= size) return;
+  float sum = 0;
+#pragma unroll 8
+  for (int part = 0; part < many; ++part) sum += parts[part * size + i];
+  out[i] = sum;
+}
+
+/*! \brief Writes a number as TF32; if there is a `low`, also what is lost, so far behind. */
+__device__ inline void lay(float* to, int64_t low, float value) {
+  if (low == 0) {  // the copy engine rounds
+    *to = value;
+    return;
+  }
+  unsigned high;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(high) : "f"(value));
+  to[0] = __uint_as_float(high);
+  to[low] = value - __uint_as_float(high);
+}
+
+const int kAcross = 32;  // channels of a line that a block of the next two kernels does
+
+/*! \brief The sum of parts, each (lines, taps, channels), as (lines, channels, taps). grid:
+ * channels, lines. shared: a float for each channel and tap. */
+static __global__ void join_kernel(float* out, const float* parts, int many, int64_t size,
+                                   int channels, int taps) {
+  extern __shared__ float sums[];
+  const int first = blockIdx.x * kAcross, line = blockIdx.y;
+  const int count = min(kAcross, channels - first) * taps;
+  for (int i = threadIdx.x; i < kAcross * taps; i += blockDim.x) {
+    const int tap = i / kAcross, channel = first + i % kAcross;
+    if (channel >= channels) continue;
+    const float* const from = parts + (line * taps + tap) * channels + channel;
+    float sum = 0;
+#pragma unroll 8
+    for (int part = 0; part < many; ++part) sum += from[part * size];
+    sums[i % kAcross * taps + tap] = sum;
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < count; i += blockDim.x)
+    out[(line * channels + first) * taps + i] = sums[i];
+}
+
+/*! \brief The other way: from (lines, channels, taps) to (taps, lines, channels), whose lines are
+ * `lead` apart. */
+static __global__ void split_kernel(const float* from, float* to, int channels, int taps, int lead,
+                                    int64_t low) {
+  extern __shared__ float all[];
+  const int first = blockIdx.x * kAcross, line = blockIdx.y;
+  const int count = min(kAcross, channels - first) * taps;
+  for (int i = threadIdx.x; i < count; i += blockDim.x)
+    all[i] = from[(line * channels + first) * taps + i];
+  __syncthreads();
+  for (int i = threadIdx.x; i < kAcross * taps; i += blockDim.x) {
+    const int tap = i / kAcross, channel = first + i % kAcross;
+    if (channel < channels)
+      lay(to + (tap * gridDim.y + line) * lead + channel, low, all[i % kAcross * taps + tap]);
+  }
+}
+
+/*! \brief A matrix, or a batch of them, and how it is laid the other way: element (d, l) from
+ * d * from_depth + l comes to l / split * outer + l % split * inner + d / 32 * apart + d % 32. */
+struct Turn {
+  int lines, depth, batch, from_depth, from_batch, split, outer, inner, apart, to_batch;
+  bool fills;   // the last 32 up, with zeros
+  int64_t low;  // how far behind lows lie, or 0
+};
+
+/*! \brief Lays it, through a tile in shared memory. */
+static __global__ void turn_kernel(const float* from, float* to, const Turn all) {
+  __shared__ float tile[32][33];
+  const int line = blockIdx.x * 32, depth = blockIdx.y * 32, x = threadIdx.x;
+  from += static_cast<int64_t>(blockIdx.z) * all.from_batch;
+  to += static_cast<int64_t>(blockIdx.z) * all.to_batch +
+        static_cast<int64_t>(blockIdx.y) * all.apart;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int y = threadIdx.y + i * 8;
+    const bool inside = depth + y < all.depth && line + x < all.lines;
+    tile[y][x] = inside ? from[static_cast<int64_t>(depth + y) * all.from_depth + line + x] : 0;
+  }
+  __syncthreads();
+  if (depth + x >= all.depth && !all.fills) return;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int y = threadIdx.y + i * 8, l = line + y;
+    if (l >= all.lines) break;
+    const int whole = all.split == 1 ? l : l / all.split, rest = l - whole * all.split;
+    lay(to + static_cast<int64_t>(whole) * all.outer + static_cast<int64_t>(rest) * all.inner + x,
+        all.low, tile[x][y]);
+  }
+}
+
+inline void turn(const float* from, float* to, const Turn& all, cudaStream_t on) {
+  const dim3 grid((all.lines + 31) / 32, (all.depth + 31) / 32, all.batch);
+  turn_kernel<<<grid, dim3(32, 8), 0, on>>>(from, to, all);
+}
+
+/*! \brief The map of a tensor, the innermost axis first, and of boxes of it; each `step`-th element
+ * of its second and third axes. */
+inline bool encode(CUtensorMap* map, float* at, int rank, const int64_t* extents, int64_t lead,
+                   const int* box, int step) {
+  static decltype(&cuTensorMapEncodeTiled) function = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  if (!function && cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled",
+                                                    reinterpret_cast<void**>(&function), 12000,
+                                                    cudaEnableDefault, &found) != cudaSuccess)
+    return false;
+  cuuint64_t sizes[5], strides[5];
+  cuuint32_t boxes[5], steps[5];
+  int64_t stride = lead * 4;
+  for (int i = 0; i < rank; ++i) {
+    sizes[i] = static_cast<cuuint64_t>(extents[i]);
+    strides[i] = static_cast<cuuint64_t>(stride);  // to the next of the axis behind
+    if (i + 1 < rank) stride *= extents[i + 1];
+    steps[i] = i == 1 || i == 2 ? static_cast<cuuint32_t>(step) : 1;
+    boxes[i] = static_cast<cuuint32_t>(box[i]) * steps[i];
+  }
+  return function(map, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, static_cast<cuuint32_t>(rank), at, sizes,
+                  strides, boxes, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+template <class Work>
+bool launch(const CUtensorMap& of_a, const CUtensorMap& of_b, const Work& work, cudaStream_t on) {
+  static int processors = 0;
+  const int bytes = Work::stages * Work::room + 8 * kTray * 4 + 1024;
+  if (processors == 0 &&
+      (cudaFuncSetAttribute(convolution_kernel<Work>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                            bytes) != cudaSuccess ||
+       cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0) != cudaSuccess))
+    return false;
+  const int blocks = work.units < processors ? work.units : processors;
+  convolution_kernel<Work><<<blocks, kThreads, bytes, on>>>(of_a, of_b, work);
+  return cudaGetLastError() == cudaSuccess;
+}
+
+inline int whole_packs(int floats) { return (floats + 3) / 4 * 4; }
+
+/*!
+ * \brief The value, or the gradient of the data.
+ * \param data out, w, x or g, phases, taps, room for both operands as they are laid, and for parts.
+ * \param n images; channels that are read, their height and width; channels that are made, height
+ * and width; taps; whether it is of the data; steps of what is read and made; tiles; parts;
+ * products.
+ */
+template <int rows, int wide, int high, int deep, bool packs, int group, int apart>
+int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
+  typedef OfPixels<rows, wide, high, deep, packs, group, apart> Work;
+  const auto number = [n](int i) { return static_cast<int>(n[i]); };
+  const int images = number(0), depth = number(1), plane = number(2) * number(3);
+  const int lines = number(4), taps = number(7), parts = number(12), lead = whole_packs(depth);
+  const int products = number(13);
+  const int64_t size = n[0] * n[4] * n[5] * n[6];
+  const int64_t low_a = products > 1 ? n[7] * lines * lead : 0;
+  const int64_t low_b = products > 1 ? n[0] * plane * lead : 0;
+  float* const out = reinterpret_cast<float*>(data[0]);
+  const float* const w = reinterpret_cast<const float*>(data[1]);
+  const float* const x = reinterpret_cast<const float*>(data[2]);
+  float* const a = reinterpret_cast<float*>(data[5]);
+  float* const b = reinterpret_cast<float*>(data[6]);
+  float* const room = parts > 1 ? reinterpret_cast<float*>(data[7]) : nullptr;
+  turn(x, b,
+       {plane, depth, images, plane, depth * plane, 1, lead, 0, 32, plane * lead, false, low_b},
+       on);
+  if (n[8] != 0)  // of the data: (depth, lines, taps) to (taps, lines, depth)
+    turn(w, a,
+         {lines * taps, depth, 1, lines * taps, 0, taps, lead, lines * lead, 32, 0, false, low_a},
+         on);
+  else
+    split_kernel<<<dim3((depth + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
+        w, a, depth, taps, lead, low_a);
+  CUtensorMap of_a, of_b;
+  const int both = products > 1 ? 2 : 1;
+  const int64_t sizes_a[] = {depth, lines, taps * both};
+  const int64_t sizes_b[] = {depth, n[3], n[2], images * both};
+  const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, Work::tall, deep};
+  if (!encode(&of_a, a, 3, sizes_a, lead, box_a, 1) ||
+      !encode(&of_b, b, 4, sizes_b, lead, box_b, number(9)))
+    return -1;
+  Work work;
+  work.out = parts > 1 ? room : out;
+  work.phases = reinterpret_cast<const Phase*>(data[3]);
+  work.taps = reinterpret_cast<const Tap*>(data[4]);
+  work.size = size;
+  work.height = number(5);
+  work.width = number(6);
+  work.step_in = number(9);
+  work.step_out = number(10);
+  work.lines = lines;
+  work.images = images;
+  work.chunks = (depth + kDepth - 1) / kDepth;
+  work.products = products;
+  work.matrices = taps;
+  work.tiles = number(11);
+  work.heights = (lines + rows - 1) / rows;
+  work.parts = parts;
+  work.units = work.tiles * work.heights * parts;
+  if (!launch(of_a, of_b, work, on)) return -1;
+  if (parts > 1) add_parts_kernel<<<(size + 255) / 256, 256, 0, on>>>(out, room, parts, size);
+  return cudaGetLastError() == cudaSuccess ? 0 : -1;
+}
+
+/*!
+ * \brief The gradient of the weights.
+ * \param data out, g, x, taps, room for both operands as they are laid, and for parts.
+ * \param n images; channels, height and width of x; filters, height and width of g; taps; stride;
+ * parts; products.
+ */
+template <int rows, int block, int blocks>
+int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
+  typedef OfTaps<rows, block, blocks> Work;
+  const auto number = [n](int i) { return static_cast<int>(n[i]); };
+  const int images = number(0), channels = number(1), plane = number(2) * number(3);
+  const int lines = number(4), windows = number(5) * number(6), taps = number(7);
+  const int chunks = (images + kDepth - 1) / kDepth, products = number(10);
+  const int both = products > 1 ? 2 : 1;
+  float* const out = reinterpret_cast<float*>(data[0]);
+  const float* const g = reinterpret_cast<const float*>(data[1]);
+  const float* const x = reinterpret_cast<const float*>(data[2]);
+  float* const a = reinterpret_cast<float*>(data[4]);
+  float* const b = reinterpret_cast<float*>(data[5]);
+  float* const room = reinterpret_cast<float*>(data[6]);
+  // (images, channels, spots) to (spots, chunks of images, channels, images of a chunk); the lows
+  // behind all spots, or behind all chunks of each
+  const auto lay = [=](const float* from, float* to, int sides, int spots, int of_spot,
+                       int64_t low) {
+    const int all = sides * spots, chunk = sides * kDepth;
+    turn(from, to,
+         {all, images, 1, all, 0, spots, kDepth, of_spot * chunk, chunk, 0, true,
+          both > 1 ? low * chunk : 0},
+         on);
+  };
+  lay(g, a, lines, windows, chunks, n[5] * n[6] * chunks);
+  lay(x, b, channels, plane, chunks * both, chunks);
+  CUtensorMap of_a, of_b;
+  const int64_t sizes_a[] = {kDepth, lines, n[5] * n[6] * chunks * both};
+  const int64_t sizes_b[] = {kDepth, channels, chunks * both, n[3], n[2]};
+  const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, block, 1, 1, 1};
+  if (!encode(&of_a, a, 3, sizes_a, kDepth, box_a, 1) ||
+      !encode(&of_b, b, 5, sizes_b, kDepth, box_b, 1))
+    return -1;
+  Work work;
+  work.out = room;
+  work.taps = reinterpret_cast<const Tap*>(data[3]);
+  work.size = static_cast<int64_t>(lines) * channels * taps;
+  work.lines = lines;
+  work.channels = channels;
+  work.count = taps;
+  work.of_tap = (channels + block - 1) / block;
+  work.width = number(6);
+  work.step = number(8);
+  work.chunks = chunks;
+  work.windows = windows;
+  work.products = products;
+  const int all = blocks * Work::boxes;
+  work.tiles = (taps * work.of_tap + all - 1) / all;
+  work.heights = (lines + rows - 1) / rows;
+  work.parts = number(9);
+  work.units = work.tiles * work.heights * work.parts;
+  if (!launch(of_a, of_b, work, on)) return -1;
+  join_kernel<<<dim3((channels + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
+      out, room, work.parts, work.size, channels, taps);
+  return cudaGetLastError() == cudaSuccess ? 0 : -1;
+}
+
+}  // namespace hopper
+}  // namespace backend
+}  // namespace dlsys
+
+#endif  // DLSYS_BACKEND_HOPPER_CUH_
