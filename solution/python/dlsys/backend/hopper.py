@@ -16,7 +16,7 @@ from dlsys.dtypes import FLOAT32, INT32
 from dlsys.ndarray import is_emulated, size_of
 
 from .expressions import signature
-from .instructions import Instruction
+from .implicit import Tabled
 from .view import new_view
 from .windows import Windows
 
@@ -72,7 +72,7 @@ def refusal(windows, channels, groups, dtype):
 
 
 @dataclasses.dataclass(eq=False)
-class HopperConvolution(Instruction):
+class HopperConvolution(Tabled):
     """A convolution: its "value" of w and x, or the gradient of x ("data") or w ("weights").
 
     "data" reads w and g, "weights" g and x; all lie dense.
@@ -132,21 +132,6 @@ class HopperConvolution(Instruction):
         """Channels that are added over, and those of the result; not of weights."""
         _, channels, filters = self.channels
         return (channels, filters) if self.kind == "value" else (filters, channels)
-
-    @property
-    def sources(self):
-        """The inputs and the tables."""
-        return (*self.inputs, *self._tables)
-
-    @property
-    def written(self):
-        """The output, and room."""
-        return (self.output, *self.scratch)
-
-    @property
-    def operands(self):
-        """Output, inputs, tables, room."""
-        return (self.output, *self.sources, *self.scratch)
 
     @property
     def key(self):

@@ -58,8 +58,27 @@ def refusal(windows, channels, dtype):
     return ""
 
 
+class Tabled(Instruction):
+    """One whose kernel also reads `_tables` and has room in `scratch`, both views."""
+
+    @property
+    def sources(self):
+        """The inputs and the tables."""
+        return (*self.inputs, *self._tables)
+
+    @property
+    def written(self):
+        """The output, and room."""
+        return (self.output, *self.scratch)
+
+    @property
+    def operands(self):
+        """Output, inputs, tables, room."""
+        return (self.output, *self.sources, *self.scratch)
+
+
 @dataclasses.dataclass(eq=False)
-class ImplicitConvolution(Instruction):
+class ImplicitConvolution(Tabled):
     """A convolution: its "value" of w and x, or the gradient of x ("data") or w ("weights").
 
     "data" reads w, (groups, C / groups, F / groups, KH, KW), and g; "weights" reads g and x. All
@@ -127,21 +146,6 @@ class ImplicitConvolution(Instruction):
             zeros = np.zeros(tiles, INT32)
             room = new_view((self.parts * tiles * tile[0] * tile[1],), FLOAT32)
             self.scratch = (room, new_view(zeros.shape, INT32, values=zeros))
-
-    @property
-    def sources(self):
-        """The inputs and the tables."""
-        return (*self.inputs, *self._tables)
-
-    @property
-    def written(self):
-        """The output, and room for parts."""
-        return (self.output, *self.scratch)
-
-    @property
-    def operands(self):
-        """Output, inputs, tables, room for parts."""
-        return (self.output, *self.sources, *self.scratch)
 
     @property
     def key(self):
