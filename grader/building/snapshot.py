@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -47,11 +49,25 @@ class Snapshot:
     def copy(self) -> Iterator[Path]:
         """A fresh folder with the files that a program needs to run in the tree."""
         with scratch_folder() as folder:
-            for name, content in self._files.items():
-                if name.parts[0] not in build.FOR_BUILDING:
-                    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                    (folder / name).write_bytes(content)
+            # By plain calls: every check has a copy, and paths as objects take most of its time.
+            for name in self._folders:
+                os.mkdir(f"{folder}/{name}")
+            for name, content in self._of_programs:
+                with open(f"{folder}/{name}", "xb", buffering=0) as file:
+                    file.write(content)
             yield folder
+
+    @functools.cached_property
+    def _of_programs(self) -> list[tuple[str, bytes]]:
+        """(name, content) of the files that a program needs."""
+        found = self._files.items()
+        return [(str(n), content) for n, content in found if n.parts[0] not in build.FOR_BUILDING]
+
+    @functools.cached_property
+    def _folders(self) -> list[str]:
+        """Those of these files, each behind the one that it is in."""
+        found = {parent for name, _ in self._of_programs for parent in Path(name).parents}
+        return sorted(map(str, found - {Path(".")}))
 
     def holds(self, text: str, names: Iterable[str]) -> bool:
         """Whether any of the files contains the text."""
