@@ -1,5 +1,6 @@
 """Convolutions on a GPU without columns, and which method a shape gets."""
 
+import contextlib
 import dataclasses
 import json
 import subprocess
@@ -8,14 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_convolution import GPU, assert_as_numpy, nodes_of
+from test_convolution import CPU, GPU, assert_as_numpy, nodes_of
 from test_fusion import run
 
 import dlsys
 from dlsys import autodiff, dtypes, ndarray, ops, optim
+from dlsys._base import DeviceError
 from dlsys.backend import choosing, cudnn, gpu, implicit, kernels, measured, program
 from dlsys.backend.gemm import with_tf32
 from dlsys.backend.implicit import ImplicitConvolution
+from dlsys.backend.kernels import CompileError
 from dlsys.backend.windows import Windows
 from dlsys.gradcheck import evaluate
 from dlsys.step import parameter
@@ -260,17 +263,42 @@ def test_the_fastest_method_is_chosen_and_one_that_fails_is_not(kept, monkeypatc
     assert asked(kept, stride=2) == "direct"
 
 
-def test_a_known_tile_is_used(kept):
+@pytest.mark.parametrize("error", [DeviceError("out of memory"), CompileError("no such thing")])
+def test_a_method_whose_every_tile_fails_is_not_chosen(kept, monkeypatch, error):
+    def time(self, method, *passes):
+        if method == "implicit":
+            raise error
+        return 1.0
+
+    monkeypatch.setattr(choosing._Trials, "_time", time)
+    monkeypatch.setattr(cudnn, "refusal", lambda dtype: "none here")
+    said = "'implicit' does not compile: no such thing" if type(error) is CompileError else None
+    with pytest.warns(UserWarning, match=said) if said else contextlib.nullcontext():
+        assert asked(kept, stride=2) == "im2col"
+
+
+@pytest.mark.parametrize("ctx", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("method", ["direct", "im2col", "auto"])
+def test_no_filters_have_an_empty_result(method, ctx):
+    nodes, feeds = nodes_of((2, 3, 6, 5), (0, 3, 3, 3), {"method": method})
+    assert_as_numpy(nodes, feeds, ctx, "float32", 1e-6)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_known_tile_is_used_if_there_is_still_such_a_one(kept, monkeypatch, is_known):
     x, w = ops.variable("x"), ops.variable("w")
     nodes = [ops.conv2d(x, w, method="implicit")]
     kinds = {x: ((1, 2, 9, 9), FLOAT32), w: ((3, 2, 3, 3), FLOAT32)}
     order = autodiff.find_topo_sort(nodes)
     (one,) = program.Program(order, nodes, kinds, GPU).instructions
-    other = (64, 32, 16, 4, 4, 4, 4)
-    assert one.tile != other
-    measured.keep((other, 1), *one.question)
+    first, other = one.tile, (64, 32, 16, 4, 4, 4, 4)
+    assert first != other
+    if is_known:
+        tiles = *implicit._TILES[False], (other, 0.1)
+        monkeypatch.setitem(implicit._TILES, False, tiles)
+    measured.keep((list(other), 1), *one.question)
     (one,) = program.Program(order, nodes, kinds, GPU).instructions
-    assert (one.tile, one.parts) == (other, 1)
+    assert (one.tile, one.parts) == (other if is_known else first, 1)
 
 
 def test_the_emulated_gpu_measures_nothing():

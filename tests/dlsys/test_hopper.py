@@ -17,7 +17,7 @@ from dlsys.gradcheck import evaluate
 
 KINDS = ("value", "data", "weights")
 on_hopper = pytest.mark.skipif(
-    hopper.refusal(Windows((4, 4), (3, 3)), (1, 1, 1), 1, dtypes.FLOAT32) != "",
+    hopper.refusal("value", Windows((4, 4), (3, 3)), (1, 1, 1), 1, dtypes.FLOAT32) != "",
     reason="no GPU of compute capability 9.0",
 )
 
@@ -190,6 +190,7 @@ def test_every_box_is_one_that_the_copy_engine_takes():
     """Of layers of real nets: 256 elements a side, two slices that have room."""
     layers = [(64, 32, 64, 3, 1, 1), (3, 224, 64, 7, 2, 3), (512, 7, 512, 3, 1, 1)]
     layers += [(64, 56, 128, 1, 2, 0), (256, 8, 256, 3, 1, 1), (16, 40, 16, 5, 4, 2)]
+    layers += [(3, 257, 4, 3, 1, 1), (3, 1021, 4, 3, 1, 0), (3, 2048, 4, 3, 8, 1)]
     for channels, size, filters, kernel, stride, padding in layers:
         x, w = (64, channels, size, size), (filters, channels, kernel, kernel)
         said = {"stride": stride, "padding": (padding,) * 2, "dilation": (1, 1)}
@@ -223,27 +224,33 @@ def test_a_product_of_float32_has_three_parts():
 
 def test_what_the_method_refuses_it_says(monkeypatch):
     windows = Windows((9, 9), (3, 3))
-    said = windows, (1, 1, 1), 1, dtypes.FLOAT32
-    monkeypatch.setattr(hopper, "_capability", lambda: (8, 0))
+    said = "value", windows, (1, 1, 1), 1, dtypes.FLOAT32
+    monkeypatch.setattr(hopper, "capability", lambda: (8, 0))
     assert "needs a GPU of compute capability 9.0" in hopper.refusal(*said)
-    monkeypatch.setattr(hopper, "_capability", lambda: (9, 0))
+    monkeypatch.setattr(hopper, "capability", lambda: (9, 0))
     assert "needs a GPU" in hopper.refusal(*said)  # the emulated one
     monkeypatch.setattr(hopper, "is_emulated", lambda: False)
     assert hopper.refusal(*said) == ""
-    assert "not in float64" in hopper.refusal(windows, (1, 1, 1), 1, dtypes.FLOAT64)
-    assert "one group" in hopper.refusal(windows, (1, 2, 2), 2, dtypes.FLOAT32)
-    uneven = Windows((9, 9), (3, 3), (1, 2))
-    assert "one stride" in hopper.refusal(uneven, *said[1:])
-    assert "one stride" in hopper.refusal(Windows((40, 40), (3, 3), (9, 9)), *said[1:])
-    large = Windows((40, 40), (20, 20))
-    assert "at most 384 elements" in hopper.refusal(large, *said[1:])
-    assert "65535" in hopper.refusal(windows, (1, 1, 1 << 16), 1, dtypes.FLOAT32)
+
+    def refusal(windows=windows, channels=(1, 1, 1), groups=1, dtype=dtypes.FLOAT32, kind="value"):
+        return hopper.refusal(kind, windows, channels, groups, dtype)
+
+    assert "not in float64" in refusal(dtype=dtypes.FLOAT64)
+    assert "one group" in refusal(channels=(1, 2, 2), groups=2)
+    assert "one stride" in refusal(Windows((9, 9), (3, 3), (1, 2)))
+    assert "one stride" in refusal(Windows((40, 40), (3, 3), (9, 9)))
+    assert "at most 384 elements" in refusal(Windows((40, 40), (20, 20)))
+    assert "65535" in refusal(channels=(1, 1, 1 << 16))
+    assert "1 to 65535" in refusal(Windows((4, 4), (0, 3)))
+    large, few = Windows((512, 512), (3, 3)), (1, 64, 64)
+    assert refusal(large, few) == refusal(large, (32, 64, 8), kind="weights") == ""
+    assert "would lay 1 images as 32, 2.1 GB" in refusal(large, few, kind="weights")
 
 
 def test_the_emulated_gpu_refuses_the_method():
     nodes, feeds = nodes_of((1, 2, 4, 4), (2, 2, 3, 3), {"method": "wgmma"})
     fed = {n: ndarray.array(v, GPU, dtypes.FLOAT32) for n, v in feeds.items()}
-    if hopper.refusal(Windows((4, 4), (3, 3)), (1, 2, 2), 1, dtypes.FLOAT32) == "":
+    if hopper.refusal("value", Windows((4, 4), (3, 3)), (1, 2, 2), 1, dtypes.FLOAT32) == "":
         pytest.skip("this GPU has it")
     with pytest.raises(NotImplementedError, match='"wgmma" needs a GPU of compute'):
         autodiff.Executor(nodes, ctx=GPU).run(fed)

@@ -506,11 +506,14 @@ def test_a_second_interrupt_ends_a_training_at_once(tmp_path, capsys):
         os.kill(os.getpid(), signal.SIGINT)
         pytest.fail("still there")
 
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Solver, "run", run)
-        assert command.main([*QUICK, "--output", str(tmp_path)]) == 130
-    assert signal.getsignal(signal.SIGINT) is before
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job behind has it ignored
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Solver, "run", run)
+            assert command.main([*QUICK, "--output", str(tmp_path)]) == 130
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_the_command_trains_refuses_a_second_run_and_goes_on(tmp_path, capsys):

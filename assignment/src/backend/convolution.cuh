@@ -8,6 +8,8 @@
 #ifndef DLSYS_BACKEND_CONVOLUTION_CUH_
 #define DLSYS_BACKEND_CONVOLUTION_CUH_
 
+#include <climits>
+
 #include "gpu_loops.cuh"
 #include "windows.h"
 
@@ -244,6 +246,8 @@ template <class T>
 int direct_weights(T* out, const T* x, const T* g, const int64_t* n, cudaStream_t on) {
   const Convolution all(n);
   const int64_t elements = all.filters * all.filter();
+  if (elements == 0) return 0;
+  if (elements > INT_MAX) return -1;
   direct_weights_kernel<T><<<static_cast<unsigned>(elements), kTeam, 0, on>>>(out, x, g, all);
   return launched();
 }

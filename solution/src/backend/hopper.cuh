@@ -417,7 +417,8 @@ static __global__ void add_parts_kernel(float* out, const float* parts, int many
   out[i] = sum;
 }
 
-/*! \brief Writes a number as TF32; if there is a `low`, also what is lost, so far behind. */
+/*! \brief Writes a number as TF32; if there is a `low`, also what is lost, so far behind. What
+ * would be rounded to infinity is cut. (Infinity itself has no low: its products are NaN.) */
 __device__ inline void lay(float* to, int64_t low, float value) {
   if (low == 0) {  // the copy engine rounds
     *to = value;
@@ -425,6 +426,7 @@ __device__ inline void lay(float* to, int64_t low, float value) {
   }
   unsigned high;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(high) : "f"(value));
+  if ((high & 0x7fffffff) == 0x7f800000) high = __float_as_uint(value) & 0xffffe000;
   to[0] = __uint_as_float(high);
   to[low] = value - __uint_as_float(high);
 }
@@ -513,9 +515,10 @@ inline bool encode(CUtensorMap* map, float* at, int rank, const int64_t* extents
                    const int* box, int step) {
   static decltype(&cuTensorMapEncodeTiled) function = nullptr;
   cudaDriverEntryPointQueryResult found;
-  if (!function && cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled",
-                                                    reinterpret_cast<void**>(&function), 12000,
-                                                    cudaEnableDefault, &found) != cudaSuccess)
+  if (!function && (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled",
+                                                     reinterpret_cast<void**>(&function), 12000,
+                                                     cudaEnableDefault, &found) != cudaSuccess ||
+                    found != cudaDriverEntryPointSuccess || !function))
     return false;
   cuuint64_t sizes[5], strides[5];
   cuuint32_t boxes[5], steps[5];
@@ -535,12 +538,12 @@ inline bool encode(CUtensorMap* map, float* at, int rank, const int64_t* extents
 
 template <class Work>
 bool launch(const CUtensorMap& of_a, const CUtensorMap& of_b, const Work& work, cudaStream_t on) {
-  static int processors = 0;
+  int device, processors;
   const int bytes = Work::stages * Work::room + 8 * kTray * 4 + 1024;
-  if (processors == 0 &&
-      (cudaFuncSetAttribute(convolution_kernel<Work>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                            bytes) != cudaSuccess ||
-       cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0) != cudaSuccess))
+  if (cudaFuncSetAttribute(convolution_kernel<Work>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           bytes) != cudaSuccess ||
+      cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
     return false;
   const int blocks = work.units < processors ? work.units : processors;
   convolution_kernel<Work><<<blocks, kThreads, bytes, on>>>(of_a, of_b, work);

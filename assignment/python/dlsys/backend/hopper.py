@@ -5,7 +5,6 @@ that taps move. How large both are, and in how many parts K is cut, is a plan; a
 time orders those that there are.
 """
 
-import ctypes
 import dataclasses
 import functools
 import itertools
@@ -17,6 +16,7 @@ from dlsys.ndarray import is_emulated, size_of
 
 from .expressions import signature
 from .implicit import Tabled
+from .kernels import capability
 from .view import new_view
 from .windows import Windows
 
@@ -32,28 +32,13 @@ _TAPS = 384
 #: unit takes so long besides. Floats that a multiprocessor writes in a cycle, parts of K at most.
 _BOX, _ROW, _LEAST, _UNIT = 65, 4.2, 250, 2500
 _FLOATS, _PARTS = 6, 72
-#: Bytes of room that parts may take.
-_MOST_ROOM = 256 << 20
+#: Bytes of room that parts may take; floats of which images that are laid may be mostly padding.
+_MOST_ROOM, _MOST_PADDED = 256 << 20, 1 << 27
 
 
-@functools.cache
-def _capability():
-    """That of the first GPU, or None."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return None
-    found, device = (ctypes.c_int * 2)(), ctypes.c_int()
-    failed = driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0)
-    for i, attribute in enumerate((75, 76)):  # the driver's numbers of major and minor
-        at = ctypes.byref(found, i * ctypes.sizeof(ctypes.c_int))
-        failed = failed or driver.cuDeviceGetAttribute(at, attribute, device)
-    return None if failed else tuple(found)
-
-
-def refusal(windows, channels, groups, dtype):
+def refusal(kind, windows, channels, groups, dtype):
     """Why the method can't compute such a convolution, in words; "" if it can."""
-    if is_emulated() or _capability() != _CAPABILITY:
+    if is_emulated() or capability() != _CAPABILITY:
         return "needs a GPU of compute capability 9.0"
     if dtype != FLOAT32:
         return "computes in float32, not in %s" % dtype
@@ -66,8 +51,12 @@ def refusal(windows, channels, groups, dtype):
     largest = max(max(planes) * images * max(others), size_of(others) * size_of(windows.kernel))
     if size_of(windows.kernel) > _TAPS:
         return "takes kernels of at most %d elements" % _TAPS
-    if min(channels) < 1 or largest >= 1 << 30 or max(channels) >= 1 << 16:
+    sides = *channels, *windows.size, *windows.kernel
+    if min(sides) < 1 or largest >= 1 << 30 or max(channels) >= 1 << 16:
         return "takes 1 to 65535 images, channels and filters of 2**30 elements at most"
+    laid = max(planes) * max(others) * _whole(images)
+    if kind == "weights" and images <= _DEPTH // 4 and laid > _MOST_PADDED:
+        return "would lay %d images as %d, %.1f GB" % (images, _whole(images), laid * 4 / 1e9)
     return ""
 
 
@@ -295,9 +284,11 @@ def _likely_boxes(width, height, images, step):
     found = set()
     most = _COLUMNS // step
     for columns in (256, 224, 192, 160, 128, 96, 64):
-        for cut in range(1, 9):
-            across = min(-(-width // cut), most, columns)
-            for down in {-(-height // k) for k in range(1, 33)}:
+        cuts = [-(-width // cut) for cut in range(1, 9)]
+        for wide in (*cuts, *(side for side in (8, 16, 32, 64) if side < width // 8)):
+            across = min(wide, most, columns)
+            most_down = min(height, most, columns // across)
+            for down in {most_down, *(-(-height // k) for k in range(1, 33))}:
                 if across * down > columns or down > most:
                     continue
                 whole = across == width and down == height

@@ -49,6 +49,21 @@ class _Asked(Exception):
     """Somebody asked for the kernels of the keys in `args`."""
 
 
+@functools.cache
+def capability():
+    """(major, minor) of the first GPU, by the driver, or None."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    found, device = (ctypes.c_int * 2)(), ctypes.c_int()
+    failed = driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0)
+    for i, attribute in enumerate((75, 76)):  # the driver's numbers of major and minor
+        at = ctypes.byref(found, i * ctypes.sizeof(ctypes.c_int))
+        failed = failed or driver.cuDeviceGetAttribute(at, attribute, device)
+    return None if failed else tuple(found)
+
+
 def root():
     """The folder that holds src/ and build/."""
     return os.path.normpath(os.path.join(_HERE, "..", "..", ".."))
@@ -173,7 +188,8 @@ def _name_of(backend, key):
 @functools.cache
 def surroundings(backend):
     """A hash of what decides beside a kernel's source what its library holds."""
-    found = hashlib.sha256("\0".join((backend.__name__, str(CHECKED))).encode())
+    runs_on = [] if backend.SUFFIX != ".cu" or is_emulated() else [str(capability())]
+    found = hashlib.sha256("\0".join((backend.__name__, str(CHECKED), *runs_on)).encode())
     for path in (*sorted(glob.glob(os.path.join(_SOURCES, "*"))), *_emulator_files(backend)):
         with open(path, "rb") as file:
             found.update(b"\0" + file.read())

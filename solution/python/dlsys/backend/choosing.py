@@ -1,10 +1,12 @@
 """Which method a convolution has on a real GPU that was left the choice: measured once a shape."""
 
 import functools
+import warnings
 
 import numpy as np
 
 from dlsys import ndarray
+from dlsys._base import DeviceError
 from dlsys.dtypes import FLOAT32
 from dlsys.ndarray import size_of
 
@@ -16,6 +18,10 @@ _RUNS = 5
 TILED = {
     "implicit": (implicit.ImplicitConvolution, 6), "wgmma": (hopper.HopperConvolution, 3)
 }  # fmt: skip
+#: As many of the likely tiles as there are.
+_ALL = 1 << 30
+#: What ends the trial of a method, or of a tile: out of memory, or not a case of cuDNN's.
+_FAILURES = NotImplementedError, DeviceError, RuntimeError
 #: Multiplications of a convolution that may be as fast by plain loops.
 _FEW = 1 << 25
 #: The method where nobody may measure.
@@ -49,8 +55,10 @@ def with_known_tiles(instructions, kept):
     """The same program, where products of convolutions have the tiles that were measured."""
     for each in instructions:
         if _has_tile(each):
-            tile, parts = measured.known(*each.question) or each.likely(1)[0]
-            each.cut(tuple(tile), parts)
+            plans = each.likely(_ALL)
+            tile, parts = measured.known(*each.question) or plans[0]
+            known = tuple(tile), parts  # perhaps of an older version
+            each.cut(*(known if known in plans else plans[0]))
     return instructions
 
 
@@ -70,7 +78,9 @@ class _Trials:
         for method in self._methods():
             try:
                 found[method] = (self._best_tile if method in TILED else self._time)(method)
-            except (NotImplementedError, RuntimeError):  # out of memory, or not a case of cuDNN's
+            except kernels.CompileError as error:
+                warnings.warn("method %r does not compile: %s" % (method, error), stacklevel=2)
+            except _FAILURES:
                 continue
         return found or {gpu.CONVOLUTION: 0.0}
 
@@ -90,9 +100,15 @@ class _Trials:
         if method == "implicit":  # for this and what is asked next, in one go
             kernels.kernels(gpu, implicit.keys(self._tf32))
         (made,) = filter(_has_tile, self._made(method).instructions)
-        times = {}
-        for cut in made.likely(TILED[method][1]):
-            times[cut] = self._time(method, lambda each, kept, cut=cut: _as(each, cut))
+        times, failed, cuts = {}, None, made.likely(TILED[method][1])
+        kernels.kernels(gpu, [_as([made], cut)[0].key for cut in cuts])  # in one go
+        for cut in cuts:
+            try:
+                times[cut] = self._time(method, lambda each, kept, cut=cut: _as(each, cut))
+            except _FAILURES as error:
+                failed = error
+        if not times:
+            raise failed
         best = min(times, key=times.get)
         measured.keep(best, *made.question)
         return times[best]

@@ -35,7 +35,8 @@ def source(name, key):
     if kind == "timer":
         return TIMER % name
     if kind in ("implicit", "cudnn", "hopper"):
-        raise NotImplementedError('method %r runs on a GPU alone; hint: "auto"' % kind)
+        method = {"hopper": "wgmma"}.get(kind, kind)
+        raise NotImplementedError('method %r runs on a GPU alone; hint: "auto"' % method)
     body = fused_cpu.body(*parts) if kind == "fused" else _KINDS[kind](*parts)
     return "%s {\n%s}\n" % (signature(name), body)
 

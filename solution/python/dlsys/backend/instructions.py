@@ -227,6 +227,8 @@ class MatrixProduct(Instruction):
 def steps_of_matrix(view):
     """(from row to row, from column to column), one of them 1; None if it lies in no lines."""
     (rows, columns), (row, column) = view.shape[-2:], view.strides[-2:]
+    if 0 in (rows, columns):  # nobody reads it
+        return (max(columns, 1), 1)
     if (column == 1 or columns == 1) and (row >= columns or rows == 1):
         return (row, 1)
     if (row == 1 or rows == 1) and (column >= rows or columns == 1):

@@ -258,7 +258,7 @@ class Lowering:
             inputs = implicit.operands(self, kind, groups, *inputs)
             return self._of_dense(implicit.ImplicitConvolution, shape, inputs, **said)
         if method == "wgmma":
-            _refuse(method, hopper.refusal(windows, channels, groups, dtype))
+            _refuse(method, hopper.refusal(kind, windows, channels, groups, dtype))
             # Whose lines are those of the result comes first.
             operands = inputs if kind == "data" else inputs[::-1]
             return self._of_dense(hopper.HopperConvolution, shape, operands, **said)

@@ -189,7 +189,7 @@ def _columns(layout, x):
 
 
 def _filters(layout, w):
-    return w.reshape(layout.groups, len(w) // layout.groups, -1)
+    return w.reshape(layout.groups, len(w) // layout.groups, int(np.prod(w.shape[1:])))
 
 
 def _grads(layout, g):
