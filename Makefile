@@ -2,7 +2,7 @@
 #
 #   make grade                      set everything up, grade the reference solution
 #   make grade SUBMISSION=path      grade a folder or an archive (more options: ARGS="--help")
-#   make test                       all tests of the kit and of the solution
+#   make test                       the tests of the kit and of the solution
 #   make quick                      those that take no time, in a minute
 #
 # Needs Python 3.10 or newer with venv, and make. Everything else comes from the package index.
@@ -16,6 +16,7 @@ SUBMISSION ?= solution
 PROFILE ?= default
 DEVICE ?= auto
 ARGS ?=
+CASES :=
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 READY_BENCH := $(VENV)/.ready-bench
@@ -28,11 +29,15 @@ all: $(READY)
 grade: $(READY)
 	@$(BIN)/grader grade "$(SUBMISSION)" --profile $(PROFILE) --device $(DEVICE) $(ARGS)
 
-# Runs all tests: those of students on the solution, then the kit's own.
+# Runs the tests: those of students on the solution, then the kit's own; of many like cases a share.
 # Two at a time, on both cores: a BLAS with two threads would only wait for the other test.
 test: $(READY_DEV) all
 	cd solution && ../$(BIN)/python -m pytest -q tests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal $(CASES)
+
+# Runs the same with all cases: every submission of the catalogue, every seed. Before a release.
+test-all:
+	@$(MAKE) --no-print-directory test CASES=--all
 
 # Runs the quick tests alone, of every room, in a minute.
 quick: $(READY_DEV) all
@@ -119,4 +124,4 @@ $(READY_BENCH): $(READY)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@touch $@
 
-.PHONY: all help grade test quick bench lint format release handout docs docs-links gpu-check arm64-check lock clean
+.PHONY: all help grade test test-all quick bench lint format release handout docs docs-links gpu-check arm64-check lock clean

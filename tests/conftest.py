@@ -22,6 +22,7 @@ from grader.classroom.store import read_classbook  # noqa: E402
 from grader.sandbox.process import Limits  # noqa: E402
 from grader.student.remote import Remote  # noqa: E402
 from kept_builds import kept_builds  # noqa: E402
+from shares import OPTION, Shares  # noqa: E402
 from slow_tests import SlowTests  # noqa: E402
 
 # glibc fills what malloc gives and free takes, so that no test passes because memory was zero.
@@ -29,14 +30,16 @@ os.environ.setdefault("MALLOC_PERTURB_", "165")
 
 
 def pytest_addoption(parser):
-    """An option to write down which tests are slow."""
+    """Options to write down which tests are slow, and to run all cases of all tests."""
     parser.addoption("--write-slow", action="store_true", help="write tests/slow.txt anew")
+    parser.addoption(OPTION, action="store_true", help="all of many like cases, not a share")
 
 
 def pytest_configure(config):
     """Tells slow tests from quick ones, makes one folder for the libraries of the emulated GPU that
     all workers of a run share, and moves temporary folders to memory."""
     config.pluginmanager.register(SlowTests(config.getoption("--write-slow")))
+    config.pluginmanager.register(Shares(config.getoption(OPTION)))
     if emulator_kit.KEPT not in os.environ:
         os.environ[emulator_kit.KEPT] = config.kept_libraries = tempfile.mkdtemp()
     config.scratch_in_memory = scratch_in_memory.use()
@@ -47,6 +50,13 @@ def pytest_unconfigure(config):
     shutil.rmtree(getattr(config, "kept_libraries", ""), ignore_errors=True)
     if getattr(config, "scratch_in_memory", None):
         config.scratch_in_memory.remove()
+
+
+@pytest.fixture(scope="session")
+def many(request):
+    """many(all, some): how many like cases a test tries, by --all; see tests/support/shares.py."""
+    takes_all = request.config.getoption(OPTION)
+    return lambda every, some: every if takes_all else some
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import re
 import pytest
 
 import kit as emulator_kit
+from shares import share
 
 HOLES = emulator_kit.PROGRAMS / "holes"
 CASES = [
@@ -18,9 +19,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("program, case", CASES, ids=[f"{p}-{c}" for p, c in CASES])
-def test_a_hole(kit, program, case):
+@pytest.mark.parametrize("hole", share(CASES, 2, lambda hole: hole[0]), ids="-".join)
+def test_a_hole(kit, hole):
     """The fast form prints what threads one by one print."""
+    program, case = hole
     kit.build_once(HOLES / f"{program}.cu")
     expected = kit.run(program, case, EMULATOR_LOOPS="0")
     assert expected.returncode == 0, expected.stderr

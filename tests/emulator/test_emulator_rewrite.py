@@ -309,9 +309,9 @@ def test_a_kernel_called_through_a_pointer_says_so(kit, tmp_path):
 
 
 @pytest.mark.parametrize("mode", [rewrite.THREADS, rewrite.LOOPS, rewrite.CHECKED])
-def test_a_bracket_more_or_less_is_left_to_the_compiler(mode):
+def test_a_bracket_more_or_less_is_left_to_the_compiler(mode, many):
     text = (emulator_kit.PROGRAMS / "launches.cu").read_text()
-    for found in list(re.finditer(r"[][(){}]", text))[::7]:
+    for found in list(re.finditer(r"[][(){}]", text))[:: many(7, 43)]:
         for bracket in ("", "(", "]"):
             broken = text[: found.start()] + bracket + text[found.end() :]
             with contextlib.suppress(SourceError):

@@ -14,6 +14,7 @@ import catalogue_table
 from grader.course.rubric import load_rubric
 from grader.grading.runner import Options, grade
 from grader.report.model import ERROR, PASS
+from shares import share
 
 pytestmark = pytest.mark.usefixtures("same_builds")
 
@@ -24,7 +25,12 @@ RUBRICS = [load_rubric(name) for name in ("speed", *catalogue.LATER)]
 #: The same at every run of the tests. Whether what is `missed` is met by chance depends on the
 #: seed: there it is that of the table.
 SEED = "c0ffee"
-ON_THE_EMULATED_GPU = [mutant for mutant in MUTANTS if mutant.device != "cuda"]
+#: Of each check some, without --all.
+ON_THE_EMULATED_GPU = share(
+    [mutant for mutant in MUTANTS if mutant.device != "cuda"],
+    5,
+    lambda mutant: (mutant.course, mutant.check),
+)
 
 
 def grade_mutant(mutant, folder):
