@@ -39,7 +39,8 @@ def pytest_configure(config):
     """Tells slow tests from quick ones, makes one folder for the libraries of the emulated GPU that
     all workers of a run share, and moves temporary folders to memory."""
     config.pluginmanager.register(SlowTests(config.getoption("--write-slow")))
-    config.pluginmanager.register(Shares(config.getoption(OPTION)))
+    config.takes_all = config.getoption(OPTION) or config.getoption("--write-slow")
+    config.pluginmanager.register(Shares(config, config.takes_all))
     if emulator_kit.KEPT not in os.environ:
         os.environ[emulator_kit.KEPT] = config.kept_libraries = tempfile.mkdtemp()
     config.scratch_in_memory = scratch_in_memory.use()
@@ -55,8 +56,7 @@ def pytest_unconfigure(config):
 @pytest.fixture(scope="session")
 def many(request):
     """many(all, some): how many like cases a test tries, by --all; see tests/support/shares.py."""
-    takes_all = request.config.getoption(OPTION)
-    return lambda every, some: every if takes_all else some
+    return lambda every, some: every if request.config.takes_all else some
 
 
 @pytest.fixture(scope="module")

@@ -189,7 +189,7 @@ def measure() -> None:
     environment = os.environ | {"COVERAGE_FILE": str(BUILD / ".coverage")}
     (BUILD / ".coverage").unlink(missing_ok=True)
     for number, tests in enumerate(SETTINGS["tests"]):
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", "-q", "--all", "-p", "no:cacheprovider"]
         command += [f"--timeout={10 * QUICK}", "--cov=grader", "--cov=emulator", "--cov-append"]
         command += ["--cov-context=test", "--cov-report=", f"--junitxml={BUILD / f'{number}.xml'}"]
         subprocess.run([*command, *tests.split()], cwd=KIT, env=environment)
@@ -269,7 +269,9 @@ def noticed(tree: Path, tests: list[str], limit: float) -> str:
             os.dup2(silent, descriptor)
         import pytest
 
-        os._exit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--tb=no", *tests])))
+        os._exit(
+            int(pytest.main(["-x", "-q", "--all", "-p", "no:cacheprovider", "--tb=no", *tests]))
+        )
     end = time.monotonic() + limit
     while time.monotonic() < end:
         done, status = os.waitpid(pid, os.WNOHANG)

@@ -1,6 +1,5 @@
 """Convolutions on a GPU without columns, and which method a shape gets."""
 
-import contextlib
 import dataclasses
 import json
 import subprocess
@@ -221,7 +220,11 @@ def kept(monkeypatch):
     found = {}
     monkeypatch.setattr(measured, "known", lambda *question: found.get(json.dumps(question)))
     monkeypatch.setattr(
-        measured, "keep", lambda answer, *question: found.update({json.dumps(question): answer})
+        measured,
+        "keep",
+        lambda answer, *question, is_final=True: found.update(
+            {json.dumps(question): answer if is_final else [answer, "for now"]}
+        ),
     )
     monkeypatch.setitem(implicit._TILES, False, implicit._TILES[False][-1:])
     monkeypatch.setattr(choosing, "_FEW", 0)
@@ -272,9 +275,18 @@ def test_a_method_whose_every_tile_fails_is_not_chosen(kept, monkeypatch, error)
 
     monkeypatch.setattr(choosing._Trials, "_time", time)
     monkeypatch.setattr(cudnn, "refusal", lambda dtype: "none here")
-    said = "'implicit' does not compile: no such thing" if type(error) is CompileError else None
-    with pytest.warns(UserWarning, match=said) if said else contextlib.nullcontext():
+    with pytest.warns(UserWarning, match=f"'implicit' was not tried: {error}"):
         assert asked(kept, stride=2) == "im2col"
+    assert list(kept.values()) == [[{"im2col": 1.0}, "for now"]]
+
+
+def test_a_passing_failure_is_forgotten_with_the_process(monkeypatch):
+    monkeypatch.setattr(measured, "_PASSING", {})
+    monkeypatch.setattr(measured, "is_emulated", lambda: False)
+    monkeypatch.setattr(measured, "_read", dict)
+    measured.keep({"im2col": 1.0}, "a question", is_final=False)
+    assert measured.known("a question") == {"im2col": 1.0}
+    assert measured.known("another") is None
 
 
 @pytest.mark.parametrize("ctx", [CPU, GPU], ids=["cpu", "gpu"])

@@ -244,7 +244,8 @@ def test_what_the_method_refuses_it_says(monkeypatch):
     assert "1 to 65535" in refusal(Windows((4, 4), (0, 3)))
     large, few = Windows((512, 512), (3, 3)), (1, 64, 64)
     assert refusal(large, few) == refusal(large, (32, 64, 8), kind="weights") == ""
-    assert "would lay 1 images as 32, 2.1 GB" in refusal(large, few, kind="weights")
+    assert "would lay 9 images" in refusal(large, (9, 64, 64), kind="weights")
+    assert "would lay 1 images as 32, in 8.6 GB" in refusal(large, few, kind="weights")
 
 
 def test_the_emulated_gpu_refuses_the_method():

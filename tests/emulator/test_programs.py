@@ -9,6 +9,8 @@ import program_manifest
 import pytest
 import seeded_bugs
 
+from shares import share
+
 PROGRAMS = program_manifest.programs()
 BUGS = program_manifest.bugs()
 GROUPS = 4  # so that several processes share the work
@@ -75,7 +77,7 @@ def test_expected_output_is_that_of_these_programs():
     assert set(wanted) == {program.name for program in PROGRAMS}
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize("group", share(range(GROUPS), 2))
 def test_programs_are_right_fast_and_thread_by_thread(fast, group):
     settings = ({}, emulated_programs.THREAD_BY_THREAD)
     said = {p.name: said_of(p, fast, settings) for p in PROGRAMS[group::GROUPS]}

@@ -125,6 +125,12 @@ def feature(path, fields):
     return Program(path, "feature", False, says, (), (), (), tolerates, compared, recorded)
 
 
+def half(programs, number):
+    """The programs of every second file, from file 0 or 1: a bug and its twin stay together."""
+    files = sorted({program.path for program in programs})
+    return [program for program in programs if files.index(program.path) % 2 == number]
+
+
 def programs(folder=SUITE):
     """All programs, features first, then each bug with its twin behind it."""
     found = [feature(path, header(path)) for path in sorted(folder.glob("features/*.cu"))]

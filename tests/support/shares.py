@@ -28,14 +28,16 @@ def share(cases, every, key=lambda case: None):
 
 
 class Shares:
-    """A plugin of pytest that leaves out what the mark says, and tells how many that are."""
+    """A plugin of pytest that leaves out what the mark says, unless cases are named."""
 
-    def __init__(self, takes_all):
-        self.takes_all, self.left_out = takes_all, 0
+    def __init__(self, config, takes_all):
+        named = any("[" in each.partition("::")[2] for each in config.args)
+        named = named or config.option.keyword or config.getoption("lf", False)
+        self.takes_all = takes_all or bool(named)
 
     def pytest_collection_modifyitems(self, config, items):
-        """Leaves them out, unless the command line names cases one by one."""
-        if self.takes_all or any("[" in each for each in config.args):
+        """Leaves them out."""
+        if self.takes_all:
             return
         left = [item for item in items if item.get_closest_marker(MARK)]
         if left:

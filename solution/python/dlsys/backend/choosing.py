@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 
 from dlsys import ndarray
-from dlsys._base import DeviceError
+from dlsys._base import _LIB, DeviceError, check_call
 from dlsys.dtypes import FLOAT32
 from dlsys.ndarray import size_of
 
@@ -46,8 +46,9 @@ def chosen(program, ctx, tf32, node, inputs):
     if found is None and kernels.are_only_asked():
         return _UNMEASURED
     if found is None:
-        found = _Trials(program, ctx, tf32, node, shapes).times()
-        measured.keep(found, *question)
+        trials = _Trials(program, ctx, tf32, node, shapes)
+        found = trials.times()
+        measured.keep(found, *question, is_final=trials.is_final)
     return min(found, key=found.get)
 
 
@@ -63,10 +64,15 @@ def with_known_tiles(instructions, kept):
 
 
 class _Trials:
-    """Runs of one node, by one method after the other."""
+    """Runs of one node, by one method after the other.
+
+    Attributes:
+        is_final: whether they would end so again: not where memory was full, or no compiler there.
+    """
 
     def __init__(self, program, ctx, tf32, node, shapes):
         self._program, self._ctx, self._tf32, self._node = program, ctx, tf32, node
+        self.is_final = True
         self._fed = {
             each: ndarray.array(np.resize(_numbers(), shape), ctx, FLOAT32)
             for each, shape in zip(node.inputs, shapes)
@@ -78,8 +84,10 @@ class _Trials:
         for method in self._methods():
             try:
                 found[method] = (self._best_tile if method in TILED else self._time)(method)
-            except kernels.CompileError as error:
-                warnings.warn("method %r does not compile: %s" % (method, error), stacklevel=2)
+            except (kernels.CompileError, DeviceError) as error:
+                self.is_final = False
+                warnings.warn("method %r was not tried: %s" % (method, error), stacklevel=2)
+                check_call(_LIB.DLDeviceSynchronize(b"a trial"))  # a GPU that is gone ends it all
             except _FAILURES:
                 continue
         return found or {gpu.CONVOLUTION: 0.0}
@@ -106,11 +114,12 @@ class _Trials:
             try:
                 times[cut] = self._time(method, lambda each, kept, cut=cut: _as(each, cut))
             except _FAILURES as error:
-                failed = error
+                failed = error.with_traceback(None)  # which would hold its memory
+                self.is_final &= not isinstance(error, DeviceError)
         if not times:
             raise failed
         best = min(times, key=times.get)
-        measured.keep(best, *made.question)
+        measured.keep(best, *made.question, is_final=self.is_final)
         return times[best]
 
     def _made(self, method, *passes):

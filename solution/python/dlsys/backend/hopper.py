@@ -32,8 +32,8 @@ _TAPS = 384
 #: unit takes so long besides. Floats that a multiprocessor writes in a cycle, parts of K at most.
 _BOX, _ROW, _LEAST, _UNIT = 65, 4.2, 250, 2500
 _FLOATS, _PARTS = 6, 72
-#: Bytes of room that parts may take; floats of which images that are laid may be mostly padding.
-_MOST_ROOM, _MOST_PADDED = 256 << 20, 1 << 27
+#: Bytes of room that parts may take; and images that are laid, if they are mostly padding.
+_MOST_ROOM, _MOST_PADDED = 256 << 20, 1 << 30
 
 
 def refusal(kind, windows, channels, groups, dtype):
@@ -54,9 +54,10 @@ def refusal(kind, windows, channels, groups, dtype):
     sides = *channels, *windows.size, *windows.kernel
     if min(sides) < 1 or largest >= 1 << 30 or max(channels) >= 1 << 16:
         return "takes 1 to 65535 images, channels and filters of 2**30 elements at most"
-    laid = max(planes) * max(others) * _whole(images)
-    if kind == "weights" and images <= _DEPTH // 4 and laid > _MOST_PADDED:
-        return "would lay %d images as %d, %.1f GB" % (images, _whole(images), laid * 4 / 1e9)
+    whole = _whole(images)
+    laid = 2 * 4 * whole * sum(plane * count for plane, count in zip(planes, others))  # and lows
+    if kind == "weights" and whole > 2 * images and laid > _MOST_PADDED:
+        return "would lay %d images as %d, in %.1f GB" % (images, whole, laid / 1e9)
     return ""
 
 
