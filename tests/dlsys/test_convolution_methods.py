@@ -291,8 +291,9 @@ def test_a_passing_failure_is_forgotten_with_the_process(monkeypatch):
 
 @pytest.mark.parametrize("ctx", [CPU, GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("method", ["direct", "im2col", "auto"])
-def test_no_filters_have_an_empty_result(method, ctx):
-    nodes, feeds = nodes_of((2, 3, 6, 5), (0, 3, 3, 3), {"method": method})
+@pytest.mark.parametrize(("images", "filters"), [(2, 0), (0, 4)])
+def test_no_filters_or_images_have_an_empty_result(images, filters, method, ctx):
+    nodes, feeds = nodes_of((images, 3, 6, 5), (filters, 3, 3, 3), {"method": method})
     assert_as_numpy(nodes, feeds, ctx, "float32", 1e-6)
 
 

@@ -185,7 +185,7 @@ def _of_weights(layout, x, w, g):
 
 def _columns(layout, x):
     seen = layout.windows.seen(layout.windows.bordered(x))
-    return seen.reshape(*_apart(layout, x), int(np.prod(layout.windows.out)))
+    return _apart(layout, seen, x.shape[1] * int(np.prod(layout.windows.kernel)))
 
 
 def _filters(layout, w):
@@ -193,11 +193,12 @@ def _filters(layout, w):
 
 
 def _grads(layout, g):
-    return g.reshape(*_apart(layout, g), int(np.prod(layout.windows.out)))
+    return _apart(layout, g, g.shape[1])
 
 
-def _apart(layout, images):
-    return len(images), layout.groups, -1
+def _apart(layout, images, rows):
+    size = len(images), layout.groups, rows // layout.groups, int(np.prod(layout.windows.out))
+    return images.reshape(size)
 
 
 # END SOLUTION
