@@ -29,6 +29,7 @@ from grader.cli import (
 )
 from grader.cli.options import FELL_SHORT, GRADER_FAILED, OK, USAGE
 from grader.grading.prebuilt import GraderError
+from grader.sandbox import scratch
 
 _COMMANDS = (
     grade, report, replay, gradescope, bench, release, submit, init, batch, classpage, adjust,
@@ -89,6 +90,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.print_help()
         return USAGE
     console = Console(highlight=False, soft_wrap=True)
+    scratch.use_memory()
     try:
         return int(options.run(options, console))
     except UsageError as error:
