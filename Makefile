@@ -20,6 +20,10 @@ CASES :=
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 READY_BENCH := $(VENV)/.ready-bench
+# Of the kit itself a line with its path: what setuptools would write runs at every start of Python,
+# and a grading starts it 80 times.
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt \
+  --config-settings editable_mode=compat
 
 # Builds the solution's library, for a real GPU if there is one.
 all: $(READY)
@@ -110,18 +114,18 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(READY): pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
+	$(PIP) -e .
 	@command -v g++ >/dev/null || command -v clang++ >/dev/null || command -v c++ >/dev/null || \
 	  { echo "no C++ compiler here: taking the one that the ziglang package ships"; \
-	    $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[compiler]'; }
+	    $(PIP) -e '.[compiler]'; }
 	@touch $@
 
 $(READY_DEV): $(READY)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) -e '.[dev]'
 	@touch $@
 
 $(READY_BENCH): $(READY)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(PIP) -e '.[bench]'
 	@touch $@
 
 .PHONY: all help grade test test-all quick bench lint format release handout docs docs-links gpu-check arm64-check lock clean
