@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from grader.checks.harness import child
+from grader.checks.harness import child, trainer
 from grader.grading.runner import grade
 from grader.report.model import FAIL, PASS, SKIPPED
 from grader.student.blame import Evidence, OutOfMemory, ends_imports
@@ -75,14 +75,26 @@ def test_a_broken_library_is_loaded_for_one_check(monkeypatch, submission, body,
     assert SKIPPED in {found[name].status for name in ("array_set", "feed_shapes")}
 
 
-def test_what_never_ends_is_waited_for_once(submission):
+@pytest.fixture
+def endless(submission):
+    """The solution with gradients that never end."""
     tree = submission()
     path = tree / "python/dlsys/autodiff.py"
     path.write_text(f"{path.read_text()}\ndef gradients(*_):\n    while True: pass\n")
+    return tree
+
+
+def test_a_graph_that_is_never_built_does_not_take_the_time_of_a_training(monkeypatch, endless):
+    monkeypatch.setattr(trainer, "_SOON", 1.0)
+    found = results(grade(endless, options(only=("mnist_numpy",))))
+    assert found["mnist_numpy"].message.startswith("not finished within 1 s: autodiff.gradients(")
+
+
+def test_what_never_ends_is_waited_for_once(endless):
     setup = options(only=("reverse_walk", "mnist_numpy"))
     rows = [dataclasses.replace(row, seconds=8) for row in setup.rubric.rows]
     setup = dataclasses.replace(setup, rubric=dataclasses.replace(setup.rubric, rows=tuple(rows)))
-    found = results(grade(tree, setup))
+    found = results(grade(endless, setup))
     assert found["reverse_walk"].message.startswith("not finished within 8 s: gradients(")
     assert found["mnist_numpy"].message.startswith("not finished within 2 s: autodiff.gradients(")
 
