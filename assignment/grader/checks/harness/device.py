@@ -122,8 +122,10 @@ class Guarded:
 
     def surround(self, values: Array) -> Array:
         """`values` between zones of fresh random numbers: the contents for `memory`."""
-        content = self._random.random(self._total, np.float32)
-        content[self.front : self.front + self.size] = values.reshape(-1)
+        content, end = np.empty(self._total, np.float32), self.front + self.size
+        for zone in (content[: self.front], content[end:]):
+            zone[:] = self._random.random(zone.size, np.float32)
+        content[self.front : end] = values.reshape(-1)
         return content
 
     def inside(self, memory: Any, call: str) -> Array:
@@ -139,9 +141,10 @@ class Guarded:
 
     def require_intact(self, memory: Array, before: Array, call: str) -> None:
         """Raises Failure if a number in the zones has changed."""
-        changed = memory.view(np.uint32) != before.view(np.uint32)
-        end = self.front + self.size
-        for zone, where in ((changed[end:], "past the end of"), (changed[: self.front], "before")):
+        memory, before, end = memory.view(np.uint32), before.view(np.uint32), self.front + self.size
+        behind, front = slice(end, None), slice(self.front)
+        for place, where in ((behind, "past the end of"), (front, "before")):
+            zone = memory[place] != before[place]
             if zone.any():
                 nearest = int(np.argmax(zone[::-1] if where == "before" else zone)) + 1
                 count = int(zone.sum())
