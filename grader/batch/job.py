@@ -25,7 +25,7 @@ from grader.course.rubric import Rubric
 from grader.grading.prebuilt import GraderError, prebuilt, prepare
 from grader.grading.runner import Options, grade
 from grader.report.model import Report
-from grader.sandbox import isolation
+from grader.sandbox import isolation, scratch
 from grader.submission.reader import Submission
 
 _REFUSED = (
@@ -96,6 +96,7 @@ def grade_work(work: GradingJob) -> tuple[Report, str]:
     Raises:
         GraderError: this worker's site differs from the first worker's.
     """
+    scratch.use_memory()
     if _grader_digest(work.course) != work.site.grader:
         raise GraderError(f"{socket.gethostname()} has another version of the grader")
     if _level(work.isolation) != work.site.isolation:
