@@ -20,10 +20,6 @@ CASES :=
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 READY_BENCH := $(VENV)/.ready-bench
-# Of the kit itself a line with its path: what setuptools would write runs at every start of Python,
-# and a grading starts it 80 times.
-PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt \
-  --config-settings editable_mode=compat
 
 # Builds the solution's library, for a real GPU if there is one.
 all: $(READY)
@@ -114,18 +110,18 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(READY): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e .
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
 	@command -v g++ >/dev/null || command -v clang++ >/dev/null || command -v c++ >/dev/null || \
 	  { echo "no C++ compiler here: taking the one that the ziglang package ships"; \
-	    $(PIP) -e '.[compiler]'; }
+	    $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[compiler]'; }
 	@touch $@
 
 $(READY_DEV): $(READY)
-	$(PIP) -e '.[dev]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 $(READY_BENCH): $(READY)
-	$(PIP) -e '.[bench]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@touch $@
 
 .PHONY: all help grade test test-all quick bench lint format release handout docs docs-links gpu-check arm64-check lock clean

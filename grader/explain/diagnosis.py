@@ -202,7 +202,6 @@ class Diagnosis:
         self._turn = threading.Lock()
         self._reading = threading.Lock()  # the sandbox gives a tree to one child at a time
         self._sources: dict[str, bytes] = {}
-        self._wrong: list[str] = []  # kernels that failed their own checks
 
     def __enter__(self) -> Diagnosis:
         return self
@@ -212,18 +211,9 @@ class Diagnosis:
             self._scratch.remove()
 
     def explain(self, context: ChildContext, error: Exception) -> Explanation:
-        """The findings about a failed check. Never raises. Threads take turns.
-
-        What rests on kernels is not looked into once one of them has failed its own check, which
-        tells more in a part of the time.
-        """
-        is_of_kernels = traits_of(self.checks[context.check]).kernels
-        if is_of_kernels:
-            self._wrong.append(context.check)
+        """The findings about a failed check. Never raises. Threads take turns."""
         if not concerns_kernels(context.check, error, self.checks):
             return Explanation()
-        if self._wrong and not is_of_kernels:
-            return Explanation(hint=f"first mend {', '.join(self._wrong)}")
         with self._turn:
             return self._explain(context, error)
 

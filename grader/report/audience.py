@@ -15,6 +15,7 @@ from grader.building.tree import KIT, cache_folder
 from grader.course.rubric import AFTER_DUE_DATE, ALWAYS, NEVER, Visible
 from grader.report.model import BROKE_OFF, ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.sandbox.isolation import UNCONTAINED
+from grader.sandbox.scratch import in_memory
 
 STUDENT: Final = "student"
 
@@ -60,6 +61,7 @@ def _folders(report: Report) -> list[Path]:
     found = [str(recipe.get("source", "")) for recipe in recipes if isinstance(recipe, dict)]
     sources = [Path(source) for source in found if os.path.isabs(source)]
     parents = [Path(report.submission).parent, Path.home(), Path(tempfile.gettempdir())]
+    parents.append(in_memory())
     return [KIT, cache_folder(), *sources, *(path for path in parents if path.is_absolute())]
 
 

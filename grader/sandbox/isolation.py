@@ -35,7 +35,7 @@ import numpy as np
 from grader.base.errors import UsageError
 from grader.sandbox import syscalls
 from grader.sandbox.gpu_memory import Meter
-from grader.sandbox.scratch import scratch_folder
+from grader.sandbox.scratch import in_memory, scratch_folder
 from grader.sandbox.usage import Budget
 
 LEVELS = ("bubblewrap", "namespaces", "process")
@@ -291,6 +291,7 @@ def outermost(folder: Path) -> Path:
 def _hidden(more: Iterable[Path]) -> list[str]:
     """Folders with what a submission must not see: the grader's, other submissions', the user's."""
     folders = [KIT, Path.home(), Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]
+    folders.append(in_memory())  # another grader's trees may lie there
     folders += [Path(name) for name in ("/home", "/root", "/srv", "/mnt", "/media", "/run")]
     if "XDG_CACHE_HOME" in os.environ:
         folders.append(Path(os.environ["XDG_CACHE_HOME"]))

@@ -23,6 +23,7 @@ _YOUNG = 60.0  # seconds in which a new folder may not be locked yet
 _LEAST = 256 << 20  # bytes that must be free: a tree that is built takes some 20 MiB
 _MEMORY = Path("/dev/shm")  # folders there never go to a disk
 _ROOM_IN_MEMORY = 4 << 30  # bytes
+_FIRST_USER, _LOGIND = 1000, Path("/run/systemd/seats")
 
 
 class Scratch:
@@ -77,45 +78,56 @@ def workspace(keep: Path | None) -> Iterator[Path]:
         yield folder
 
 
-def memory() -> Path | None:
-    """The folder for temporary folders in memory, if the machine has room there: trees that are
-    graded live for seconds, and a disk takes longer for them than all else that the kernel does."""
+def in_memory() -> Path:
+    """This user's folder for temporary folders in memory, whether it is used or not."""
+    return _MEMORY / f"dlsys-{os.getuid()}"
+
+
+def has_room() -> bool:
+    """Whether temporary folders may lie in memory: trees that are graded live for seconds, and a
+    disk takes longer for them than all else that the kernel does."""
     try:
         found, known = os.statvfs(_MEMORY), Path("/proc/meminfo").read_text()
     except OSError:
-        return None
-    (free,) = re.findall(r"^MemAvailable: *(\d+) kB$", known, re.MULTILINE)
-    room = min(found.f_bavail * found.f_frsize, int(free) << 10)
-    usable = not found.f_flag & os.ST_NOEXEC and os.access(_MEMORY, os.W_OK)
-    return _MEMORY if usable and room >= _ROOM_IN_MEMORY else None
+        return False
+    free = re.search(r"^MemAvailable: *(\d+) kB$", known, re.MULTILINE)
+    if free is None or found.f_flag & os.ST_NOEXEC or not os.access(_MEMORY, os.W_OK):
+        return False
+    # systemd-logind removes what an ordinary user has there at the end of the last session, also
+    # what a service or a job of a cluster uses.
+    if os.getuid() >= _FIRST_USER and _LOGIND.exists():
+        return False
+    return min(found.f_bavail * found.f_frsize, int(free[1]) << 10) >= _ROOM_IN_MEMORY
 
 
 def use_memory() -> None:
     """Puts the temporary folders of this process and its children there, unless TMPDIR says
     where."""
-    found = None if "TMPDIR" in os.environ else memory()
-    if found is None:
+    sweep()
+    if "TMPDIR" in os.environ or not has_room():
         return
     # A folder of its own: student code does not see where temporary folders lie, but may need the
     # rest. Users of student code have their folders in it.
-    own = found / f"dlsys-{os.getuid()}"
+    own = in_memory()
     try:
         own.mkdir(mode=0o711, exist_ok=True)
         made = own.lstat()
+        is_ours = stat.S_ISDIR(made.st_mode) and made.st_uid == os.getuid()
+        if not is_ours or made.st_mode & 0o022:
+            return
+        own.chmod(0o711)  # whatever the umask
     except OSError:
         return
-    is_ours = stat.S_ISDIR(made.st_mode) and made.st_uid == os.getuid()
-    if is_ours and not made.st_mode & 0o022:
-        sweep()  # of what earlier processes left on the disk
-        os.environ["TMPDIR"], tempfile.tempdir = str(own), None
+    os.environ["TMPDIR"], tempfile.tempdir = str(own), None
 
 
 def sweep() -> None:
     """Removes the temporary folders of processes that have ended."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > _YOUNG:
-                _remove_unlocked(path)
+    for place in {Path(tempfile.gettempdir()), in_memory()}:
+        for path in place.glob(f"{_PREFIX}*"):
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > _YOUNG:
+                    _remove_unlocked(path)
 
 
 def _remove_unlocked(path: Path) -> None:

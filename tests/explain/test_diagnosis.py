@@ -68,16 +68,6 @@ def test_a_missing_guard_is_found_at_its_line(tmp_path):
     assert shown.getvalue().count(result.findings[0]["sentence"]) == 1
 
 
-def test_what_rests_on_a_wrong_kernel_is_not_looked_into(tmp_path):
-    work = catalogue.write(MUTANTS["relu_leaky"], tmp_path)
-    report = grade(work, Options(RUBRIC, "emulated", only=("relu", "feed_shapes")))
-    relu, feeds = report.results[-2:]
-    assert (relu.status, feeds.status) == (FAIL, FAIL)
-    assert relu.facts["findings"]["note"] == "nothing was found"
-    assert "findings" not in feeds.facts
-    assert feeds.hint.endswith("first mend relu")
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [

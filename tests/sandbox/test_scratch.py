@@ -2,26 +2,31 @@
 
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 
-from grader.sandbox import scratch
+from grader.sandbox import isolation, scratch
 
 
 @pytest.fixture
-def memory(tmp_path, monkeypatch):
-    """A folder that is taken for memory, with room; TMPDIR is not set."""
-    monkeypatch.setattr(scratch, "memory", lambda: tmp_path)
+def own(tmp_path, monkeypatch):
+    """The user's folder in what is taken for memory, with room; TMPDIR is not set."""
+    monkeypatch.setattr(scratch, "_MEMORY", tmp_path)
+    monkeypatch.setattr(scratch, "has_room", lambda: True)
     monkeypatch.setenv("TMPDIR", "unset at the end")
     monkeypatch.delenv("TMPDIR")
     monkeypatch.setattr(tempfile, "tempdir", None)
-    return tmp_path
+    return scratch.in_memory()
 
 
-def test_temporary_folders_lie_in_memory_in_a_folder_that_nobody_else_writes(memory):
-    scratch.use_memory()
+def test_temporary_folders_lie_in_memory_in_a_folder_that_nobody_else_writes(own):
+    before = os.umask(0o077)
+    try:
+        scratch.use_memory()
+    finally:
+        os.umask(before)
     scratch.use_memory()  # as a command that another one runs
-    own = memory / f"dlsys-{os.getuid()}"
     with scratch.scratch_folder() as folder:
         assert folder.parent == own
     assert tempfile.gettempdir() == os.environ["TMPDIR"] == str(own)
@@ -29,14 +34,17 @@ def test_temporary_folders_lie_in_memory_in_a_folder_that_nobody_else_writes(mem
     assert list(own.iterdir()) == []
 
 
-def test_tmpdir_is_obeyed(memory, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "mine"))
+def test_tmpdir_is_obeyed_and_the_folder_in_memory_is_hidden_all_the_same(own, monkeypatch):
+    monkeypatch.setenv("TMPDIR", "/mine")
     scratch.use_memory()
-    assert os.environ["TMPDIR"] == str(tmp_path / "mine")
+    assert os.environ["TMPDIR"] == "/mine"
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    own.mkdir()
+    hidden = [Path(name) for name in isolation._hidden([])]
+    assert any(name == own or name in own.parents for name in hidden)
 
 
-def test_a_folder_that_others_may_write_is_not_used(memory):
-    own = memory / f"dlsys-{os.getuid()}"
+def test_a_folder_that_others_may_write_is_not_used(own):
     own.mkdir()
     own.chmod(0o777)
     scratch.use_memory()
@@ -47,11 +55,36 @@ def test_a_folder_that_others_may_write_is_not_used(memory):
     assert "TMPDIR" not in os.environ
 
 
-def test_memory_without_room_is_not_used(monkeypatch):
-    monkeypatch.setattr(scratch, "_ROOM_IN_MEMORY", 1 << 60)
-    assert scratch.memory() is None
-    monkeypatch.setattr(scratch, "_MEMORY", scratch.Path("/nowhere"))
-    assert scratch.memory() is None
+def test_what_a_killed_process_left_there_is_swept_wherever_folders_lie_now(own, monkeypatch):
+    left = own / "dlsys-scratch-left"
+    left.mkdir(parents=True)
+    os.utime(left, (0, 0))
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    scratch.use_memory()
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("_ROOM_IN_MEMORY", 1 << 60),
+        ("_MEMORY", Path("/nowhere")),
+        ("_MEMORY", Path("/proc")),  # may not be written
+    ],
+)
+def test_memory_without_room_is_not_used(monkeypatch, name, value):
+    monkeypatch.setattr(scratch, name, value)
+    assert not scratch.has_room()
+
+
+def test_memory_is_not_used_where_the_end_of_a_session_clears_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch, "_ROOM_IN_MEMORY", 0)
+    monkeypatch.setattr(scratch, "_MEMORY", tmp_path)
+    monkeypatch.setattr(scratch, "_LOGIND", tmp_path)
+    monkeypatch.setattr(scratch.os, "getuid", lambda: 1000)
+    assert not scratch.has_room()
+    monkeypatch.setattr(scratch.os, "getuid", lambda: 999)
+    assert scratch.has_room()
 
 
 def test_a_tree_that_may_not_be_written_is_removed():

@@ -14,7 +14,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -220,8 +219,8 @@ def turn(
 ) -> Iterator[float]:
     """Holds a lock for timing on a GPU, which also ends with the process.
 
-    The lock is on a file in the folder for temporary files, named by the UUID. GPUs without a known
-    UUID share one lock.
+    The lock is on a file in /tmp, which all users of the machine share, named by the UUID. GPUs
+    without a known UUID share one lock.
 
     Yields:
         Seconds that this waited.
@@ -230,7 +229,7 @@ def turn(
         GpuBusy: the lock was not free within `seconds`.
     """
     name = re.sub(r"[^\w-]", "_", uuid) or "unknown"
-    path = (folder or Path(tempfile.gettempdir())) / f"dlsys-gpu-{name}.lock"
+    path = (folder or Path("/tmp")) / f"dlsys-gpu-{name}.lock"
     file = _open(path)
     try:
         yield _wait(file, path, seconds, say)
