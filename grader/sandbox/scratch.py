@@ -111,9 +111,7 @@ def use_memory() -> None:
     own = in_memory()
     try:
         own.mkdir(mode=0o711, exist_ok=True)
-        made = own.lstat()
-        is_ours = stat.S_ISDIR(made.st_mode) and made.st_uid == os.getuid()
-        if not is_ours or made.st_mode & 0o022:
+        if not _is_ours(own):
             return
         own.chmod(0o711)  # whatever the umask
     except OSError:
@@ -121,9 +119,20 @@ def use_memory() -> None:
     os.environ["TMPDIR"], tempfile.tempdir = str(own), None
 
 
+def _is_ours(folder: Path) -> bool:
+    """Whether nobody but this user can put anything there."""
+    try:
+        made = folder.lstat()
+    except OSError:
+        return False
+    is_folder = stat.S_ISDIR(made.st_mode) and made.st_uid == os.getuid()
+    return is_folder and not made.st_mode & 0o022
+
+
 def sweep() -> None:
     """Removes the temporary folders of processes that have ended."""
-    for place in {Path(tempfile.gettempdir()), in_memory()}:
+    own = in_memory()
+    for place in {Path(tempfile.gettempdir()), *[own] * _is_ours(own)}:
         for path in place.glob(f"{_PREFIX}*"):
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > _YOUNG:

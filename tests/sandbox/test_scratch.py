@@ -55,6 +55,15 @@ def test_a_folder_that_others_may_write_is_not_used(own):
     assert "TMPDIR" not in os.environ
 
 
+def test_what_a_link_in_place_of_the_folder_leads_to_is_not_swept(own, tmp_path):
+    left = tmp_path / "theirs/dlsys-scratch-left"
+    left.mkdir(parents=True)
+    os.utime(left, (0, 0))
+    own.symlink_to(left.parent)
+    scratch.use_memory()
+    assert left.exists()
+
+
 def test_what_a_killed_process_left_there_is_swept_wherever_folders_lie_now(own, monkeypatch):
     left = own / "dlsys-scratch-left"
     left.mkdir(parents=True)
