@@ -202,6 +202,17 @@ def test_work_that_needs_its_own_library_waits_for_a_person(more, words, context
         CHECKS["feed_shapes"](context("feed_shapes", more=f"import os\n{more}\n"))
 
 
+def test_a_kernel_that_is_given_an_array_of_the_cpu_is_a_failure(context, tmp_path):
+    source = build.KIT / "solution/python/dlsys/autodiff.py"
+    module = edit(
+        Path(shutil.copy(source, tmp_path)),
+        ("ndarray.empty(shapes[node], self.ctx)", "ndarray.empty(shapes[node])"),
+    )
+    with pytest.raises(Failure, match="given an array on the CPU: CUDA error 700") as found:
+        CHECKS["feed_shapes"](context("feed_shapes", module))
+    assert "self.ctx" in found.value.hint
+
+
 # --- hostile work: see also tests/submissions/ ----------------------------------------------------
 
 HOSTILE = {

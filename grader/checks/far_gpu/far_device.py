@@ -180,6 +180,7 @@ class FarDevice:
 
     def __init__(self) -> None:
         self.allocations, self.trouble, self.crash = 0, "", ""
+        self.on_cpu = False  # whether a kernel was given an array of the CPU
         self._blocks: dict[int, Allocation] = {}
         self._starts: list[int] = []
         self._next, self._bytes, self._weight = _FIRST, 0, 0
@@ -197,8 +198,10 @@ class FarDevice:
         threading.Thread(target=self._serve, args=(fd,), daemon=True).start()
 
     def state(self) -> dict[str, Any]:
-        """Arrays allocated so far; what is wrong with what came, or ""; and with this itself."""
-        return {"allocations": self.allocations, "trouble": self.trouble, "crash": self.crash}
+        """Arrays allocated so far; what is wrong with what came, or ""; and with this itself;
+        and whether a kernel was given an array of the CPU."""
+        names = ("allocations", "trouble", "crash", "on_cpu")
+        return {name: getattr(self, name) for name in names}
 
     def trace(self, hashes: Iterable[str]) -> list[list[dict[str, Any]]]:
         """How each download with one of these hashes was made.
@@ -395,6 +398,7 @@ class FarDevice:
                 shape = _unpack(f"<{axes}q", packed[_LAUNCHED.size : _LAUNCHED.size + 8 * axes])
                 packed = packed[_LAUNCHED.size + 8 * axes :]
                 if device != 2 or min(shape, default=0) < 0:
+                    self.on_cpu = True
                     raise Refused("a kernel was given an array on the CPU: CUDA error 700")
                 if math.prod(max(extent, 1) for extent in shape) > _MEMORY:  # empty ones too
                     raise Refused(f"no array has the shape {shape}")

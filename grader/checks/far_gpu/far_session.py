@@ -64,6 +64,10 @@ _HINT = (
     "upload only the feeds, and compute every other node on the GPU, by "
     "node.op.compute(node, inputs, output, use_numpy=False)"
 )
+_ON_CPU = (
+    "a GPU's kernel can't reach it, also where the emulated GPU lets it pass: allocate every array "
+    "of the executor with its ctx, by ndarray.empty(shape, self.ctx)"
+)
 
 
 class DeviceLost(Exception):
@@ -216,10 +220,13 @@ def _far_session(ctx: ChildContext, library: Path) -> Iterator[Session]:
             yield session
             child.flush()
         except (ChildError, Failure) as error:
-            trouble = session.state()["trouble"]
+            state = session.state()
+            trouble = state["trouble"]
             if isinstance(error, StudentError) and (trouble or _LOST in error.message):
                 trouble = trouble or "the connection was closed"
                 raise Failure(f"the submission broke off its way to the GPU: {trouble}") from error
+            if isinstance(error, StudentError) and state["on_cpu"]:
+                raise Failure(str(error), _ON_CPU) from error
             raise
 
 
