@@ -37,8 +37,8 @@ python3 -m dlsys.train resnet20 --data cifar10 --batch 128 --epochs 100 --rate 0
 
 The images are looked for in `--path`, in `DLSYS_DATA` and in the cache, else downloaded. A run has
 a folder, `runs/MODEL-SET`: `page.html` has its curves, `log.jsonl` a line for each step and epoch,
-and with `--statistics` mean, deviation and dead units of each layer. One process at a time trains
-in a folder.
+and with `--statistics` mean, deviation and dead units of each layer. At its end the test images are
+asked, once. One process at a time trains in a folder.
 
 Ctrl-C writes a checkpoint and ends, a second one ends at once. A kill, an outage or a full disk
 costs the steps since the last checkpoint (`--save-every`). `--resume` goes on to the same bits. A
@@ -51,8 +51,9 @@ def kept_run(folder, where):
     """(name, what is kept of a run)."""
     settings = json.loads((folder / "settings.json").read_text())
     lines = (json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines())
-    names = ("epoch", "loss", *(kind + "_accuracy" for kind in KINDS), "seconds")
-    epochs = [{name: each[name] for name in names} for each in lines if "epoch" in each]
+    names = ("epoch", "loss", *(kind + "_accuracy" for kind in (*KINDS, "test")), "seconds")
+    found = [each for each in lines if "epoch" in each]
+    epochs = [{name: each[name] for name in names if name in each} for each in found]
     key = f"{settings['model']}-{settings['epochs']}"
     return key, {"where": where, "settings": settings, "epochs": epochs}
 
@@ -60,7 +61,8 @@ def kept_run(folder, where):
 def row(run):
     """A line of the table."""
     settings, last = run["settings"], run["epochs"][-1]
-    figures = (f"{100 * last[kind + '_accuracy']:.1f} %" for kind in KINDS)
+    parts = (last.get(kind + "_accuracy") for kind in (*KINDS, "test"))
+    figures = ("" if part is None else f"{100 * part:.1f} %" for part in parts)
     seconds = sum(each["seconds"] for each in run["epochs"])
     cells = (settings["model"], settings["batch"], settings["epochs"], run["where"])
     cells = (*cells, f"{last['loss']:.3f}", *figures, f"{seconds:.0f}")
@@ -77,8 +79,8 @@ def page(runs, note):
         }
         pictures[name + ".svg"] = str(curve(f"accuracy of {name}", "epoch", points))
         shown.append(f"![accuracy of {name} by epoch](training/{name}.svg)\n")
-    head = "| net | batch | epochs | where | loss | training | validation | seconds |\n"
-    table = [head, "|---|--:|--:|---|--:|--:|--:|--:|\n", *map(row, runs.values())]
+    head = "| net | batch | epochs | where | loss | training | validation | test | seconds |\n"
+    table = [head, "|---|--:|--:|---|--:|--:|--:|--:|--:|\n", *map(row, runs.values())]
     return "".join([_HEAD, note, "\n\n", *table, "\n", "\n".join(shown)]), pictures
 
 

@@ -106,8 +106,9 @@ def test_shares_of_all_slices_give_the_same_product_and_leave_nothing_behind(siz
     library, random = built(next(rung for rung in RUNGS if rung.name == "stream-K")), np.random
     m, n, k = size
     a, b = (random.default_rng(1).normal(size=s).astype(np.float32) for s in ((m, k), (k, n)))
-    shares = ctypes.c_int.in_dll(library, "gemm_parts")
-    for shares.value in (1, 2, 3, 5, 7, 8, 13, 40, 0):  # fewer and more than tiles, and 132
+    shares, cut = (ctypes.c_int.in_dll(library, name) for name in ("gemm_parts", "gemm_cut"))
+    # Fewer and more than tiles, and 132; cut are what is left of whole waves, or more of them.
+    for shares.value, cut.value in itertools.product((1, 2, 3, 5, 7, 8, 13, 40, 0), (0, 1, 99)):
         found = product(library, a, b, (0, 0))
         np.testing.assert_allclose(found, a.astype(float) @ b, rtol=0, atol=1e-4)
         np.testing.assert_array_equal(product(library, a, b, (0, 0)), found)

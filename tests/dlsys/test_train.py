@@ -190,11 +190,16 @@ def test_the_accuracy_is_that_of_the_step_s_parameters(tmp_path):
     solver.run()
     data = few()
     mean, deviation = (each.reshape(1, 3, 1, 1) for each in data.statistics())
-    x = ((data.valid_x / 255 - mean) / deviation).reshape(len(data.valid_x), -1)
     first, first_bias, last, last_bias = solver.net.state_dict(solver.step).values()
-    logits = np.maximum(x @ first.T + first_bias, 0) @ last.T + last_bias
-    wanted = (logits.argmax(1) == data.valid_y).mean()
-    assert solver.log.epochs()[-1]["validation_accuracy"] == wanted
+    *before, end = solver.log.epochs()
+    for kind, x, y in (
+        ("validation", data.valid_x, data.valid_y), ("test", data.test_x, data.test_y),
+    ):  # fmt: skip
+        x = ((x / 255 - mean) / deviation).reshape(len(x), -1)
+        logits = np.maximum(x @ first.T + first_bias, 0) @ last.T + last_bias
+        assert end[kind + "_accuracy"] == (logits.argmax(1) == y).mean()
+    assert not any("test_accuracy" in line for line in before)
+    assert "of the test images are right" in (tmp_path / "page.html").read_text()
 
 
 def test_the_page_has_curves_and_needs_nothing_else(tmp_path):

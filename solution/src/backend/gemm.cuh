@@ -29,23 +29,29 @@ namespace backend {
  */
 enum How { kAsTheyLie, kTurned, kTf32 };
 
+/*! \brief Where parts of K are added up: in memory; or, on a GPU that has clusters and where no
+ * columns of b are summed, in the shared memory of the parts' blocks, which then are a cluster. */
+enum Where { kInMemory, kInCluster };
+
 /*!
  * \brief A tile: rows, columns and depth of a slice; what a thread has of it; slices in flight;
- * blocks that a multiprocessor is to hold, from which the compiler has its limit of registers; and
- * how numbers come to their products.
+ * blocks that a multiprocessor is to hold, from which the compiler has its limit of registers; how
+ * numbers come to their products; and where parts of K are added up.
  */
 template <int rows_, int columns_, int depth_, int of_rows_, int of_columns_, int stages_,
-          int blocks_, How how = kAsTheyLie>
+          int blocks_, How how = kAsTheyLie, Where where = kInMemory>
 struct Block {
   static const int rows = rows_, columns = columns_, depth = depth_;
   static const int of_rows = of_rows_, of_columns = of_columns_;
   static const int stages = stages_, blocks = blocks_;
   static const bool turns = how == kTurned, tf32 = how == kTf32;
+  static const bool in_cluster = where == kInCluster;
   static const int down = 4, along = 8;  // lanes of a warp
   static const int warps_along = columns / (along * of_columns);
   static const int threads = rows / (down * of_rows) * warps_along * 32;
   static const int values = of_rows * of_columns;
   static_assert(threads % columns == 0, "a thread adds up one column of b");
+  static_assert(of_columns % 4 == 0, "sums of a thread are packs of four");
 };
 
 /*! \brief Sizes of a product, and how the operands lie. */
@@ -218,6 +224,80 @@ __device__ inline void multiply_part(float (&sum)[T::of_rows][T::of_columns], fl
   }
 }
 
+#ifndef __CUDA_EMULATOR__
+/*! \brief The largest cluster that each GPU with clusters holds, and the largest one of Hopper's.
+ */
+const int kEachHolds = 8, kLargestCluster = 16;
+
+/*! \brief How many blocks along z a cluster has; 1 on a GPU that has none. */
+__device__ inline int blocks_of_cluster() {
+#if __CUDA_ARCH__ >= 900
+  int found;
+  asm("mov.u32 %0, %%cluster_nctaid.z;" : "=r"(found));
+  return found;
+#else
+  return 1;
+#endif
+}
+
+/*! \brief Waits for all blocks of the cluster; what they wrote before can be read after it. */
+__device__ inline void wait_for_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;\n"
+      "barrier.cluster.wait.acquire.aligned;" ::
+          : "memory");
+#endif
+}
+
+/*! \brief Four floats of another block's shared memory, which lie there as `own` lies here. */
+__device__ inline float4 of_block(const float* own, int block) {
+  float4 x = {};
+#if __CUDA_ARCH__ >= 900
+  const unsigned here = static_cast<unsigned>(__cvta_generic_to_shared(own));
+  asm volatile(
+      "{\n.reg .u32 there;\n"
+      "mapa.shared::cluster.u32 there, %4, %5;\n"
+      "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n}"
+      : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+      : "r"(here), "r"(block)
+      : "memory");
+#endif
+  return x;
+}
+
+/*!
+ * \brief Puts a part of K into shared memory, and adds up the parts, in their order, of those packs
+ * of four sums that are this block's: each `parts`-th.
+ */
+template <class T>
+__device__ inline void add_up_in_cluster(float (&sum)[T::of_rows][T::of_columns], int parts,
+                                         float* shared) {
+  float* const own = shared + 4 * threadIdx.x;
+  __syncthreads();  // all have read the last slice
+  put_part(reinterpret_cast<float4*>(own), T::threads, sum);
+  wait_for_cluster();
+  int next = blockIdx.z;
+#pragma unroll
+  for (int i = 0; i < T::of_rows; ++i)
+#pragma unroll
+    for (int j = 0; j < T::of_columns; j += 4) {
+      const int pack = (i * T::of_columns + j) / 4;
+      if (pack != next) continue;
+      next += parts;
+      float4 total = {};
+#pragma unroll 4
+      for (int part = 0; part < parts; ++part) {
+        const float4 x = of_block(own + 4 * pack * T::threads, part);
+        total.x += x.x, total.y += x.y, total.z += x.z, total.w += x.w;
+      }
+      sum[i][j] = total.x, sum[i][j + 1] = total.y;
+      sum[i][j + 2] = total.z, sum[i][j + 3] = total.w;
+    }
+  wait_for_cluster();  // nobody leaves whose sums are read
+}
+#endif
+
 /*! \brief Puts a part of K where all are, and adds them up in the block that is the last one at its
  * tile. Returns whether this is it. */
 template <class T>
@@ -285,26 +365,72 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
         column_sum += gemm_shared[other];
   }
   const bool has_column = adds_columns && thread < T::columns;
-  if (e.parts > 1 && !add_up<T>(sum, column_sum, e.parts, partial, arrived, has_column)) return;
+  int first_pack = 0, shares = 1;  // of the sums that this block gives
+  bool is_added = e.parts == 1;
+#ifndef __CUDA_EMULATOR__
+  if constexpr (T::in_cluster && !Sums::wanted)
+    if (!is_added && blocks_of_cluster() == e.parts) {
+      add_up_in_cluster<T>(sum, e.parts, gemm_shared);
+      is_added = true, first_pack = blockIdx.z, shares = e.parts;
+    }
+#endif
+  if (!is_added && !add_up<T>(sum, column_sum, e.parts, partial, arrived, has_column)) return;
   if (has_column && first_column + thread < e.n) sums(first_column + thread, column_sum);
-  warp.give(sum, [&](int row, int column, float value) {
+  warp.give(sum, first_pack, shares, [&](int row, int column, float value) {
     const int m = first_row + row, n = first_column + column;
     if (m < e.m && n < e.n) epilogue(m, n, value);
   });
 }
+
+#ifndef __CUDA_EMULATOR__
+/*! \brief Launches a kernel whose blocks of one tile are a cluster. Returns whether it was; a GPU
+ * may have no clusters, or hold none of this size. */
+template <class Kernel, class... Given>
+bool launch_in_clusters(Kernel kernel, dim3 grid, int threads, int bytes, cudaStream_t on,
+                        Given... given) {
+  if (grid.z == 1 || grid.z > kLargestCluster) return false;
+  static const bool has_clusters = [] {
+    int device = 0, found = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&found, cudaDevAttrClusterLaunch, device) == cudaSuccess && found;
+  }();
+  if (!has_clusters) return false;
+  cudaLaunchAttribute cluster;
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {1, 1, grid.z};
+  const cudaLaunchConfig_t how = {grid, dim3(threads), static_cast<size_t>(bytes), on, &cluster, 1};
+  if (grid.z > kEachHolds) {
+    int held = 0;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    if (cudaOccupancyMaxActiveClusters(&held, kernel, &how) != cudaSuccess || held == 0) {
+      cudaGetLastError();
+      return false;
+    }
+  }
+  cudaLaunchKernelEx(&how, kernel, given...);
+  return true;
+}
+#endif
 
 /*! \brief Launches it. */
 template <class T, bool a_along_k, bool b_along_k, bool packs_a, bool packs_b, class Epilogue,
           class Sums>
 void launch_gemm(const float* a, const float* b, Extents e, Epilogue epilogue, Sums sums,
                  float* partial, unsigned* arrived, cudaStream_t on) {
-  const int bytes = T::stages * 4 * Operands<T, a_along_k, b_along_k, packs_a, packs_b>::floats;
+  const auto kernel = gemm_kernel<T, a_along_k, b_along_k, packs_a, packs_b, Epilogue, Sums>;
+  int bytes = T::stages * 4 * Operands<T, a_along_k, b_along_k, packs_a, packs_b>::floats;
+  const int of_sums = 4 * T::columns * T::rows;
+  if (T::in_cluster && bytes < of_sums) bytes = of_sums;
   if (bytes > 47 * 1024)  // with what the kernel has besides, 48 KB need no leave
-    cudaFuncSetAttribute(gemm_kernel<T, a_along_k, b_along_k, packs_a, packs_b, Epilogue, Sums>,
-                         cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   const dim3 grid((e.n + T::columns - 1) / T::columns, (e.m + T::rows - 1) / T::rows, e.parts);
-  gemm_kernel<T, a_along_k, b_along_k, packs_a, packs_b, Epilogue, Sums>
-      <<<grid, T::threads, bytes, on>>>(a, b, e, epilogue, sums, partial, arrived);
+#ifndef __CUDA_EMULATOR__
+  if constexpr (T::in_cluster && !Sums::wanted)
+    if (launch_in_clusters(kernel, grid, T::threads, bytes, on, a, b, e, epilogue, sums, partial,
+                           arrived))
+      return;
+#endif
+  kernel<<<grid, T::threads, bytes, on>>>(a, b, e, epilogue, sums, partial, arrived);
 }
 
 }  // namespace backend

@@ -4,8 +4,9 @@
  * TF32.
  *
  * Both kinds have the same words: `read` takes pieces of a and b from shared memory, `multiply`
- * adds their product to a thread's sums, `give` hands each element of the warp's tile to a function
- * of (row, column, value). A thread has of_rows x of_columns sums either way; which ones they are
+ * adds their product to a thread's sums, `give` hands elements of the warp's tile to a function of
+ * (row, column, value): of packs of four sums, as they lie, the first one that it is told, and each
+ * `shares`-th after it. A thread has of_rows x of_columns sums either way; which ones they are
  * only its kind knows.
  */
 #ifndef DLSYS_BACKEND_GEMM_PIECES_CUH_
@@ -114,12 +115,17 @@ struct OfFloats {
   }
 
   template <class Function>
-  __device__ void give(const Sums& sum, Function function) const {
+  __device__ void give(const Sums& sum, int pack, int shares, Function function) const {
 #pragma unroll
     for (int i = 0; i < T::of_rows; ++i)
 #pragma unroll
-      for (int j = 0; j < T::of_columns; ++j)
-        function(corner.row + A::place(row, i), corner.column + B::place(column, j), sum[i][j]);
+      for (int j = 0; j < T::of_columns; j += 4) {
+        if ((i * T::of_columns + j) / 4 != pack) continue;
+        pack += shares;
+#pragma unroll
+        for (int e = j; e < j + 4; ++e)
+          function(corner.row + A::place(row, i), corner.column + B::place(column, e), sum[i][e]);
+      }
   }
 };
 
@@ -217,15 +223,18 @@ struct OfFragments {
   }
 
   template <class Function>
-  __device__ void give(const Sums& sum, Function function) const {
+  __device__ void give(const Sums& sum, int pack, int shares, Function function) const {
 #pragma unroll
     for (int i = 0; i < down; ++i)
 #pragma unroll
-      for (int j = 0; j < along; ++j)
+      for (int j = 0; j < along; ++j) {
+        if (i * along + j != pack) continue;
+        pack += shares;
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           function(corner.row + A::line(2 * i + e / 2, lane / 4),
                    corner.column + B::line(j, lane % 4 * 2 + e % 2), of(sum, i, j, e));
+      }
   }
 };
 

@@ -50,8 +50,12 @@ template <bool a_along_k, bool b_along_k, class Epilogue>
 void launch(const float* a, const float* b, Extents e, Epilogue epilogue, const Room& room,
             cudaStream_t on) {
   const dlsys::backend::NoSums sums;
-  if (e.lead_a % 4 == 0 && e.lead_b % 4 == 0)
+  const bool packs_a = e.lead_a % 4 == 0, packs_b = e.lead_b % 4 == 0;
+  if (packs_a && packs_b)
     dlsys::backend::launch_gemm<Tile, a_along_k, b_along_k, true, true>(
+        a, b, e, epilogue, sums, room.floats, room.counters, on);
+  else if (packs_a)
+    dlsys::backend::launch_gemm<Tile, a_along_k, b_along_k, true, false>(
         a, b, e, epilogue, sums, room.floats, room.counters, on);
   else
     dlsys::backend::launch_gemm<Tile, a_along_k, b_along_k, false, false>(

@@ -7,6 +7,10 @@
  * comes last at a tile adds the parts up in their order, so that each run gives the same bits; it
  * costs a trip of c's tiles to memory and back.
  *
+ * A Hopper GPU can do without the trip (kInCluster in TILE): the blocks of a tile's parts are a
+ * cluster, which runs at one time, and read each other's shared memory. Each block adds up some of
+ * the tile's sums. Of 256 x 100 x 1,000 that takes 6.5 us instead of 7.3 on an H200.
+ *
  * in: a, b of any size. out: c. grid: tiles of c, times parts. cost: 2 m n k operations, and 8 m n
  * bytes a part. next: shares of all work that are alike.
  */

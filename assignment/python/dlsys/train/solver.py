@@ -96,12 +96,13 @@ class Solver:
             empty=_pinned if ndarray.is_gpu_ctx(ctx) else np.empty,
         )  # fmt: skip
         self._make_step(shape, ctx)
-        size = _divisor(len(images.valid_x), settings.batch)
+        size = _divisor((len(images.valid_x), len(images.test_x)), settings.batch)
         self._make_measuring(shape, size, ctx, statistics)
         said = {"statistics": of_pixels, "threads": 0}
         self._validation = Batches(
             images.valid_x, images.valid_y, size, shuffle=False, **said
         )  # fmt: skip
+        self._test = Batches(images.test_x, images.test_y, size, shuffle=False, **said)
         self._plain = Batches(images.train_x, images.train_y, size, settings.seed + 1, **said)
         checkpoint = folder / "checkpoint.safetensors"
         if checkpoint.exists():
@@ -229,6 +230,8 @@ class Solver:
         training = self.accuracy(self._plain, number, _ESTIMATED_BY)
         validation = self.accuracy(self._validation)
         more = {"layers": self.statistics(number)} if self._look else {}
+        if done == self.total:
+            more["test_accuracy"] = self.accuracy(self._test)
         self.log.add(
             epoch=number, step=done, loss=loss, training_accuracy=training,
             validation_accuracy=validation, seconds=seconds, memory=self._memory(),
@@ -240,6 +243,8 @@ class Solver:
         print(
             "epoch %d: loss %.4f, training %.1f %%, validation %.1f %%, %.0f s" % said, flush=True
         )
+        if done == self.total:
+            print("test images: %.2f %%" % (100 * more["test_accuracy"]), flush=True)
 
     def accuracy(self, batches, epoch=0, most=None):
         """The part of images that get the right class, of an epoch of batches or its first `most`
@@ -276,6 +281,10 @@ class Solver:
         words = "%s, %d training images from %s" % (
             said["data"], len(self._images.train_x), self._images.source,
         )  # fmt: skip
+        if "test_accuracy" in self.log.epochs()[-1]:
+            words += "; %.2f %% of the test images are right" % (
+                100 * self.log.epochs()[-1]["test_accuracy"]
+            )
         text = page("Training of %s" % said["model"], words, self.log, said)
         write_at_once(str(self._folder / "page.html"), text.encode())
 
@@ -309,6 +318,7 @@ def _pinned(shape, dtype):
     return pinned(np.zeros(shape, dtype))
 
 
-def _divisor(count, most):
-    """The largest number up to `most` that divides `count`."""
-    return next(size for size in range(min(count, most), 0, -1) if count % size == 0)
+def _divisor(counts, most):
+    """The largest number up to `most` that divides all counts."""
+    whole = math.gcd(*counts)
+    return next(size for size in range(min(whole, most), 0, -1) if whole % size == 0)
