@@ -252,6 +252,34 @@ def test_back_ends_choose_the_elements_that_numpy_does(ctx):
         np.testing.assert_allclose(got[1], wanted[1], rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("ctx", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("seed", range(8))
+def test_back_ends_choose_the_elements_of_random_windows(seed, ctx):
+    """Of images wider and higher than a block's tile, in windows of up to its size."""
+    random = np.random.default_rng(seed)
+    size = tuple(int(each) for each in random.integers(1, [2, 3, 64, 150], endpoint=True))
+    kernel = tuple(
+        int(min(each, 1 + side))
+        for each, side in zip(random.integers(1, 32, 2), size[2:], strict=True)
+    )
+    attributes = {
+        "kernel": kernel, "stride": tuple(int(each) for each in random.integers(1, 4, 2)),
+        "padding": tuple(int(random.integers(0, each // 2, endpoint=True)) for each in kernel),
+        "ceil": bool(random.integers(2)),
+    }  # fmt: skip
+    kernel = attributes["kernel"] = tuple(
+        min(k, side + 2 * pad)
+        for k, side, pad in zip(kernel, size[2:], attributes["padding"], strict=True)
+    )
+    values = random.integers(0, 9, size).astype(np.float32)
+    nodes, feeds = pooled(ops.max_pool, attributes, values)
+    feeds = {node: values.astype(np.float32) for node, values in feeds.items()}
+    wanted = evaluate(nodes, feeds)
+    got = autodiff.Executor(nodes, ctx=ctx).run(feeds, True)
+    np.testing.assert_array_equal(got[0], wanted[0])
+    np.testing.assert_allclose(got[1], wanted[1], rtol=0, atol=1e-4)
+
+
 def test_the_mean_of_a_plane_is_one_number():
     x = autodiff.Variable(name="x")
     values = np.random.default_rng(1).normal(size=(2, 3, 4, 5))

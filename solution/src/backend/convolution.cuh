@@ -96,29 +96,69 @@ struct Largest2d {
   }
 };
 
-/*! \brief The same, from the element's side: it looks whether it is the largest of its windows. */
-template <class T>
-struct PlacedAtLargest {
-  const T* x;
-  const T* g;
-  Windows all;
+/*! \brief Elements of an image that a block takes, down and across, and windows at one time. */
+const int kTileDown = 16, kTileAcross = 64, kBandDown = 20, kBandAcross = 72;
 
-  __device__ T operator()(int64_t at) const {
-    const Pixel own(at, all.down.size, all.across.size);
-    const int64_t first = own.plane * all.plane();
-    T sum = 0;
-    for (int64_t i = all.down.kernel; i-- > 0;) {  // windows in their order, as on a CPU
-      const int64_t oh = all.down.window_of(own.h, i);
-      if (oh < 0) continue;
-      for (int64_t j = all.across.kernel; j-- > 0;) {
-        const int64_t ow = all.across.window_of(own.w, j);
-        if (ow >= 0 && first + all.largest(x + first, oh, ow) == at)
-          sum += g[(own.plane * all.down.out + oh) * all.across.out + ow];
-      }
-    }
-    return sum;
+/*!
+ * \brief The same, from the element's side: it adds up what comes from windows whose largest it is.
+ *
+ * A block takes a tile of some images. It finds the largest element of each window that reaches
+ * into the tile, once; then each thread looks which windows have found its elements, in their
+ * order, as on a CPU. grid: tiles of an image, images of all channels.
+ */
+template <class T>
+__global__ __launch_bounds__(kThreads) void place_kernel(T* out, const T* x, const T* g,
+                                                         Windows all) {
+  const int kOfThread = kTileDown * kTileAcross / kThreads, kApart = kThreads / kTileAcross;
+  __shared__ short found[kBandDown * kBandAcross];  // where in the tile; -1 if elsewhere
+  const int64_t tiles = (all.across.size + kTileAcross - 1) / kTileAcross;
+  const int64_t top = blockIdx.x / tiles * kTileDown, left = blockIdx.x % tiles * kTileAcross;
+  const int64_t first_h = all.down.first_of(top), end_h = all.down.end_of(top, kTileDown);
+  const int64_t first_w = all.across.first_of(left), end_w = all.across.end_of(left, kTileAcross);
+  const int row = threadIdx.x / kTileAcross, column = threadIdx.x % kTileAcross;
+  const int own_w = static_cast<int>(all.across.first_of(left + column) - first_w);
+  const int own_end_w = static_cast<int>(all.across.end_of(left + column, 1) - first_w);
+  int own_h[kOfThread], own_end_h[kOfThread];
+  for (int i = 0; i < kOfThread; ++i) {
+    const int64_t h = top + row + i * kApart;
+    own_h[i] = static_cast<int>(all.down.first_of(h) - first_h);
+    own_end_h[i] = static_cast<int>(all.down.end_of(h, 1) - first_h);
   }
-};
+  const int rows = static_cast<int>(end_h - first_h), columns = static_cast<int>(end_w - first_w);
+  for (int64_t plane = blockIdx.y; plane < all.planes(); plane += gridDim.y) {
+    const T* const image = x + plane * all.plane();
+    const T* const given = g + plane * all.out() + first_h * all.across.out + first_w;
+    T sum[kOfThread] = {};
+    for (int down = 0; down < rows; down += kBandDown)
+      for (int across = 0; across < columns; across += kBandAcross) {
+        const int high = min(kBandDown, rows - down), wide = min(kBandAcross, columns - across);
+        __syncthreads();  // all have seen the windows before
+        for (int n = threadIdx.x; n < high * wide; n += kThreads) {
+          const int h = n / wide, w = n - h * wide;
+          const int64_t at = all.largest(image, first_h + down + h, first_w + across + w);
+          const int64_t at_h = at / all.across.size - top;
+          const int64_t at_w = at - (at_h + top) * all.across.size - left;
+          const bool is_here =
+              at >= 0 && at_h >= 0 && at_h < kTileDown && at_w >= 0 && at_w < kTileAcross;
+          found[h * kBandAcross + w] =
+              is_here ? static_cast<short>(at_h * kTileAcross + at_w) : static_cast<short>(-1);
+        }
+        __syncthreads();
+        for (int i = 0; i < kOfThread; ++i) {
+          const int own = (row + i * kApart) * kTileAcross + column;
+          for (int h = max(own_h[i], down); h < min(own_end_h[i], down + high); ++h)
+            for (int w = max(own_w, across); w < min(own_end_w, across + wide); ++w)
+              if (found[(h - down) * kBandAcross + w - across] == own)
+                sum[i] += given[h * all.across.out + w];
+        }
+      }
+    for (int i = 0; i < kOfThread; ++i) {
+      const int64_t h = top + row + i * kApart, w = left + column;
+      if (h < all.down.size && w < all.across.size)
+        out[plane * all.plane() + h * all.across.size + w] = sum[i];
+    }
+  }
+}
 
 template <class T>
 int max_pool_taken(T* out, const T* x, const T* y, const int64_t* n, cudaStream_t on) {
@@ -134,7 +174,13 @@ int max_pool_value(T* out, const T* x, const int64_t* n, cudaStream_t on) {
 template <class T>
 int max_pool_placed(T* out, const T* x, const T* g, const int64_t* n, cudaStream_t on) {
   const Windows all(n);
-  return each(out, all.planes() * all.plane(), PlacedAtLargest<T>{x, g, all}, on);
+  if (all.planes() * all.plane() == 0) return 0;
+  const int64_t tiles = (all.down.size + kTileDown - 1) / kTileDown *
+                        ((all.across.size + kTileAcross - 1) / kTileAcross);
+  const int64_t images = blocks_for(all.planes() * kThreads * tiles) / tiles;  // at one time
+  const dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>(images < 1 ? 1 : images));
+  place_kernel<<<grid, kThreads, 0, on>>>(out, x, g, all);
+  return launched();
 }
 
 /*! \brief out[f] = sum(w[f, c, i, j] * x[c, window, i, j]) over the channels c of f's group. */

@@ -30,6 +30,17 @@ struct Slide {
     const int64_t found = room < 0 ? 0 : room / stride + 1, least = first(k);
     return found < least ? least : found > out ? (out < least ? least : out) : found;
   }
+  /*! \brief The first window that can have one of `count` elements from `at` on, and the one behind
+   * the last. */
+  DLSYS_INLINE int64_t first_of(int64_t at) const {
+    const int64_t before = at + padding - (kernel - 1) * dilation;
+    return before <= 0 ? 0 : (before + stride - 1) / stride;
+  }
+  DLSYS_INLINE int64_t end_of(int64_t at, int64_t count) const {
+    const int64_t end = (at + count - 1 + padding) / stride + 1;
+    return end < out ? end : out;
+  }
+
   /*! \brief The window whose element k is that of the image at `at`; -1 if there is none. */
   DLSYS_INLINE int64_t window_of(int64_t at, int64_t k) const {
     const int64_t moved = at + padding - k * dilation;
