@@ -26,6 +26,22 @@ def numbers(*shapes):
     return [random.normal(size=shape).astype(np.float32) for shape in shapes]
 
 
+@pytest.mark.parametrize("tf32", [False, True])
+@pytest.mark.parametrize("size", [(1300, 810, 2), (2816, 1024, 2)], ids=["middle", "large"])
+def test_large_products_have_tiles_that_can_be_compiled(size, tf32):
+    """Those that keep most multiprocessors busy the largest one."""
+    m, n, k = size
+    a, b = numbers((m, k), (k, n))
+    x, y = ops.variable("x"), ops.variable("y")
+    passes = (with_tf32, *PASSES) if tf32 else PASSES
+    (found,), made = run([ops.relu(x @ y)], {x: a, y: b}, GPU, passes, FLOAT32)
+    (one,) = made.instructions
+    assert isinstance(one, Gemm) and one.tf32 == tf32 and ("kTf32" in one.tile) == tf32
+    assert (one.tile[0] * one.tile[1] > 1 << 14) == (m > 2000)
+    bound = (2e-3 if tf32 else 1e-6) * (np.abs(a) @ np.abs(b)).max()
+    np.testing.assert_allclose(found, np.maximum(a @ b, 0), rtol=0, atol=bound)
+
+
 @pytest.mark.parametrize("flips", ["", "a", "b", "ab"])
 def test_a_product_with_bias_and_relu_is_one_kernel(flips):
     for m, n, k in SIZES:
@@ -189,7 +205,7 @@ def test_sums_of_columns_are_not_rounded_with_the_product():
     np.testing.assert_allclose(product, wanted, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("flips", itertools.product((False, True), repeat=2))
+@pytest.mark.parametrize("flips", list(itertools.product((False, True), repeat=2)))
 def test_a_large_product_turns_what_lies_along_k(flips, monkeypatch):
     """The tile of large products, on sizes that it does not divide."""
     monkeypatch.setattr(gemm, "_choice", lambda *shape: (gemm._LARGE, 2))

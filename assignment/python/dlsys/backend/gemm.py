@@ -26,14 +26,18 @@ from .view import new_view
 
 #: Multiprocessors that are kept busy, and blocks of each.
 _PROCESSORS, _BLOCKS = 132, 4
-#: Of K, the least that is worth a part.
-_LEAST_DEPTH = 64
+#: Of K, the least that is worth a part; of multiprocessors, the part that large tiles must busy.
+_LEAST_DEPTH, _LEAST_FILL = 64, 2 / 3
 #: A block's tile: rows, columns, depth of a slice; rows and columns of a thread; slices in flight,
 #: blocks of a multiprocessor; how numbers come to their products. See gemm.cuh.
-_LARGE = (128, 256, 32, 8, 16, 2, 1, "kTurned")
-_SMALL = (64, 32, 16, 4, 4, 4, 4)
-_NARROW = (32, 32, 32, 4, 4, 4, 4)
-_TF32 = "kTf32"
+_LARGE, _MIDDLE = (128, 256, 32, 8, 16, 2, 1, "kTurned"), (64, 64, 16, 4, 4, 4, 3)
+_SMALL, _NARROW = (64, 32, 16, 4, 4, 4, 4), (32, 32, 32, 4, 4, 4, 4)
+_IN_TF32 = {
+    _LARGE: (256, 128, 32, 16, 8, 3, 1, "kTf32"),
+    _MIDDLE: (64, 64, 32, 4, 4, 4, 2, "kTf32"),
+    _SMALL: (*_SMALL, "kTf32"),
+    _NARROW: (*_NARROW, "kTf32"),
+}
 
 
 @dataclasses.dataclass(eq=False)
@@ -59,7 +63,7 @@ class Gemm(Instruction):
         self.steps = [steps_of_matrix(view) for view in (a, b)]
         flips = (self.steps[0][1] != 1, self.steps[1][1] != 1)
         self.tile, parts = _choice(self.tf32, self.m, self.n, self.k, *flips)
-        tiles = -(-self.m // self.tile[0]) * -(-self.n // self.tile[1])
+        tiles = _tiles(self.tile, self.m, self.n)
         slices = -(-self.k // self.tile[2])
         self.of_part = -(-slices // max(1, min(parts, slices)))
         self.parts = -(-slices // self.of_part)
@@ -152,12 +156,19 @@ def _choice(tf32, m, n, k, flips_a, flips_b):
     if tuned:
         return tuned
     if m * n >= 1 << 20:
-        tile = _LARGE
+        # A wave of large tiles may leave most of a GPU idle: 40 of them are 5000 x 256.
+        large = _tiles(_LARGE, m, n)
+        waves = -(-large // _PROCESSORS)
+        tile = _LARGE if large >= _LEAST_FILL * waves * _PROCESSORS else _MIDDLE
     else:
         tile = _NARROW if n <= 32 or m * n <= 1 << 14 else _SMALL
-    tiles = -(-m // tile[0]) * -(-n // tile[1])
-    tile = (*tile, _TF32) if tf32 else tile
-    return tile, max(1, min(_PROCESSORS * _BLOCKS // tiles, -(-k // _LEAST_DEPTH)))
+    tile = _IN_TF32[tile] if tf32 else tile
+    blocks = _PROCESSORS * _BLOCKS // _tiles(tile, m, n)
+    return tile, max(1, min(blocks, -(-k // _LEAST_DEPTH)))
+
+
+def _tiles(tile, m, n):
+    return -(-m // tile[0]) * -(-n // tile[1])
 
 
 def with_tf32(instructions, kept):
