@@ -56,7 +56,7 @@ def run(options: argparse.Namespace, say: Callable[[str, float], None]) -> list[
     target = options.output / "bench.html"
     if options.page:
         return [_page(options.page, target)]
-    parts = tuple(options.only or PARTS)
+    parts = tuple(part for part in (*PARTS, HANDOUT) if part in (options.only or PARTS))
     written = _handout(options, say) if HANDOUT in parts else []
     parts = tuple(part for part in parts if part != HANDOUT)
     if not parts:

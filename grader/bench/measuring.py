@@ -7,6 +7,7 @@ long is left out, and the result says so.
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -28,6 +29,9 @@ from .timing import by_events, by_host, timed
 SIZES = (2, 8, 32, 128, 512, 1024, 2048, 4096, 8192)
 #: A step is not begun that will take longer, in seconds.
 MOST_SECONDS = 1.5
+
+#: The part of the time that is left which nets, and launches, may take before what follows them.
+SHARES = {"nets": 0.4, "blocks": 0.2}
 
 #: Is told what comes next, and which part of all is done.
 Say = Callable[[str, float], None]
@@ -73,6 +77,7 @@ class Measuring:
     plan: Plan
     say: Say
     began: float = field(default_factory=time.monotonic)
+    until: float = math.inf  # when the part that is measured must have ended
     points: list[dict[str, Any]] = field(default_factory=list)
     #: What was timed last.
     last: Backend | None = None
@@ -84,12 +89,14 @@ class Measuring:
         self.say("compiling kernels", 0.0)
         self._prepare(there)
         compiled = time.monotonic() - self.began
-        if "nets" in self.plan.parts:
-            self._nets(there)
-        if "blocks" in self.plan.parts:
-            self._blocks()
-        if "ops" in self.plan.parts:
-            self._operations(there)
+        for part in self.plan.parts:
+            self._begin(part)
+            if part == "nets":
+                self._nets(there)
+            elif part == "blocks":
+                self._blocks()
+            else:
+                self._operations(there)
         return {
             "kind": "bench",
             "machine": facts,
@@ -114,9 +121,14 @@ class Measuring:
                 steps if "nets" in self.plan.parts else [],
             )
 
+    def _begin(self, part: str) -> None:
+        now, is_last = time.monotonic(), part == self.plan.parts[-1]
+        left = self.began + self.plan.total - now
+        self.until = now + left * (1.0 if is_last else SHARES.get(part, 1.0))
+
     @property
     def _is_over(self) -> bool:
-        return time.monotonic() - self.began > self.plan.total
+        return time.monotonic() > self.until
 
     def _nets(self, there: list[Backend]) -> None:
         for net in (*self.plan.by_parameters, self.plan.mlp):

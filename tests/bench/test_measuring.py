@@ -110,8 +110,22 @@ def test_what_would_take_too_long_is_left_out_with_words():
     run._operation(there, product, Inputs(8, there.convert, {}), False, last)
     assert [p["skipped"] for p in run.points] == ["a call would take about 0.8 s"]
     run.plan = replace(TINY, total=0.0)
+    run._begin("ops")
     run._operation(there, product, Inputs(4, there.convert, {}), False, last)
     assert run.points[1]["skipped"] == "no time left of 0 s; hint: --seconds"
+
+
+def test_no_part_takes_the_time_of_those_that_follow_it(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(measuring.time, "monotonic", lambda: now[0])
+    run = measuring.Measuring(replace(TINY, total=100.0), lambda what, share: None, began=0.0)
+    ends = []
+    for part, takes in (("nets", 1000.0), ("blocks", 1.0), ("ops", 0.0)):
+        now[0] = max(20.0, min(now[0], run.until))  # kernels took 20 s to compile
+        run._begin(part)
+        ends.append(run.until)
+        now[0] += takes
+    assert ends == [52.0, pytest.approx(61.6), 100.0]
 
 
 def test_the_command_measures_all_parts(tmp_path, monkeypatch, capsys):
