@@ -23,6 +23,7 @@ from pathlib import Path
 from gemm_rungs import (
     KIT,
     ODD,
+    OF_BENCH,
     PARTS,
     RUNGS,
     SKINNY,
@@ -183,7 +184,8 @@ def swept(tile, kind, folder):
     check(call, ODD[4:], kind)
     parts_of = ctypes.c_int.in_dll(found, "gemm_parts")
     rows = []
-    for shape in (*SKINNY, *([SQUARE[kind]] if tile[0] * tile[1] >= 1 << 14 else ())):
+    larger = [SQUARE[kind]] if tile[0] * tile[1] >= 1 << 14 else []
+    for shape in (*SKINNY, *OF_BENCH, *larger):
         m, n, k, *_ = shape
         tiles = -(-m // tile[0]) * -(-n // tile[1])
         for parts in PARTS:
@@ -196,7 +198,7 @@ def swept(tile, kind, folder):
 
 def baseline(kind):
     """cuBLAS's times for all shapes."""
-    return [(shape, cublas(shape, kind)) for shape in (*SKINNY, SQUARE[kind])]
+    return [(shape, cublas(shape, kind)) for shape in (*SKINNY, *OF_BENCH, SQUARE[kind])]
 
 
 def alone(function, *given):

@@ -65,14 +65,20 @@ ODD = tuple(
 )
 SQUARE = {"float32": (4096, 4096, 4096, 0, 0), "tf32": (8192, 8192, 8192, 0, 1),
           "bf16": (8192, 8192, 8192, 0, 1)}  # fmt: skip
-#: Products of the MLP 784-256-100-10 at batch 1,000: forward, weights' and inputs' gradients.
-SKINNY = tuple(
-    shape
-    for before, after in itertools.pairwise((784, 256, 100, 10))
-    for shape in (
-        (1000, after, before, 0, 0), (before, after, 1000, 1, 0), (1000, before, after, 0, 1),
-    )
-)  # fmt: skip
+
+
+def products(layers, batch):
+    """Those of an MLP's step: forward, weights' and inputs' gradients of each layer."""
+    found = []
+    for before, after in itertools.pairwise(layers):
+        found += [(batch, after, before, 0, 0), (before, after, batch, 1, 0)]
+        found += [(batch, before, after, 0, 1)]
+    return tuple(found)
+
+
+#: The MLP's at batch 1,000; and, tuned besides, the largest of those nets that the bench times.
+SKINNY = products((784, 256, 100, 10), 1000)
+OF_BENCH = products((400, 256, 64, 10), 5000)
 #: What --tune tries: rows, columns, depth; rows, columns of a thread; stages, blocks. See gemm.cuh.
 _FLOAT_TILES = (
     (128, 128, 16, 8, 8, 3, 2), (128, 128, 16, 8, 8, 3, 1), (128, 128, 8, 16, 8, 4, 2),
