@@ -21,6 +21,7 @@ from datetime import date
 from pathlib import Path
 
 from gemm_rungs import (
+    CLUSTERS,
     KIT,
     ODD,
     OF_BENCH,
@@ -239,13 +240,21 @@ def climb(folder):
 
 
 def tune(folder):
-    """The best tile and parts for each kind of number and shape, as they were measured."""
-    found = {kind: tune_kind(kind, folder) for kind in TILES}
-    chosen = []
+    """The best tile and parts for each kind of number and shape, as they were measured; those in
+    clusters besides, where they are faster than all others."""
+    found, tables = {kind: tune_kind(kind, folder) for kind in TILES}, {}
     for kind, tried in found.items():
-        best = [[each["shape"], each["tried"][0][2], each["tried"][0][1]] for each in tried]
-        chosen.append(f'"{kind}": [\n' + ",\n".join(map(json.dumps, best)) + "\n]")
-    TUNED.write_text("{\n" + ",\n".join(chosen) + "\n}\n")
+        for each in tried:
+            fastest = {True: None, False: None}
+            for row in reversed(each["tried"]):
+                fastest["kInCluster" in row[2]] = row
+            chosen = [(kind, fastest[False])]
+            if fastest[True] and fastest[True] < fastest[False]:
+                chosen.append((kind + CLUSTERS, fastest[True]))
+            for name, (_, parts, tile) in chosen:
+                tables.setdefault(name, []).append(json.dumps([each["shape"], tile, parts]))
+    texts = [f'"{name}": [\n' + ",\n".join(rows) + "\n]" for name, rows in tables.items()]
+    TUNED.write_text("{\n" + ",\n".join(texts) + "\n}\n")
     return found
 
 

@@ -63,6 +63,8 @@ ODD = tuple(
     for sizes in ((1, 1, 1), (33, 65, 127), (129, 31, 257), (4, 8, 12), (200, 300, 1000))
     for flips in itertools.product((0, 1), repeat=2)
 )
+#: What the name of a table of tiles that add up in clusters ends with.
+CLUSTERS = ", in clusters"
 SQUARE = {"float32": (4096, 4096, 4096, 0, 0), "tf32": (8192, 8192, 8192, 0, 1),
           "bf16": (8192, 8192, 8192, 0, 1)}  # fmt: skip
 
@@ -112,8 +114,9 @@ PARTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
 
 
 def tuned(kind):
-    """Shape -> (tile, parts) of what was tuned."""
-    rows = json.loads(TUNED.read_text())[kind]
+    """Shape -> (tile, parts) of what was tuned, in memory or in clusters."""
+    tables = json.loads(TUNED.read_text())
+    rows = tables[kind] + tables.get(kind + CLUSTERS, [])
     return {tuple(shape): (tuple(tile), parts) for shape, tile, parts in rows}
 
 

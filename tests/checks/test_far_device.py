@@ -26,6 +26,7 @@ from grader.course.rubric import load_rubric
 from grader.grading.prebuilt import far_library, prebuilt, reference
 from grader.grading.runner import Options, grade
 from grader.report.model import ERROR, FAIL, PASS
+from grader.report.wording import explain
 from grader.student.remote import ChildDied, ChildTimeout, StudentError
 
 pytestmark = pytest.mark.usefixtures("same_builds")
@@ -202,15 +203,41 @@ def test_work_that_needs_its_own_library_waits_for_a_person(more, words, context
         CHECKS["feed_shapes"](context("feed_shapes", more=f"import os\n{more}\n"))
 
 
+#: Results on the CPU; and kernels of its own behind an error that was caught.
+BESIDE_CTX = ("ndarray.empty(shapes[node], self.ctx)", "ndarray.empty(shapes[node])")
+TRIES = """
+def _try():
+    a = ndarray.array(np.ones(3, np.float32))
+    try:
+        gpu_op.relu(a, a)
+    except Exception:
+        pass
+_try()
+"""
+
+
 def test_a_kernel_that_is_given_an_array_of_the_cpu_is_a_failure(context, tmp_path):
     source = build.KIT / "solution/python/dlsys/autodiff.py"
-    module = edit(
-        Path(shutil.copy(source, tmp_path)),
-        ("ndarray.empty(shapes[node], self.ctx)", "ndarray.empty(shapes[node])"),
-    )
-    with pytest.raises(Failure, match="given an array on the CPU: CUDA error 700") as found:
-        CHECKS["feed_shapes"](context("feed_shapes", module))
-    assert "self.ctx" in found.value.hint
+    module = edit(Path(shutil.copy(source, tmp_path)), BESIDE_CTX)
+    made = context("feed_shapes", module)
+    with pytest.raises(StudentError, match="given an array on the CPU: CUDA error 700") as found:
+        CHECKS["feed_shapes"](made)
+    said = explain(found.value)
+    assert "self.ctx" in said["hint"] and any("autodiff.py" in line for line in said["details"])
+    # Launchers of its own may look where an array lies: then it is for a person.
+    (made.tree / "src").mkdir(exist_ok=True)
+    (made.tree / "src/gpu_op.cu").write_text("if (a->ctx.device_type == kCPU) stage(a);\n")
+    with pytest.raises(Flag, match=r"a person must look.*given an array on the CPU"):
+        CHECKS["feed_shapes"](made)
+
+
+def test_an_array_of_the_cpu_that_was_refused_before_is_not_what_failed(context):
+    with pytest.raises(Flag, match=r"a person must look.*it needs its own library"):
+        CHECKS["feed_shapes"](context("feed_shapes", more=TRIES + "gpu_op._LIB.DLGpuSoftmaxV1\n"))
+
+
+def test_an_array_of_the_cpu_that_was_refused_before_costs_nothing(context):
+    CHECKS["feed_shapes"](context("feed_shapes", more=TRIES))
 
 
 # --- hostile work: see also tests/submissions/ ----------------------------------------------------

@@ -252,32 +252,44 @@ def test_back_ends_choose_the_elements_that_numpy_does(ctx):
         np.testing.assert_allclose(got[1], wanted[1], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("ctx", [CPU, GPU], ids=["cpu", "gpu"])
-@pytest.mark.parametrize("seed", range(8))
-def test_back_ends_choose_the_elements_of_random_windows(seed, ctx):
-    """Of images wider and higher than a block's tile, in windows of up to its size."""
+def random_windows(seed):
+    """A size of images, wider and higher than a block's tile, and windows of up to that size."""
     random = np.random.default_rng(seed)
     size = tuple(int(each) for each in random.integers(1, [2, 3, 64, 150], endpoint=True))
-    kernel = tuple(
-        int(min(each, 1 + side))
-        for each, side in zip(random.integers(1, 32, 2), size[2:], strict=True)
-    )
-    attributes = {
-        "kernel": kernel, "stride": tuple(int(each) for each in random.integers(1, 4, 2)),
-        "padding": tuple(int(random.integers(0, each // 2, endpoint=True)) for each in kernel),
-        "ceil": bool(random.integers(2)),
+    kernel = [min(int(random.integers(1, 32)), 1 + side) for side in size[2:]]
+    padding = [int(random.integers(0, each // 2, endpoint=True)) for each in kernel]
+    rooms = zip(kernel, size[2:], padding, strict=True)
+    return size, {
+        "kernel": tuple(min(each, side + 2 * pad) for each, side, pad in rooms),
+        "stride": tuple(int(each) for each in random.integers(1, 4, 2)),
+        "padding": tuple(padding), "ceil": bool(random.integers(2)),
     }  # fmt: skip
-    kernel = attributes["kernel"] = tuple(
-        min(k, side + 2 * pad)
-        for k, side, pad in zip(kernel, size[2:], attributes["padding"], strict=True)
-    )
-    values = random.integers(0, 9, size).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("size", "attributes"),
+    [
+        *map(random_windows, range(8)),
+        # More windows of a tile than a block has room for at once: of some rows, and of a row.
+        ((2, 3, 40, 150), {"kernel": (20, 31), "stride": 1}),
+        ((1, 1, 3, 3000), {"kernel": (2, 1600), "stride": 1}),
+    ],
+)
+def test_back_ends_choose_the_elements_of_any_windows(size, attributes):
+    values = np.random.default_rng(0).integers(0, 4, size).astype(np.float32)
     nodes, feeds = pooled(ops.max_pool, attributes, values)
     feeds = {node: values.astype(np.float32) for node, values in feeds.items()}
-    wanted = evaluate(nodes, feeds)
-    got = autodiff.Executor(nodes, ctx=ctx).run(feeds, True)
-    np.testing.assert_array_equal(got[0], wanted[0])
-    np.testing.assert_allclose(got[1], wanted[1], rtol=0, atol=1e-4)
+    largest, grad = evaluate(nodes, feeds)
+    on_cpu, on_gpu = (autodiff.Executor(nodes, ctx=ctx).run(feeds, True) for ctx in (CPU, GPU))
+    np.testing.assert_array_equal(on_cpu[0], largest)
+    np.testing.assert_allclose(on_cpu[1], grad, rtol=0, atol=1e-5 * (1 + np.abs(grad).max()))
+    for of_gpu, of_cpu in zip(on_gpu, on_cpu, strict=True):
+        np.testing.assert_array_equal(of_gpu, of_cpu)  # sums in the same order
+
+
+def test_images_without_elements_can_not_be_pooled():
+    with pytest.raises(ValueError, match="images of 0 x 4 have no elements to pool"):
+        ops.max_pool(ops.variable("x", (1, 1, 0, 4)), kernel=2, padding=1)
 
 
 def test_the_mean_of_a_plane_is_one_number():

@@ -12,7 +12,7 @@ import pytest
 
 import gemm_ladder
 from dlsys import ndarray
-from gemm_rungs import KIT, RUNGS, SOURCES, code_of
+from gemm_rungs import KIT, RUNGS, SOURCES, SPLIT, code_of, tile_rung
 
 GPU = ndarray.gpu(0)
 #: m, n, k: one element, parts of a tile, a tile and one more, lines of four; K in parts.
@@ -112,6 +112,36 @@ def test_shares_of_all_slices_give_the_same_product_and_leave_nothing_behind(siz
         found = product(library, a, b, (0, 0))
         np.testing.assert_allclose(found, a.astype(float) @ b, rtol=0, atol=1e-4)
         np.testing.assert_array_equal(product(library, a, b, (0, 0)), found)
+
+
+@pytest.mark.parametrize("name", ["warp tiles", "split-K", "stream-K"])
+def test_a_product_of_nothing_is_empty_or_zero(name, built):
+    library = built(next(rung for rung in RUNGS if rung.name == name))
+    for m, n, k in itertools.product((0, 3), repeat=3):
+        c = ndarray.array(np.full((3, 3), np.nan, np.float32), GPU)
+        a = ndarray.array(np.ones((3, 3), np.float32), GPU)
+        assert library.gemm(*map(address, (a, a, c)), m, n, k, 0, 0, None) == 0
+        wanted = np.full((m, n), k) if m and n else np.full((3, 3), np.nan)
+        np.testing.assert_array_equal(c.asnumpy()[: len(wanted), : wanted.shape[1]], wanted)
+
+
+@pytest.mark.parametrize("kind", ["float32", "tf32"])
+def test_parts_in_a_cluster_give_the_same_bits_as_in_memory(kind, built):
+    """On a GPU without clusters, as the emulated one, both add up in memory."""
+    rung = next(rung for rung in RUNGS if rung.file == SPLIT and rung.kind == kind)
+    how = "kTf32" if kind == "tf32" else "kAsTheyLie"
+    tiles = [(32, 64, 16, 4, 4, 4, 4, how, where) for where in ("kInMemory", "kInCluster")]
+    libraries = [built(tile_rung(tile, rung)) for tile in tiles]
+    random = np.random.default_rng(3)
+    for (m, n, k), flips in itertools.product([(70, 130, 600), (31, 9, 545)], LAYOUTS):
+        a, b = (random.normal(size=size).astype(np.float32) for size in ((m, k), (k, n)))
+        for count in (2, 7, 8, 16, 17):
+            for library in libraries:
+                ctypes.c_int.in_dll(library, "gemm_parts").value = count
+            in_memory, in_cluster = (product(each, a, b, flips) for each in libraries)
+            np.testing.assert_array_equal(in_cluster, in_memory)
+        bound = (1e-6 if kind == "float32" else 1e-3) * (np.abs(a).astype(float) @ np.abs(b))
+        assert (np.abs(in_memory - a.astype(float) @ b) <= bound).all()
 
 
 def test_an_epilogue_adds_a_bias_and_cuts_what_is_negative(built):

@@ -43,6 +43,10 @@ _MOST_AXES = 32
 _GPUS = 8
 
 
+#: How a kernel is refused an array that no GPU reaches.
+ON_CPU = "a kernel was given an array on the CPU: CUDA error 700"
+
+
 class Refused(Exception):
     """A call that the device refuses. The child gets the message as an error of its call."""
 
@@ -397,9 +401,11 @@ class FarDevice:
                     raise Refused(f"an array has {axes} axes")
                 shape = _unpack(f"<{axes}q", packed[_LAUNCHED.size : _LAUNCHED.size + 8 * axes])
                 packed = packed[_LAUNCHED.size + 8 * axes :]
-                if device != 2 or min(shape, default=0) < 0:
+                if device != 2:
                     self.on_cpu = True
-                    raise Refused("a kernel was given an array on the CPU: CUDA error 700")
+                    raise Refused(ON_CPU)
+                if min(shape, default=0) < 0:
+                    raise Refused(f"no array has the shape {shape}")
                 if math.prod(max(extent, 1) for extent in shape) > _MEMORY:  # empty ones too
                     raise Refused(f"no array has the shape {shape}")
                 yield self._find(address, math.prod(shape)), shape

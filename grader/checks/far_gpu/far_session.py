@@ -40,6 +40,7 @@ import numpy as np
 
 from grader.base.printable import plain
 from grader.building.tree import FAR
+from grader.checks.far_gpu.far_device import ON_CPU
 from grader.checks.harness.child import ChildContext, ChildSession
 from grader.checks.harness.compare import Array, Failure
 from grader.checks.harness.context import GpuWork, Session
@@ -64,10 +65,11 @@ _HINT = (
     "upload only the feeds, and compute every other node on the GPU, by "
     "node.op.compute(node, inputs, output, use_numpy=False)"
 )
-_ON_CPU = (
-    "a GPU's kernel can't reach it, also where the emulated GPU lets it pass: allocate every array "
-    "of the executor with its ctx, by ndarray.empty(shape, self.ctx)"
-)
+
+
+class OnCpuError(StudentError):
+    """A kernel was given an array of the CPU, as the device itself has seen. On a GPU that fails,
+    also where the emulated one lets it pass."""
 
 
 class DeviceLost(Exception):
@@ -171,6 +173,7 @@ class FarContext(ChildContext):
         in the child.
 
         Raises:
+            OnCpuError: a kernel was given an array of the CPU.
             Flag: the check passes, but nothing proves that the work ran on the GPU.
         """
         note = ""
@@ -179,6 +182,8 @@ class FarContext(ChildContext):
             try:
                 with _far_session(self, self.far) as session:
                     body(session)
+            except OnCpuError:
+                raise
             except StudentError as error:
                 reasons = [_UNPROVED[name] for name in error.types if name in _UNPROVED]
                 if not reasons:
@@ -225,9 +230,19 @@ def _far_session(ctx: ChildContext, library: Path) -> Iterator[Session]:
             if isinstance(error, StudentError) and (trouble or _LOST in error.message):
                 trouble = trouble or "the connection was closed"
                 raise Failure(f"the submission broke off its way to the GPU: {trouble}") from error
-            if isinstance(error, StudentError) and state["on_cpu"]:
-                raise Failure(str(error), _ON_CPU) from error
+            if isinstance(error, StudentError) and state["on_cpu"] and _is_on_cpu(error, ctx.tree):
+                found = OnCpuError(error.types, error.message, error.traceback, error.doing)
+                found.output = error.output
+                raise found from error
             raise
+
+
+def _is_on_cpu(error: StudentError, tree: Path) -> bool:
+    """Whether this refusal ended the work, and the submission's launchers do not look where arrays
+    lie: those that do may take them from the CPU."""
+    source = tree / "src/gpu_op.cu"
+    looks = source.is_file() and "device_type" in source.read_text(errors="replace")
+    return ON_CPU in error.message and not looks
 
 
 def _hash(array: Any) -> str:

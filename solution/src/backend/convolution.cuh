@@ -97,7 +97,7 @@ struct Largest2d {
 };
 
 /*! \brief Elements of an image that a block takes, down and across, and windows at one time. */
-const int kTileDown = 16, kTileAcross = 64, kBandDown = 20, kBandAcross = 72;
+const int kTileDown = 16, kTileAcross = 64, kBand = 1440;
 
 /*!
  * \brief The same, from the element's side: it adds up what comes from windows whose largest it is.
@@ -110,7 +110,7 @@ template <class T>
 __global__ __launch_bounds__(kThreads) void place_kernel(T* out, const T* x, const T* g,
                                                          Windows all) {
   const int kOfThread = kTileDown * kTileAcross / kThreads, kApart = kThreads / kTileAcross;
-  __shared__ short found[kBandDown * kBandAcross];  // where in the tile; -1 if elsewhere
+  __shared__ short found[kBand];  // where in the tile; -1 if elsewhere
   const int64_t tiles = (all.across.size + kTileAcross - 1) / kTileAcross;
   const int64_t top = blockIdx.x / tiles * kTileDown, left = blockIdx.x % tiles * kTileAcross;
   const int64_t first_h = all.down.first_of(top), end_h = all.down.end_of(top, kTileDown);
@@ -125,13 +125,15 @@ __global__ __launch_bounds__(kThreads) void place_kernel(T* out, const T* x, con
     own_end_h[i] = static_cast<int>(all.down.end_of(h, 1) - first_h);
   }
   const int rows = static_cast<int>(end_h - first_h), columns = static_cast<int>(end_w - first_w);
+  // Some rows of all columns, or some columns of a row: so windows come in their order.
+  const int most_wide = max(1, min(columns, kBand)), most_high = kBand / most_wide;
   for (int64_t plane = blockIdx.y; plane < all.planes(); plane += gridDim.y) {
     const T* const image = x + plane * all.plane();
     const T* const given = g + plane * all.out() + first_h * all.across.out + first_w;
     T sum[kOfThread] = {};
-    for (int down = 0; down < rows; down += kBandDown)
-      for (int across = 0; across < columns; across += kBandAcross) {
-        const int high = min(kBandDown, rows - down), wide = min(kBandAcross, columns - across);
+    for (int down = 0; down < rows; down += most_high)
+      for (int across = 0; across < columns; across += most_wide) {
+        const int high = min(most_high, rows - down), wide = min(most_wide, columns - across);
         __syncthreads();  // all have seen the windows before
         for (int n = threadIdx.x; n < high * wide; n += kThreads) {
           const int h = n / wide, w = n - h * wide;
@@ -140,7 +142,7 @@ __global__ __launch_bounds__(kThreads) void place_kernel(T* out, const T* x, con
           const int64_t at_w = at - (at_h + top) * all.across.size - left;
           const bool is_here =
               at >= 0 && at_h >= 0 && at_h < kTileDown && at_w >= 0 && at_w < kTileAcross;
-          found[h * kBandAcross + w] =
+          found[h * most_wide + w] =
               is_here ? static_cast<short>(at_h * kTileAcross + at_w) : static_cast<short>(-1);
         }
         __syncthreads();
@@ -148,7 +150,7 @@ __global__ __launch_bounds__(kThreads) void place_kernel(T* out, const T* x, con
           const int own = (row + i * kApart) * kTileAcross + column;
           for (int h = max(own_h[i], down); h < min(own_end_h[i], down + high); ++h)
             for (int w = max(own_w, across); w < min(own_end_w, across + wide); ++w)
-              if (found[(h - down) * kBandAcross + w - across] == own)
+              if (found[(h - down) * most_wide + w - across] == own)
                 sum[i] += given[h * all.across.out + w];
         }
       }

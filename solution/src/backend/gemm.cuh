@@ -383,30 +383,36 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
 }
 
 #ifndef __CUDA_EMULATOR__
-/*! \brief Launches a kernel whose blocks of one tile are a cluster. Returns whether it was; a GPU
- * may have no clusters, or hold none of this size. */
+/*! \brief Whether the GPU holds a kernel's clusters of a launch. */
+template <class Kernel>
+bool holds_clusters(Kernel kernel, const cudaLaunchConfig_t& how, int blocks) {
+  int device = 0, has_clusters = 0, held = 0;
+  const bool is_held =
+      cudaGetDevice(&device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, device) == cudaSuccess &&
+      has_clusters &&
+      (blocks <= kEachHolds ||
+       cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) ==
+           cudaSuccess) &&
+      cudaOccupancyMaxActiveClusters(&held, kernel, &how) == cudaSuccess && held > 0;
+  cudaGetLastError();  // of what was asked in vain
+  return is_held;
+}
+
+/*!
+ * \brief Launches a kernel whose blocks of one tile are a cluster. Returns whether it was.
+ * \param known what is known of the kernel's clusters of each size: 0 nothing, 1 held, -1 not.
+ */
 template <class Kernel, class... Given>
-bool launch_in_clusters(Kernel kernel, dim3 grid, int threads, int bytes, cudaStream_t on,
-                        Given... given) {
+bool launch_in_clusters(signed char (&known)[kLargestCluster + 1], Kernel kernel, dim3 grid,
+                        int threads, int bytes, cudaStream_t on, Given... given) {
   if (grid.z == 1 || grid.z > kLargestCluster) return false;
-  static const bool has_clusters = [] {
-    int device = 0, found = 0;
-    return cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&found, cudaDevAttrClusterLaunch, device) == cudaSuccess && found;
-  }();
-  if (!has_clusters) return false;
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {1, 1, grid.z};
   const cudaLaunchConfig_t how = {grid, dim3(threads), static_cast<size_t>(bytes), on, &cluster, 1};
-  if (grid.z > kEachHolds) {
-    int held = 0;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-    if (cudaOccupancyMaxActiveClusters(&held, kernel, &how) != cudaSuccess || held == 0) {
-      cudaGetLastError();
-      return false;
-    }
-  }
+  if (known[grid.z] == 0) known[grid.z] = holds_clusters(kernel, how, grid.z) ? 1 : -1;
+  if (known[grid.z] < 0) return false;
   cudaLaunchKernelEx(&how, kernel, given...);
   return true;
 }
@@ -425,10 +431,12 @@ void launch_gemm(const float* a, const float* b, Extents e, Epilogue epilogue, S
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   const dim3 grid((e.n + T::columns - 1) / T::columns, (e.m + T::rows - 1) / T::rows, e.parts);
 #ifndef __CUDA_EMULATOR__
-  if constexpr (T::in_cluster && !Sums::wanted)
-    if (launch_in_clusters(kernel, grid, T::threads, bytes, on, a, b, e, epilogue, sums, partial,
-                           arrived))
+  if constexpr (T::in_cluster && !Sums::wanted) {
+    static signed char known[kLargestCluster + 1];
+    if (launch_in_clusters(known, kernel, grid, T::threads, bytes, on, a, b, e, epilogue, sums,
+                           partial, arrived))
       return;
+  }
 #endif
   kernel<<<grid, T::threads, bytes, on>>>(a, b, e, epilogue, sums, partial, arrived);
 }

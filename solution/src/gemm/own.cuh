@@ -64,7 +64,7 @@ void launch(const float* a, const float* b, Extents e, Epilogue epilogue, const 
 
 /*! \brief Parts of K: as they were set, else as many as keep the multiprocessors busy. */
 inline int parts_of(int m, int n) {
-  if (gemm_parts != 0) return gemm_parts;
+  if (gemm_parts != 0 || m == 0 || n == 0) return gemm_parts;
   return kProcessors * Tile::blocks / (tiles(m, Tile::rows) * tiles(n, Tile::columns));
 }
 
@@ -74,7 +74,8 @@ int multiply(const void* a, const void* b, Epilogue epilogue, int m, int n, int 
              bool transposes_a, bool transposes_b, int parts, void* stream) {
   static Room room;
   const int count = tiles(m, Tile::rows) * tiles(n, Tile::columns);
-  const int slices = tiles(k, Tile::depth);
+  const int slices = k > 0 ? tiles(k, Tile::depth) : 1;
+  if (count == 0) return cudaSuccess;
   if (parts > k / kLeastDepth) parts = k / kLeastDepth;
   if (parts < 1) parts = 1;
   const int of_part = tiles(slices, parts);

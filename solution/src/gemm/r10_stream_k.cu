@@ -171,8 +171,9 @@ extern "C" int gemm(const void* a, const void* b, float* c, int m, int n, int k,
                     int transposes_b, void* stream) {
   static ladder::Room room;
   const int down = ladder::tiles(m, Tile::rows), along = ladder::tiles(n, Tile::columns);
-  const int slices = ladder::tiles(k, Tile::depth);
+  const int slices = k > 0 ? ladder::tiles(k, Tile::depth) : 1;
   const int64_t count = static_cast<int64_t>(down) * along;
+  if (count == 0) return cudaSuccess;
   // A share has a slice at least; gemm_parts is for tests, and says how many shares there are.
   const int64_t held = gemm_parts ? gemm_parts : ladder::kProcessors * Tile::blocks;
   const int64_t blocks = held < count * slices ? held : count * slices;

@@ -26,18 +26,15 @@ from .view import new_view
 
 #: Multiprocessors that are kept busy, and blocks of each.
 _PROCESSORS, _BLOCKS = 132, 4
-#: Of K, the least that is worth a part; of multiprocessors, the part that large tiles must busy.
-_LEAST_DEPTH, _LEAST_FILL = 64, 2 / 3
+#: Of K, the least that is worth a part; elements of c that are many; of multiprocessors, the part
+#: that large tiles must keep busy.
+_LEAST_DEPTH, _MUCH, _LEAST_FILL = 64, 1 << 20, 2 / 3
 #: A block's tile: rows, columns, depth of a slice; rows and columns of a thread; slices in flight,
 #: blocks of a multiprocessor; how numbers come to their products. See gemm.cuh.
 _LARGE, _MIDDLE = (128, 256, 32, 8, 16, 2, 1, "kTurned"), (64, 64, 16, 4, 4, 4, 3)
 _SMALL, _NARROW = (64, 32, 16, 4, 4, 4, 4), (32, 32, 32, 4, 4, 4, 4)
-_IN_TF32 = {
-    _LARGE: (256, 128, 32, 16, 8, 3, 1, "kTf32"),
-    _MIDDLE: (64, 64, 32, 4, 4, 4, 2, "kTf32"),
-    _SMALL: (*_SMALL, "kTf32"),
-    _NARROW: (*_NARROW, "kTf32"),
-}
+#: Rows of c that a grid has room for.
+_MOST_ROWS = 65535 * _NARROW[0]
 
 
 @dataclasses.dataclass(eq=False)
@@ -62,7 +59,8 @@ class Gemm(Instruction):
         (self.m, self.k), self.n = a.shape, b.shape[-1]
         self.steps = [steps_of_matrix(view) for view in (a, b)]
         flips = (self.steps[0][1] != 1, self.steps[1][1] != 1)
-        self.tile, parts = _choice(self.tf32, self.m, self.n, self.k, *flips)
+        shape = (self.m, self.n, self.k, *flips)
+        self.tile, parts = _choice(self.tf32, self.sums is not None, *shape)
         tiles = _tiles(self.tile, self.m, self.n)
         slices = -(-self.k // self.tile[2])
         self.of_part = -(-slices // max(1, min(parts, slices)))
@@ -140,30 +138,35 @@ class Gemm(Instruction):
 def _tuned():
     """What tools/gemm_ladder.py found best.
 
-    Whether for TF32, m, n, k, is a transposed, is b -> (tile, parts).
+    Name of a table -> m, n, k, is a transposed, is b -> (tile, parts).
     """
     with open(os.path.join(os.path.dirname(__file__), "gemm_tiles.json")) as file:
         return {
-            (kind == "tf32", *shape): (tuple(tile), parts)
-            for kind, rows in json.load(file).items()
-            for shape, tile, parts in rows
+            name: {tuple(shape): (tuple(tile), parts) for shape, tile, parts in rows}
+            for name, rows in json.load(file).items()
         }
 
 
-def _choice(tf32, m, n, k, flips_a, flips_b):
-    """A tile and parts of K for a product: as tuned, else enough blocks for a whole GPU."""
-    tuned = _tuned().get((tf32, m, n, k, flips_a, flips_b))
-    if tuned:
-        return tuned
-    if m * n >= 1 << 20:
-        # A wave of large tiles may leave most of a GPU idle: 40 of them are 5000 x 256.
-        large = _tiles(_LARGE, m, n)
-        waves = -(-large // _PROCESSORS)
-        tile = _LARGE if large >= _LEAST_FILL * waves * _PROCESSORS else _MIDDLE
+def _choice(tf32, has_sums, m, n, k, flips_a, flips_b):
+    """A tile and parts of K for a product: as tuned, else enough blocks for a whole GPU.
+
+    Clusters have no sums of columns.
+    """
+    for name in ["tf32"] if tf32 else ["float32, in clusters"] * (not has_sums) + ["float32"]:
+        tuned = _tuned()[name].get((m, n, k, flips_a, flips_b))
+        if tuned:
+            return tuned
+    # A wave of large tiles may leave most of a GPU idle: 5000 x 256 are 40 of them.
+    waves = -(-_tiles(_LARGE, m, n) // _PROCESSORS)
+    room = waves * _PROCESSORS * _LARGE[0] * _LARGE[1]
+    if not tf32 and m * n >= max(_MUCH, _LEAST_FILL * room):
+        tile = _LARGE
+    elif n <= 32 or m * n <= 1 << 14:
+        tile = _NARROW
     else:
-        tile = _NARROW if n <= 32 or m * n <= 1 << 14 else _SMALL
-    tile = _IN_TF32[tile] if tf32 else tile
+        tile = _MIDDLE if m * n >= _MUCH else _SMALL
     blocks = _PROCESSORS * _BLOCKS // _tiles(tile, m, n)
+    tile = (*tile, "kTf32") if tf32 else tile
     return tile, max(1, min(blocks, -(-k // _LEAST_DEPTH)))
 
 
@@ -321,14 +324,14 @@ class _Merger:
 
 
 def _is_ours(instruction):
-    """Whether a product is one that gemm.cuh computes."""
-    return (
-        isinstance(instruction, MatrixProduct)
-        and set(instruction.dtypes) == {FLOAT32}
-        and len(instruction.output.shape) == 2
-        and min(*instruction.output.shape, instruction.inputs[0].shape[1]) > 0
-        and max(*instruction.output.shape, instruction.inputs[0].shape[1]) < 1 << 30
-    )
+    """Whether a product is one that gemm.cuh computes; for large ones in TF32, cuBLAS takes a fifth
+    of its time."""
+    if not isinstance(instruction, MatrixProduct) or len(instruction.output.shape) != 2:
+        return False
+    (m, n), k = instruction.output.shape, instruction.inputs[0].shape[1]
+    is_slow = instruction.tf32 and n > _NARROW[1] and m * n >= _MUCH
+    fits = min(m, n, k) > 0 and m <= _MOST_ROWS and max(n, k) < 1 << 30
+    return set(instruction.dtypes) == {FLOAT32} and fits and not is_slow
 
 
 def source(name, tile, along_k, packs, parts):

@@ -96,13 +96,12 @@ class Solver:
             empty=_pinned if ndarray.is_gpu_ctx(ctx) else np.empty,
         )  # fmt: skip
         self._make_step(shape, ctx)
-        size = _divisor((len(images.valid_x), len(images.test_x)), settings.batch)
-        self._make_measuring(shape, size, ctx, statistics)
+        size = _divisor(len(images.valid_x), settings.batch)
+        self._make_measuring(shape, size, statistics)
         said = {"statistics": of_pixels, "threads": 0}
         self._validation = Batches(
             images.valid_x, images.valid_y, size, shuffle=False, **said
         )  # fmt: skip
-        self._test = Batches(images.test_x, images.test_y, size, shuffle=False, **said)
         self._plain = Batches(images.train_x, images.train_y, size, settings.seed + 1, **said)
         checkpoint = folder / "checkpoint.safetensors"
         if checkpoint.exists():
@@ -180,17 +179,21 @@ class Solver:
         updates |= self.net.updates()
         self.step = compile(outputs, updates, ctx, tf32=settings.tf32)
 
-    def _make_measuring(self, shape, size, ctx, statistics):
+    def _make_measuring(self, shape, size, statistics):
         """Programs that read the step's parameters where they are: accuracy, and statistics."""
-        self._seen_x = ops.variable("images", (size, *shape))
-        self._seen_y = ops.variable("labels", (size,), np.int64)
-        tf32 = self.settings.tf32
-        right = _right(self.net(self._seen_x), self._seen_y)
-        self._measure = compile(right, {}, ctx, tf32=tf32)
+        self._measures = {size: self._measure_of(size, shape)}
         figures = nn.statistics(self.net) if statistics else {}
-        self._layers = list(figures)
-        self._look = compile(list(figures.values()), {}, ctx, tf32=tf32) if statistics else None
+        self._layers, tf32 = list(figures), self.settings.tf32
+        wanted = list(figures.values())
+        self._look = compile(wanted, {}, self._ctx, tf32=tf32) if statistics else None
         self._measured = list(self.net.named_parameters().values())
+
+    def _measure_of(self, size, shape):
+        """(images, labels, the program of how many are right) of batches of a size."""
+        x = ops.variable("images", (size, *shape))
+        y = ops.variable("labels", (size,), np.int64)
+        right = _right(self.net(x), y)
+        return x, y, compile(right, {}, self._ctx, tf32=self.settings.tf32)
 
     def _epoch(self, done, show, watch):
         """Makes the rest of an epoch; the number of steps after it."""
@@ -230,8 +233,8 @@ class Solver:
         training = self.accuracy(self._plain, number, _ESTIMATED_BY)
         validation = self.accuracy(self._validation)
         more = {"layers": self.statistics(number)} if self._look else {}
-        if done == self.total:
-            more["test_accuracy"] = self.accuracy(self._test)
+        if done == self.total and len(self._images.test_x):
+            more["test_accuracy"] = self._test_accuracy()
         self.log.add(
             epoch=number, step=done, loss=loss, training_accuracy=training,
             validation_accuracy=validation, seconds=seconds, memory=self._memory(),
@@ -243,27 +246,36 @@ class Solver:
         print(
             "epoch %d: loss %.4f, training %.1f %%, validation %.1f %%, %.0f s" % said, flush=True
         )
-        if done == self.total:
+        if "test_accuracy" in more:
             print("test images: %.2f %%" % (100 * more["test_accuracy"]), flush=True)
 
     def accuracy(self, batches, epoch=0, most=None):
         """The part of images that get the right class, of an epoch of batches or its first `most`
         images."""
         parameters = self._parameters()
+        images, labels, measure = self._measures[batches.size]
         right = seen = 0
         for x, y in batches.epoch(epoch):
-            feeds = {self._seen_x: x, self._seen_y: y, **parameters}
-            right += float(self._measure(feeds, as_numpy=True))
+            right += float(measure({images: x, labels: y, **parameters}, as_numpy=True))
             seen += len(y)
             if most and seen >= most:
                 break
         return right / seen
 
+    def _test_accuracy(self):
+        x, y = self._images.test_x, self._images.test_y
+        size = _divisor(len(x), self.settings.batch)
+        if size not in self._measures:
+            self._measures[size] = self._measure_of(size, x.shape[1:])
+        of_pixels = self._images.statistics()
+        return self.accuracy(Batches(x, y, size, statistics=of_pixels, shuffle=False, threads=0))
+
     def statistics(self, epoch=0):
         """name -> [mean, deviation, share of dead units] of each layer's result, of a batch of
         training images as they are."""
         x, _ = next(self._plain.epoch(epoch))
-        found = self._look({self._seen_x: x, **self._parameters()}, as_numpy=True)
+        images, _, _ = self._measures[self._plain.size]
+        found = self._look({images: x, **self._parameters()}, as_numpy=True)
         return {name: each.tolist() for name, each in zip(self._layers, found)}
 
     def _parameters(self):
@@ -318,7 +330,6 @@ def _pinned(shape, dtype):
     return pinned(np.zeros(shape, dtype))
 
 
-def _divisor(counts, most):
-    """The largest number up to `most` that divides all counts."""
-    whole = math.gcd(*counts)
-    return next(size for size in range(min(whole, most), 0, -1) if whole % size == 0)
+def _divisor(count, most):
+    """The largest number up to `most` that divides `count`."""
+    return next(size for size in range(min(count, most), 0, -1) if count % size == 0)

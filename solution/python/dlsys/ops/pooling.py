@@ -30,6 +30,8 @@ class _PoolingOp(TensorOp):
         """The windows of images of this shape."""
         if len(shape) != 4:
             raise ValueError("images are %s; hint: (N, C, H, W)" % (shape,))
+        if 0 in shape[2:]:
+            raise ValueError("images of %d x %d have no elements to pool" % shape[2:])
         a = node.attributes
         return Windows(shape[2:], a["kernel"], a["stride"], a["padding"], ceil=a["ceil"])
 
