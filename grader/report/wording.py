@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 from grader.building.compiler_output import link_error
-from grader.checks.far_gpu.far_device import ON_CPU
 from grader.checks.harness.compare import Failure
 from grader.student.proxy import ChildError, StudentError
 
@@ -51,7 +50,7 @@ def explain(error: Failure | ChildError) -> dict[str, Any]:
         )
     elif "invalid configuration argument" in first and not rest:  # a real GPU says no more
         hint = "a block has 1 to 1,024 threads, and a grid at least one block along each axis"
-    elif ON_CPU in first:
+    elif "given an array on the CPU: CUDA error 700" in first:
         hint = (
             "a GPU's kernel can't reach it, also where the emulated GPU lets it pass: allocate "
             "every array of the executor with its ctx, by ndarray.empty(shape, self.ctx)"

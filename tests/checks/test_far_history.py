@@ -209,4 +209,5 @@ def test_shapes_that_no_kernel_takes_are_refused():
     ]:
         with pytest.raises(RefusedCall):
             wire.launch(name, *[(a, shape) for shape in shapes])
-    assert wire.device.state() == {"allocations": 1, "trouble": "", "crash": ""}
+    said = {"allocations": 1, "trouble": "", "crash": "", "on_cpu": False}
+    assert wire.device.state() == said

@@ -41,8 +41,6 @@ _MOST_WAYS = 32  # in which the same numbers were made: the latest are kept
 _MOST_STEPS = 1000  # of a history
 _MOST_AXES = 32
 _GPUS = 8
-
-
 #: How a kernel is refused an array that no GPU reaches.
 ON_CPU = "a kernel was given an array on the CPU: CUDA error 700"
 
@@ -183,8 +181,7 @@ class FarDevice:
     """The memory, how it came about, and the thread that serves the child."""
 
     def __init__(self) -> None:
-        self.allocations, self.trouble, self.crash = 0, "", ""
-        self.on_cpu = False  # whether a kernel was given an array of the CPU
+        self.allocations, self.trouble, self.crash, self.on_cpu = 0, "", "", False
         self._blocks: dict[int, Allocation] = {}
         self._starts: list[int] = []
         self._next, self._bytes, self._weight = _FIRST, 0, 0
@@ -202,10 +199,9 @@ class FarDevice:
         threading.Thread(target=self._serve, args=(fd,), daemon=True).start()
 
     def state(self) -> dict[str, Any]:
-        """Arrays allocated so far; what is wrong with what came, or ""; and with this itself;
-        and whether a kernel was given an array of the CPU."""
-        names = ("allocations", "trouble", "crash", "on_cpu")
-        return {name: getattr(self, name) for name in names}
+        """Arrays allocated so far; what is wrong with what came, or ""; and with this itself; and
+        whether a kernel was given an array of the CPU."""
+        return {n: getattr(self, n) for n in ("allocations", "trouble", "crash", "on_cpu")}
 
     def trace(self, hashes: Iterable[str]) -> list[list[dict[str, Any]]]:
         """How each download with one of these hashes was made.
