@@ -6,10 +6,8 @@ import atexit
 import contextlib
 import dataclasses
 import functools
-import shutil
 import site
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +18,7 @@ from grader.checks.harness.context import Context, Session
 from grader.course.rubric import Rubric
 from grader.sandbox.isolation import View
 from grader.sandbox.process import Limits
+from grader.sandbox.scratch import Scratch
 from grader.student.proxy import Proxy
 from grader.student.remote import ChildDied, ChildExcess, ChildTimeout, Remote
 
@@ -49,10 +48,10 @@ def _unwanted() -> tuple[Path, ...]:
 
 @functools.cache
 def _empty() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="dlsys-empty-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    folder.chmod(0o555)
-    return folder
+    scratch = Scratch()  # which is swept if this process is killed
+    atexit.register(scratch.remove)
+    scratch.path.chmod(0o555)
+    return scratch.path
 
 
 def _packages(prefix: Path, kind: str) -> Iterator[Path]:
