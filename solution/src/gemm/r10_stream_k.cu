@@ -84,7 +84,7 @@ __device__ bool add_up(float (&sum)[Tile::of_rows][Tile::of_columns], const Row&
   tile -= row.whole;
   const int64_t first = row.block_of(tile * row.slices);
   const int64_t last = row.block_of((tile + 1) * row.slices - 1);
-  ladder::put_part<Tile>(row.room(parts, blockIdx.x, tile), sum);
+  ladder::put_part(row.room(parts, blockIdx.x, tile), Tile::threads, sum);
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0)
@@ -93,10 +93,10 @@ __device__ bool add_up(float (&sum)[Tile::of_rows][Tile::of_columns], const Row&
   if (!is_last) return false;
   __threadfence();
   if (threadIdx.x == 0) arrived[tile] = 0;
-  ladder::add_parts<Tile>(sum, row.room(parts, first, tile), 1, 0);
+  ladder::add_parts(sum, row.room(parts, first, tile), Tile::threads, 1, 0);
   for (int64_t block = first + 1; block <= last; ++block) {
     float more[Tile::of_rows][Tile::of_columns];
-    ladder::add_parts<Tile>(more, row.room(parts, block, tile), 1, 0);
+    ladder::add_parts(more, row.room(parts, block, tile), Tile::threads, 1, 0);
     for (int i = 0; i < Tile::of_rows; ++i)
       for (int j = 0; j < Tile::of_columns; ++j) sum[i][j] += more[i][j];
   }
@@ -130,7 +130,7 @@ __global__ __launch_bounds__(Tile::threads,
                                              false);
     __syncthreads();  // all have read the last slice
     if (piece.count < row.slices && !add_up(sum, row, piece.tile, parts, arrived)) continue;
-    ladder::give<Tile>(warp, sum, 0, 1, [&](int i, int j, float value) {
+    warp.give(sum, 0, 1, [&](int i, int j, float value) {
       if (first_row + i < e.m && first_column + j < e.n)
         store(first_row + i, first_column + j, value);
     });
