@@ -121,6 +121,40 @@ def test_products_are_asked_for_with_all_four_pairs_of_flags(profile):
     assert set(flags) == {(a, b) for a in (False, True) for b in (False, True)}
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("check", "outputs"),
+    [
+        ("array_set", 1024 * 1024),
+        ("broadcast_to", 1024 * 1024),
+        ("reduce_sum_axis_zero", 128 * 256),
+        ("matrix_elementwise_add", 1024 * 1024),
+        ("matrix_elementwise_multiply", 1024 * 1024),
+        ("matrix_multiply", 256 * 32 * 32),
+        ("relu", 1024 * 1024),
+    ],
+)
+def test_a_grid_of_a_round_number_of_blocks_is_too_small_once(check, outputs, seed):
+    context = ChildContext(Path(), load_rubric("default"), "emulated", str(seed), check, 1)
+    cases = CHECKS[check].__wrapped__(context)
+    shapes = [case.out or case.draw()[case.overwrites].shape for case in cases]
+    assert max(np.prod(shape) for shape in shapes) > outputs
+
+
+@pytest.mark.parametrize("check", ["softmax", "reduce_sum_axis_zero"])
+def test_rows_are_more_than_8192_once(check):
+    context = ChildContext(Path(), load_rubric("default"), "emulated", "1", check, 1)
+    drawn = [case.draw() for case in CHECKS[check].__wrapped__(context)]
+    assert max(len(args[0]) for args in drawn) > 8192
+
+
+def test_a_large_product_has_little_to_sum():
+    """A block of threads for each element is an honest style, and slow on the emulated GPU."""
+    drawn = list(cases("matrix_multiply", "default"))
+    (large,) = [args for args, expected, *_ in drawn if expected.size > 100_000]
+    assert large[0].shape[0 if large[1] else 1] < 10
+
+
 @pytest.mark.parametrize(("flips", "names"), [((0, 1), "B"), ((1, 0), "A"), ((1, 1), "A and of B")])
 def test_a_product_for_other_flags_is_recognised(flips, names):
     random = np.random.default_rng(6)

@@ -24,6 +24,9 @@ ODD_MATRICES: tuple[Shape, ...] = (
     (33, 31), (1025, 10), (127, 129), (1, 1025), (2049, 3), (3, 257), (40, 1), (1, 1),
 )  # fmt: skip
 
+#: Two axes on which a shape is no smaller, once, whatever was published: a million elements, so
+#: that no grid of a round number of blocks is enough.
+LARGE: Shape = (1300, 900)
 #: The smallest normal float32.
 SMALLEST = 2.0**-126
 
@@ -33,17 +36,19 @@ def _shapes(ctx: Context, published: Shape, odd: Iterable[Shape]) -> list[Shape]
 
     If the rubric asks for published sizes alone, the random shapes are no larger, so that a kernel
     written for those sizes meets no new limit. Otherwise one random shape is larger than all
-    published ones, so that no fixed limit is large enough.
+    others, so that no fixed limit is large enough.
     """
     largest = [min(size, 600 if axis < 2 else 4) for axis, size in enumerate(published)]
     fresh = [ctx.sizes(*largest), ctx.sizes(*largest)]
     if not ctx.thorough:
         return [ctx.sized(shape) for shape in [published, *fresh]]
+    largest = list(published)
     if odd is ODD_SHAPES:
         fresh.append(ctx.sizes(5000))
+        largest[:2] = [max(pair) for pair in zip(published, LARGE, strict=True)]
     else:
-        fresh += [_beyond(ctx, (4000, 3)), _beyond(ctx, (3, 4000))]
-    return [ctx.sized(shape) for shape in [*odd, _beyond(ctx, published), *fresh]]
+        fresh += [_beyond(ctx, (9000, 3)), _beyond(ctx, (3, 4000))]
+    return [ctx.sized(shape) for shape in [*odd, _beyond(ctx, tuple(largest)), *fresh]]
 
 
 def _beyond(ctx: Context, sizes: Shape) -> Shape:
@@ -106,7 +111,11 @@ def reduce_sum_axis_zero(ctx: Context) -> Iterator[Case]:
         magnitude = np.abs(wide).sum(axis=0, keepdims=x.ndim == 1)
         return wide.sum(axis=0, keepdims=x.ndim == 1), sum_bound(len(x), magnitude)
 
-    for shape in _shapes(ctx, (500, 200, 100), odd):
+    shapes = _shapes(ctx, (500, 200, 100), odd)
+    if ctx.thorough:
+        # More sums than elsewhere, but no more than a grid may have blocks along any axis.
+        shapes.append(ctx.sized(_beyond(ctx, (3, 36_000))))
+    for shape in shapes:
         draw = functools.partial(_draw, ctx, [shape], 20)
         yield Case("reduce_sum_axis_zero", draw, judge, shape[1:] or (1,))
 
@@ -221,17 +230,37 @@ def matrix_multiply(ctx: Context) -> Iterator[Case]:
             for number, size in enumerate(sizes)
             for flag in flags[few[number % 2] if ctx.watched else every]
         ]
-        cases += published if ctx.backend == "cuda" else [(200, 256, 300, *flag) for flag in flags]
-        # Each size in turn is larger than any other; what is watched has been made smaller.
-        for axis, flag in enumerate(flags[:0] if ctx.watched else flags[:3]):
-            mnk = [5, 3, 4]
-            mnk[axis] = 2500
-            cases.append((*_beyond(ctx, tuple(mnk)), *flag))
+        cases += published if ctx.backend == "cuda" else _several_tiles(ctx, flags)
+        # What is watched has been made smaller.
+        cases += [] if ctx.watched else _larger_products(ctx, flags)
     cases = [*cases, *[(*ctx.sizes(150, 150, 150), *flag) for flag in flags]]
     for *size, trans_a, trans_b in cases:
         m, n, k = ctx.sized(tuple(size))
         draw = functools.partial(_matrices, ctx, (m, n, k), trans_a, trans_b)
         yield Case("matrix_multiply", draw, _product, (m, n), explain=_flag_ignored)
+
+
+def _several_tiles(ctx: Context, flags: list[tuple[bool, bool]]) -> list[Any]:
+    """Products of several of the largest tiles, with each flag off and on; and, where a block for
+    each element takes less, with the other pairs of flags."""
+    apart = int(ctx.random.integers(2))  # both flags are alike in the larger ones, or not
+    return [
+        (200, 256, 300, *flag) if (flag[0] != flag[1]) == bool(apart) else (130, 70, 300, *flag)
+        for flag in flags
+    ]
+
+
+def _larger_products(ctx: Context, flags: list[tuple[bool, bool]]) -> Iterator[Any]:
+    """Each size in turn is larger than any other; then the product is, with little to sum, so that
+    a grid of too few blocks or tiles shows, and a block for each element is no work."""
+    for axis, flag in enumerate(flags[:3]):
+        mnk = [5, 3, 4]
+        mnk[axis] = 2500
+        yield (*_beyond(ctx, tuple(mnk)), *flag)
+    least = (1000, 2000) if ctx.backend == "cuda" else (520, 520)
+    m, n = (size + int(ctx.random.integers(1, 1 + size // 5)) for size in least)
+    k = int(ctx.random.integers(3, 10))
+    yield (m, n, k, *flags[int(ctx.random.integers(4))])
 
 
 def _matrices(ctx: Context, sizes: Shape, trans_a: bool, trans_b: bool) -> list[Any]:
