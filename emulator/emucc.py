@@ -61,6 +61,10 @@ RAISED = {"-std=%s%s" % (dialect, year): "-std=%s14" % dialect
           for dialect in ("c++", "gnu++") for year in ("98", "03", "0x", "11")}  # fmt: skip
 
 
+# What stands around all that is linked: src/ends, where its variables begin and end.
+ENDS = ("begin", "end")
+
+
 class Driver:
     """Does what a command line asks for, with one compiler."""
 
@@ -196,9 +200,10 @@ class Driver:
         made = self.options.output or ("a.out" if not self.options.runs else
                                        os.path.join(self.folder, "program"))  # fmt: skip
         shared = [*without_names(self.options.flags), *["-shared"] * self.options.is_shared]
-        place = "-Wl,-rpath," + os.path.dirname(library)
-        self.call([*self.cxx, *shared, *objects, *self.options.objects, "-o", made, library, place,
-                   *self.options.links, *self.libraries])  # fmt: skip
+        folder = os.path.dirname(library)
+        begin, end = (os.path.join(folder, name + ".o") for name in ENDS)
+        self.call([*self.cxx, *shared, begin, *objects, *self.options.objects, end, "-o", made,
+                   library, "-Wl,-rpath," + folder, *self.options.links, *self.libraries])  # fmt: skip
         return [made]
 
     def library(self):
@@ -233,6 +238,11 @@ class Driver:
             output = os.path.join(folder, os.path.basename(source) + ".o")
             self.call([*self.cxx, *flags, "-include", standard, "-c", source, "-o", output])
             return output
+
+        for name in ENDS:
+            source = os.path.join(HERE, "src", "ends", name + ".cc")
+            output = os.path.join(os.path.dirname(library), name + ".o")
+            self.call([*self.cxx, *flags, "-c", source, "-o", output])
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = list(pool.map(compiled, sources))

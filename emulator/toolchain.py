@@ -92,6 +92,7 @@ def flags_of_kernels(cxx, checked=False):
     """All that CUDA sources are compiled with for the emulated GPU, as a list of words."""
     # nvcc, too, lets a pointer of another type see the same memory.
     language = ["-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unknown-pragmas"]
+    language += ["-DEMULATOR_CUDA_SOURCE"]
     if not checked:
         # With lines for what is told of a kernel that fails; the code stays as it is.
         return [*kernel_flags(cxx).split(), "-g1", "-fopenmp-simd", *language]

@@ -19,6 +19,7 @@
 #include "memory.h"
 #include "protection.h"
 #include "stream.h"
+#include "variables.h"
 
 namespace emulator {
 namespace {
@@ -45,13 +46,25 @@ bool is_valid(const void* ptr, size_t span, bool on_device) {
   return !on_device || is_shared_host_memory(ptr) || is_managed_variable(ptr, span);
 }
 
+// Which sides of a copy are the device's.
+struct Sides {
+  bool to_device, from_device;
+
+  Sides(const void* to, const void* from, cudaMemcpyKind kind)
+      : to_device(is_device(to, kind, cudaMemcpyHostToDevice)),
+        from_device(is_device(from, kind, cudaMemcpyDeviceToHost)) {}
+
+ private:
+  static bool is_device(const void* ptr, cudaMemcpyKind kind, cudaMemcpyKind bit) {
+    return kind == cudaMemcpyDefault ? in_arena(ptr) || is_symbol(ptr) : (kind & bit) != 0;
+  }
+};
+
 // Both sides of a copy, from their first to their last byte.
 cudaError_t check_sides(const void* to, size_t to_span, const void* from, size_t from_span,
                         cudaMemcpyKind kind) {
-  bool infer = kind == cudaMemcpyDefault;
-  bool to_device = infer ? in_arena(to) : (kind & 1) != 0;
-  bool from_device = infer ? in_arena(from) : (kind & 2) != 0;
-  if (is_valid(to, to_span, to_device) && is_valid(from, from_span, from_device))
+  const Sides sides(to, from, kind);
+  if (is_valid(to, to_span, sides.to_device) && is_valid(from, from_span, sides.from_device))
     return cudaSuccess;
   EMULATOR_CHECK(refused_copy(to, to_span, from, from_span, kind));
   return cudaErrorInvalidValue;
@@ -72,7 +85,9 @@ cudaError_t check(const void* to, size_t to_pitch, const void* from, size_t from
 
 // Both sides were checked.
 cudaError_t do_copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                    const Extent& extent, [[maybe_unused]] const Order& order) {
+                    const Extent& extent, cudaMemcpyKind kind,
+                    [[maybe_unused]] const Order& order) {
+  const Sides sides(to, from, kind);
   EMULATOR_CHECK(Work work);
   EMULATOR_CHECK(copy_submitted({to, to_pitch}, {from, from_pitch}, extent.width, extent.height,
                                 order.stream, order.waits));
@@ -80,9 +95,12 @@ cudaError_t do_copy(void* to, size_t to_pitch, const void* from, size_t from_pit
     DeviceAccess access;
     access.open(to);
     access.open(from);
+    const VariablesStay variables;
+    char* const into = sides.to_device ? variables.of_kernels(to) : static_cast<char*>(to);
+    const char* const out_of =
+        sides.from_device ? variables.of_kernels(from) : static_cast<const char*>(from);
     for (size_t row = 0; row < extent.height; ++row)
-      std::memmove(static_cast<char*>(to) + row * to_pitch,
-                   static_cast<const char*>(from) + row * from_pitch, extent.width);
+      std::memmove(into + row * to_pitch, out_of + row * from_pitch, extent.width);
   }
   host_goes_on();
   for (size_t row = 0; row < extent.height; ++row)
@@ -91,7 +109,7 @@ cudaError_t do_copy(void* to, size_t to_pitch, const void* from, size_t from_pit
   EMULATOR_CHECK(copy_done({to, to_pitch}, extent.width, extent.height));
   if (in_arena(to) && in_arena(from))
     EMULATOR_CHECK(count_copy({to, to_pitch}, {from, from_pitch}, extent.width, extent.height));
-  if (!in_arena(to)) add_to_count(Count::kBytesToHost, extent.width * extent.height);
+  if (!sides.to_device) add_to_count(Count::kBytesToHost, extent.width * extent.height);
   return cudaSuccess;
 }
 
@@ -113,7 +131,7 @@ cudaError_t copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
   if (error == cudaSuccess) error = check(to, to_pitch, from, from_pitch, extent, kind);
   if (error != cudaSuccess || extent.empty()) return error;
   return submit_in(order, cudaGraphNodeTypeMemcpy, [=](cudaStream_t stream) {
-    return do_copy(to, to_pitch, from, from_pitch, extent, {stream, order.waits});
+    return do_copy(to, to_pitch, from, from_pitch, extent, kind, {stream, order.waits});
   });
 }
 
@@ -141,8 +159,9 @@ cudaError_t do_set(void* ptr, size_t pitch, unsigned value, unsigned element, co
   {
     DeviceAccess access;
     access.open(ptr);
+    const VariablesStay variables;
     for (size_t row = 0; row < extent.height; ++row)
-      set_row(static_cast<char*>(ptr) + row * pitch, extent.width, value, element);
+      set_row(variables.of_kernels(ptr) + row * pitch, extent.width, value, element);
   }
   host_goes_on();
   for (size_t row = 0; row < extent.height; ++row)
@@ -197,7 +216,7 @@ cudaError_t do_copy_box(const cudaMemcpy3DParms& p, const Order& order) {
   const Box to(p.dstPtr, p.dstPos), from(p.srcPtr, p.srcPos);
   for (size_t z = 0; z < p.extent.depth; ++z)
     do_copy(to.ptr + z * to.slice, to.pitch, from.ptr + z * from.slice, from.pitch,
-            {p.extent.width, p.extent.height}, order);
+            {p.extent.width, p.extent.height}, p.kind, order);
   return cudaSuccess;
 }
 
@@ -239,7 +258,7 @@ cudaError_t copy_now(void* to, const void* from, size_t size, cudaMemcpyKind kin
                      cudaStream_t stream) {
   const cudaError_t error = check_copy(to, from, size, kind);
   if (error != cudaSuccess || size == 0) return error;
-  return do_copy(to, size, from, size, {size, 1}, {stream, false});
+  return do_copy(to, size, from, size, {size, 1}, kind, {stream, false});
 }
 
 cudaError_t check_box(const cudaMemcpy3DParms& copy) { return check_boxes(copy); }
@@ -268,6 +287,7 @@ cudaError_t copy_to_symbol(void* symbol, size_t symbol_size, const void* from, s
   EMULATOR_HOST_CALL_OF(waits ? "cudaMemcpyToSymbol" : "cudaMemcpyToSymbolAsync");
   if (sticky_error() != cudaSuccess) return sticky_error();
   if (offset > symbol_size || size > symbol_size - offset) return report(cudaErrorInvalidValue);
+  if (!is_managed_variable(symbol, symbol_size)) add_symbol(symbol, symbol_size);
   return report(copy(static_cast<char*>(symbol) + offset, size, from, size, {size, 1},
                      cudaMemcpyDefault, {stream, waits}));
 }
@@ -277,6 +297,7 @@ cudaError_t copy_from_symbol(void* to, const void* symbol, size_t symbol_size, s
   EMULATOR_HOST_CALL_OF(waits ? "cudaMemcpyFromSymbol" : "cudaMemcpyFromSymbolAsync");
   if (sticky_error() != cudaSuccess) return sticky_error();
   if (offset > symbol_size || size > symbol_size - offset) return report(cudaErrorInvalidValue);
+  if (!is_managed_variable(symbol, symbol_size)) add_symbol(symbol, symbol_size);
   return report(copy(to, size, static_cast<const char*>(symbol) + offset, size, {size, 1},
                      cudaMemcpyDefault, {stream, waits}));
 }

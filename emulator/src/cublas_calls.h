@@ -12,6 +12,7 @@
 
 #include "cublas_handle.h"
 #include "protection.h"
+#include "variables.h"
 
 namespace emulator {
 
@@ -107,6 +108,12 @@ inline cublasStatus_t check_operands(const char* function, std::initializer_list
   return CUBLAS_STATUS_SUCCESS;
 }
 
+/*! \brief Whether one of them is a variable of the program. */
+inline bool has_variable(std::initializer_list<Operand> all) {
+  return std::any_of(all.begin(), all.end(),
+                     [](const Operand& operand) { return is_variable(operand.ptr); });
+}
+
 /*! \brief A number of the host or of the device. */
 template <typename T>
 T value_of(const T* scalar) {
@@ -138,6 +145,10 @@ Operand matrix(const char* name, const T* data, cublasOperation_t op, int m, int
     cublasStatus_t status = emulator::check_operands(name, {__VA_ARGS__}); \
     if (status != CUBLAS_STATUS_SUCCESS) return status;                    \
   } while (0)
+// The same; until the function returns, variables among the operands are those of kernels.
+#define EMULATOR_CUBLAS_WORK_ON(name, ...)     \
+  EMULATOR_CUBLAS_OPERANDS(name, __VA_ARGS__); \
+  const emulator::KernelVariables variables(emulator::has_variable({__VA_ARGS__}))
 
 // Defines a function for float and for double: DEFINE gets the type, and the letter in the name.
 #define EMULATOR_BOTH(DEFINE) \

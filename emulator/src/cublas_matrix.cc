@@ -13,6 +13,7 @@
 #include "cublas_gemm.h"
 #include "cublas_types.h"
 #include "pool.h"
+#include "variables.h"
 
 namespace emulator {
 namespace {
@@ -36,6 +37,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 template <typename T>
 void multiply_tiles(const Gemm<T>& g) {
+  const KernelVariables variables(is_variable(g.A) || is_variable(g.B) || is_variable(g.C));
   int64_t rows = kMaxTileRows;
   int64_t tiles_n = ceil_div(g.n, kTileColumns);
   while (rows > kMinTileRows && ceil_div(g.m, rows) * tiles_n < kEnoughTiles) rows /= 2;

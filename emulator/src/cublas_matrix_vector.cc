@@ -26,9 +26,9 @@ cublasStatus_t gemv(const char* name, cublasHandle_t handle, cublasOperation_t t
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(trans) && m >= 0 && n >= 0 && is_ld(lda, m) && incx != 0 &&
                           incy != 0 && are_scalars(handle, alpha, beta));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, m, n, lda),
-                           vector("x", x, trans == CUBLAS_OP_N ? n : m, incx),
-                           vector("y", y, trans == CUBLAS_OP_N ? m : n, incy));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, m, n, lda),
+                          vector("x", x, trans == CUBLAS_OP_N ? n : m, incx),
+                          vector("y", y, trans == CUBLAS_OP_N ? m : n, incy));
   DeviceAccess access;
   Blas<T>::gemv(CblasColMajor, blas(trans), m, n, *alpha, A, lda, x, incx, *beta, y, incy);
   return CUBLAS_STATUS_SUCCESS;
@@ -42,9 +42,9 @@ cublasStatus_t gbmv(const char* name, cublasHandle_t handle, cublasOperation_t t
   EMULATOR_CUBLAS_REQUIRE(is_value(trans) && m >= 0 && n >= 0 && kl >= 0 && ku >= 0 &&
                           is_ld(lda, kl + ku + 1) && incx != 0 && incy != 0 &&
                           are_scalars(handle, alpha, beta));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, kl + ku + 1, n, lda),
-                           vector("x", x, trans == CUBLAS_OP_N ? n : m, incx),
-                           vector("y", y, trans == CUBLAS_OP_N ? m : n, incy));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, kl + ku + 1, n, lda),
+                          vector("x", x, trans == CUBLAS_OP_N ? n : m, incx),
+                          vector("y", y, trans == CUBLAS_OP_N ? m : n, incy));
   DeviceAccess access;
   Blas<T>::gbmv(CblasColMajor, blas(trans), m, n, kl, ku, *alpha, A, lda, x, incx, *beta, y, incy);
   return CUBLAS_STATUS_SUCCESS;
@@ -56,8 +56,8 @@ cublasStatus_t ger(const char* name, cublasHandle_t handle, int m, int n, const 
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(m >= 0 && n >= 0 && is_ld(lda, m) && incx != 0 && incy != 0 &&
                           is_scalar(handle, alpha, sizeof(T)));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, m, n, lda), vector("x", x, m, incx),
-                           vector("y", y, n, incy));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, m, n, lda), vector("x", x, m, incx),
+                          vector("y", y, n, incy));
   DeviceAccess access;
   Blas<T>::ger(CblasColMajor, m, n, *alpha, x, incx, y, incy, A, lda);
   return CUBLAS_STATUS_SUCCESS;
@@ -70,8 +70,8 @@ cublasStatus_t symv(const char* name, cublasHandle_t handle, cublasFillMode_t up
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && n >= 0 && is_ld(lda, n) && incx != 0 && incy != 0 &&
                           are_scalars(handle, alpha, beta));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, n, n, lda), vector("x", x, n, incx),
-                           vector("y", y, n, incy));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, n, n, lda), vector("x", x, n, incx),
+                          vector("y", y, n, incy));
   DeviceAccess access;
   Blas<T>::symv(CblasColMajor, blas(uplo), n, *alpha, A, lda, x, incx, *beta, y, incy);
   return CUBLAS_STATUS_SUCCESS;
@@ -84,8 +84,8 @@ cublasStatus_t sbmv(const char* name, cublasHandle_t handle, cublasFillMode_t up
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && n >= 0 && k >= 0 && is_ld(lda, k + 1) && incx != 0 &&
                           incy != 0 && are_scalars(handle, alpha, beta));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, k + 1, n, lda), vector("x", x, n, incx),
-                           vector("y", y, n, incy));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, k + 1, n, lda), vector("x", x, n, incx),
+                          vector("y", y, n, incy));
   DeviceAccess access;
   Blas<T>::sbmv(CblasColMajor, blas(uplo), n, k, *alpha, A, lda, x, incx, *beta, y, incy);
   return CUBLAS_STATUS_SUCCESS;
@@ -98,8 +98,8 @@ cublasStatus_t spmv(const char* name, cublasHandle_t handle, cublasFillMode_t up
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && n >= 0 && incx != 0 && incy != 0 &&
                           are_scalars(handle, alpha, beta));
-  EMULATOR_CUBLAS_OPERANDS(name, packed("A", A, n), vector("x", x, n, incx),
-                           vector("y", y, n, incy));
+  EMULATOR_CUBLAS_WORK_ON(name, packed("A", A, n), vector("x", x, n, incx),
+                          vector("y", y, n, incy));
   DeviceAccess access;
   Blas<T>::spmv(CblasColMajor, blas(uplo), n, *alpha, A, x, incx, *beta, y, incy);
   return CUBLAS_STATUS_SUCCESS;
@@ -111,7 +111,7 @@ cublasStatus_t syr(const char* name, cublasHandle_t handle, cublasFillMode_t upl
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && n >= 0 && is_ld(lda, n) && incx != 0 &&
                           is_scalar(handle, alpha, sizeof(T)));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, n, n, lda), vector("x", x, n, incx));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, n, n, lda), vector("x", x, n, incx));
   DeviceAccess access;
   Blas<T>::syr(CblasColMajor, blas(uplo), n, *alpha, x, incx, A, lda);
   return CUBLAS_STATUS_SUCCESS;
@@ -123,7 +123,7 @@ cublasStatus_t spr(const char* name, cublasHandle_t handle, cublasFillMode_t upl
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && n >= 0 && incx != 0 &&
                           is_scalar(handle, alpha, sizeof(T)));
-  EMULATOR_CUBLAS_OPERANDS(name, packed("A", A, n), vector("x", x, n, incx));
+  EMULATOR_CUBLAS_WORK_ON(name, packed("A", A, n), vector("x", x, n, incx));
   DeviceAccess access;
   Blas<T>::spr(CblasColMajor, blas(uplo), n, *alpha, x, incx, A);
   return CUBLAS_STATUS_SUCCESS;
@@ -135,8 +135,8 @@ cublasStatus_t syr2(const char* name, cublasHandle_t handle, cublasFillMode_t up
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && n >= 0 && is_ld(lda, n) && incx != 0 && incy != 0 &&
                           is_scalar(handle, alpha, sizeof(T)));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, n, n, lda), vector("x", x, n, incx),
-                           vector("y", y, n, incy));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, n, n, lda), vector("x", x, n, incx),
+                          vector("y", y, n, incy));
   DeviceAccess access;
   Blas<T>::syr2(CblasColMajor, blas(uplo), n, *alpha, x, incx, y, incy, A, lda);
   return CUBLAS_STATUS_SUCCESS;
@@ -148,8 +148,8 @@ cublasStatus_t spr2(const char* name, cublasHandle_t handle, cublasFillMode_t up
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && n >= 0 && incx != 0 && incy != 0 &&
                           is_scalar(handle, alpha, sizeof(T)));
-  EMULATOR_CUBLAS_OPERANDS(name, packed("A", A, n), vector("x", x, n, incx),
-                           vector("y", y, n, incy));
+  EMULATOR_CUBLAS_WORK_ON(name, packed("A", A, n), vector("x", x, n, incx),
+                          vector("y", y, n, incy));
   DeviceAccess access;
   Blas<T>::spr2(CblasColMajor, blas(uplo), n, *alpha, x, incx, y, incy, A);
   return CUBLAS_STATUS_SUCCESS;
@@ -162,7 +162,7 @@ cublasStatus_t trmv(const char* name, cublasHandle_t handle, cublasFillMode_t up
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && is_value(trans) && is_value(diag) && n >= 0 &&
                           incx != 0 && is_ld(lda, n));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, n, n, lda), vector("x", x, n, incx));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, n, n, lda), vector("x", x, n, incx));
   DeviceAccess access;
   Blas<T>::trmv(CblasColMajor, blas(uplo), blas(trans), blas(diag), n, A, lda, x, incx);
   return CUBLAS_STATUS_SUCCESS;
@@ -175,7 +175,7 @@ cublasStatus_t trsv(const char* name, cublasHandle_t handle, cublasFillMode_t up
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && is_value(trans) && is_value(diag) && n >= 0 &&
                           incx != 0 && is_ld(lda, n));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, n, n, lda), vector("x", x, n, incx));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, n, n, lda), vector("x", x, n, incx));
   DeviceAccess access;
   Blas<T>::trsv(CblasColMajor, blas(uplo), blas(trans), blas(diag), n, A, lda, x, incx);
   return CUBLAS_STATUS_SUCCESS;
@@ -188,7 +188,7 @@ cublasStatus_t tbmv(const char* name, cublasHandle_t handle, cublasFillMode_t up
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && is_value(trans) && is_value(diag) && n >= 0 &&
                           incx != 0 && k >= 0 && is_ld(lda, k + 1));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, k + 1, n, lda), vector("x", x, n, incx));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, k + 1, n, lda), vector("x", x, n, incx));
   DeviceAccess access;
   Blas<T>::tbmv(CblasColMajor, blas(uplo), blas(trans), blas(diag), n, k, A, lda, x, incx);
   return CUBLAS_STATUS_SUCCESS;
@@ -201,7 +201,7 @@ cublasStatus_t tbsv(const char* name, cublasHandle_t handle, cublasFillMode_t up
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && is_value(trans) && is_value(diag) && n >= 0 &&
                           incx != 0 && k >= 0 && is_ld(lda, k + 1));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, k + 1, n, lda), vector("x", x, n, incx));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, k + 1, n, lda), vector("x", x, n, incx));
   DeviceAccess access;
   Blas<T>::tbsv(CblasColMajor, blas(uplo), blas(trans), blas(diag), n, k, A, lda, x, incx);
   return CUBLAS_STATUS_SUCCESS;
@@ -214,7 +214,7 @@ cublasStatus_t tpmv(const char* name, cublasHandle_t handle, cublasFillMode_t up
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && is_value(trans) && is_value(diag) && n >= 0 &&
                           incx != 0);
-  EMULATOR_CUBLAS_OPERANDS(name, packed("A", A, n), vector("x", x, n, incx));
+  EMULATOR_CUBLAS_WORK_ON(name, packed("A", A, n), vector("x", x, n, incx));
   DeviceAccess access;
   Blas<T>::tpmv(CblasColMajor, blas(uplo), blas(trans), blas(diag), n, A, x, incx);
   return CUBLAS_STATUS_SUCCESS;
@@ -227,7 +227,7 @@ cublasStatus_t tpsv(const char* name, cublasHandle_t handle, cublasFillMode_t up
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && is_value(trans) && is_value(diag) && n >= 0 &&
                           incx != 0);
-  EMULATOR_CUBLAS_OPERANDS(name, packed("A", A, n), vector("x", x, n, incx));
+  EMULATOR_CUBLAS_WORK_ON(name, packed("A", A, n), vector("x", x, n, incx));
   DeviceAccess access;
   Blas<T>::tpsv(CblasColMajor, blas(uplo), blas(trans), blas(diag), n, A, x, incx);
   return CUBLAS_STATUS_SUCCESS;

@@ -30,7 +30,7 @@ cublasStatus_t symm(const char* name, cublasHandle_t handle, cublasSideMode_t si
   EMULATOR_CUBLAS_REQUIRE(is_value(side) && is_value(uplo) && m >= 0 && n >= 0 &&
                           is_ld(lda, side == CUBLAS_SIDE_LEFT ? m : n) && is_ld(ldb, m) &&
                           is_ld(ldc, m) && are_scalars(handle, alpha, beta));
-  EMULATOR_CUBLAS_OPERANDS(
+  EMULATOR_CUBLAS_WORK_ON(
       name, matrix("A", A, side == CUBLAS_SIDE_LEFT ? m : n, side == CUBLAS_SIDE_LEFT ? m : n, lda),
       matrix("B", B, m, n, ldb), matrix("C", C, m, n, ldc));
   DeviceAccess access;
@@ -46,7 +46,7 @@ cublasStatus_t syrk(const char* name, cublasHandle_t handle, cublasFillMode_t up
   EMULATOR_CUBLAS_REQUIRE(is_value(uplo) && is_value(trans) && n >= 0 && k >= 0 &&
                           is_ld(lda, stored_rows(trans, n, k)) && is_ld(ldc, n) &&
                           are_scalars(handle, alpha, beta));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, trans, n, k, lda), matrix("C", C, n, n, ldc));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, trans, n, k, lda), matrix("C", C, n, n, ldc));
   DeviceAccess access;
   Blas<T>::syrk(CblasColMajor, blas(uplo), blas(trans), n, k, *alpha, A, lda, *beta, C, ldc);
   return CUBLAS_STATUS_SUCCESS;
@@ -61,8 +61,8 @@ cublasStatus_t syr2k(const char* name, cublasHandle_t handle, cublasFillMode_t u
                           is_ld(lda, stored_rows(trans, n, k)) &&
                           is_ld(ldb, stored_rows(trans, n, k)) && is_ld(ldc, n) &&
                           are_scalars(handle, alpha, beta));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, trans, n, k, lda), matrix("B", B, trans, n, k, ldb),
-                           matrix("C", C, n, n, ldc));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, trans, n, k, lda), matrix("B", B, trans, n, k, ldb),
+                          matrix("C", C, n, n, ldc));
   DeviceAccess access;
   Blas<T>::syr2k(CblasColMajor, blas(uplo), blas(trans), n, k, *alpha, A, lda, B, ldb, *beta, C,
                  ldc);
@@ -79,7 +79,7 @@ cublasStatus_t trmm(const char* name, cublasHandle_t handle, cublasSideMode_t si
   EMULATOR_CUBLAS_REQUIRE(is_value(side) && is_value(uplo) && is_value(trans) && is_value(diag) &&
                           m >= 0 && n >= 0 && is_ld(lda, side == CUBLAS_SIDE_LEFT ? m : n) &&
                           is_ld(ldb, m) && is_ld(ldc, m) && is_scalar(handle, alpha, sizeof(T)));
-  EMULATOR_CUBLAS_OPERANDS(
+  EMULATOR_CUBLAS_WORK_ON(
       name, matrix("A", A, side == CUBLAS_SIDE_LEFT ? m : n, side == CUBLAS_SIDE_LEFT ? m : n, lda),
       matrix("B", B, m, n, ldb), matrix("C", C, m, n, ldc));
   DeviceAccess access;
@@ -98,7 +98,7 @@ cublasStatus_t trsm(const char* name, cublasHandle_t handle, cublasSideMode_t si
   EMULATOR_CUBLAS_REQUIRE(is_value(side) && is_value(uplo) && is_value(trans) && is_value(diag) &&
                           m >= 0 && n >= 0 && is_ld(lda, side == CUBLAS_SIDE_LEFT ? m : n) &&
                           is_ld(ldb, m) && is_scalar(handle, alpha, sizeof(T)));
-  EMULATOR_CUBLAS_OPERANDS(
+  EMULATOR_CUBLAS_WORK_ON(
       name, matrix("A", A, side == CUBLAS_SIDE_LEFT ? m : n, side == CUBLAS_SIDE_LEFT ? m : n, lda),
       matrix("B", B, m, n, ldb));
   DeviceAccess access;
@@ -122,6 +122,7 @@ cublasStatus_t geam(const char* name, cublasHandle_t handle, cublasOperation_t t
   if (a != 0) EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, transa, m, n, lda));
   if (b != 0) EMULATOR_CUBLAS_OPERANDS(name, matrix("B", B, transb, m, n, ldb));
   EMULATOR_CUBLAS_OPERANDS(name, matrix("C", C, m, n, ldc));
+  const KernelVariables variables(is_variable(A) || is_variable(B) || is_variable(C));
   for (int j = 0; j < n; ++j)
     for (int i = 0; i < m; ++i)
       C[i + static_cast<int64_t>(j) * ldc] =
@@ -135,8 +136,8 @@ cublasStatus_t dgmm(const char* name, cublasHandle_t handle, cublasSideMode_t si
   EMULATOR_CHECK_HANDLE(handle);
   const bool left = side == CUBLAS_SIDE_LEFT;
   EMULATOR_CUBLAS_REQUIRE(is_value(side) && m >= 0 && n >= 0 && is_ld(lda, m) && is_ld(ldc, m));
-  EMULATOR_CUBLAS_OPERANDS(name, matrix("A", A, m, n, lda), matrix("C", C, m, n, ldc),
-                           vector("x", x, left ? m : n, incx));
+  EMULATOR_CUBLAS_WORK_ON(name, matrix("A", A, m, n, lda), matrix("C", C, m, n, ldc),
+                          vector("x", x, left ? m : n, incx));
   DeviceAccess access;
   // A negative step goes through x from its end.
   const int64_t first = incx < 0 ? static_cast<int64_t>(1 - (left ? m : n)) * incx : 0;

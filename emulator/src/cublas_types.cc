@@ -14,6 +14,7 @@
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
 #include "protection.h"
+#include "variables.h"
 
 namespace emulator {
 namespace {
@@ -93,6 +94,7 @@ template <typename T>
 std::vector<T> load(const TypedMatrix& m) {
   std::vector<T> values(m.rows * m.columns);
   DeviceAccess access;
+  const KernelVariables variables(is_variable(m.data));
   with_type(m.type, [&](auto* null) {
     const auto* data = static_cast<const std::remove_reference_t<decltype(*null)>*>(m.data);
     for (int64_t j = 0; j < m.columns; ++j)
@@ -105,6 +107,7 @@ std::vector<T> load(const TypedMatrix& m) {
 template <typename T>
 void store(const TypedMatrix& m, const std::vector<T>& values) {
   DeviceAccess access;
+  const KernelVariables variables(is_variable(m.data));
   with_type(m.type, [&](auto* null) {
     typedef std::remove_reference_t<decltype(*null)> To;
     To* data = static_cast<To*>(const_cast<void*>(m.data));

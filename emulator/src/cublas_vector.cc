@@ -18,7 +18,7 @@ cublasStatus_t reduce(cublasHandle_t handle, const char* name, int n, const T* x
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, result, sizeof(Result)));
   if (refuse_result_on_host(handle) != CUBLAS_STATUS_SUCCESS) return CUBLAS_STATUS_EXECUTION_FAILED;
-  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx));
+  EMULATOR_CUBLAS_WORK_ON(name, vector("x", x, n, incx));
   DeviceAccess access;
   *result = n > 0 ? function() : 0;
   if (handle->pointer_mode == CUBLAS_POINTER_MODE_HOST)
@@ -33,7 +33,7 @@ cublasStatus_t axpy(const char* name, cublasHandle_t handle, int n, const T* alp
                     int incx, T* y, int incy) {
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, alpha, sizeof(T)));
-  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx), vector("y", y, n, incy));
+  EMULATOR_CUBLAS_WORK_ON(name, vector("x", x, n, incx), vector("y", y, n, incy));
   if (n <= 0) return CUBLAS_STATUS_SUCCESS;
   DeviceAccess access;
   Blas<T>::axpy(n, *alpha, x, incx, y, incy);
@@ -45,7 +45,7 @@ cublasStatus_t scal(const char* name, cublasHandle_t handle, int n, const T* alp
                     int incx) {
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, alpha, sizeof(T)));
-  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx));
+  EMULATOR_CUBLAS_WORK_ON(name, vector("x", x, n, incx));
   if (n <= 0 || incx <= 0) return CUBLAS_STATUS_SUCCESS;
   DeviceAccess access;
   Blas<T>::scal(n, *alpha, x, incx);
@@ -56,7 +56,7 @@ template <typename T>
 cublasStatus_t copy(const char* name, cublasHandle_t handle, int n, const T* x, int incx, T* y,
                     int incy) {
   EMULATOR_CHECK_HANDLE(handle);
-  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx), vector("y", y, n, incy));
+  EMULATOR_CUBLAS_WORK_ON(name, vector("x", x, n, incx), vector("y", y, n, incy));
   if (n <= 0) return CUBLAS_STATUS_SUCCESS;
   DeviceAccess access;
   Blas<T>::copy(n, x, incx, y, incy);
@@ -67,7 +67,7 @@ template <typename T>
 cublasStatus_t swap(const char* name, cublasHandle_t handle, int n, T* x, int incx, T* y,
                     int incy) {
   EMULATOR_CHECK_HANDLE(handle);
-  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx), vector("y", y, n, incy));
+  EMULATOR_CUBLAS_WORK_ON(name, vector("x", x, n, incx), vector("y", y, n, incy));
   if (n <= 0) return CUBLAS_STATUS_SUCCESS;
   DeviceAccess access;
   Blas<T>::swap(n, x, incx, y, incy);
@@ -78,7 +78,7 @@ template <typename T>
 cublasStatus_t dot(const char* name, cublasHandle_t handle, int n, const T* x, int incx, const T* y,
                    int incy, T* result) {
   EMULATOR_CHECK_HANDLE(handle);
-  if (!is_dry_run()) EMULATOR_CUBLAS_OPERANDS(name, vector("y", y, n, incy));
+  if (!is_dry_run()) EMULATOR_CUBLAS_WORK_ON(name, vector("y", y, n, incy));
   return reduce(handle, name, n, x, incx, result,
                 [=] { return Blas<T>::dot(n, x, incx, y, incy); });
 }
@@ -117,7 +117,7 @@ cublasStatus_t rot(const char* name, cublasHandle_t handle, int n, T* x, int inc
                    const T* c, const T* s) {
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, c, sizeof(T)) && is_scalar(handle, s, sizeof(T)));
-  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx), vector("y", y, n, incy));
+  EMULATOR_CUBLAS_WORK_ON(name, vector("x", x, n, incx), vector("y", y, n, incy));
   if (n <= 0) return CUBLAS_STATUS_SUCCESS;
   DeviceAccess access;
   Blas<T>::rot(n, x, incx, y, incy, *c, *s);
@@ -131,7 +131,7 @@ cublasStatus_t rotg(const char* name, cublasHandle_t handle, T* a, T* b, T* c, T
     EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, scalar, sizeof(T)));
   // What lies on the host is computed there, also while a stream captures.
   if (handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE)
-    EMULATOR_CUBLAS_OPERANDS(name, {"a", a, sizeof(T)});
+    EMULATOR_CUBLAS_WORK_ON(name, {"a", a, sizeof(T)});
   DeviceAccess access;
   Blas<T>::rotg(a, b, c, s);
   return CUBLAS_STATUS_SUCCESS;
@@ -142,7 +142,7 @@ cublasStatus_t rotm(const char* name, cublasHandle_t handle, int n, T* x, int in
                     const T* param) {
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, param, 5 * sizeof(T)));
-  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx), vector("y", y, n, incy));
+  EMULATOR_CUBLAS_WORK_ON(name, vector("x", x, n, incx), vector("y", y, n, incy));
   if (n <= 0) return CUBLAS_STATUS_SUCCESS;
   DeviceAccess access;
   Blas<T>::rotm(n, x, incx, y, incy, param);
@@ -158,7 +158,7 @@ cublasStatus_t rotmg(const char* name, cublasHandle_t handle, T* d1, T* d2, T* x
     EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, scalar, sizeof(T)));
   EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, param, 5 * sizeof(T)));
   if (handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE)
-    EMULATOR_CUBLAS_OPERANDS(name, {"d1", d1, sizeof(T)});
+    EMULATOR_CUBLAS_WORK_ON(name, {"d1", d1, sizeof(T)});
   DeviceAccess access;
   Blas<T>::rotmg(d1, d2, x1, *y1, param);
   return CUBLAS_STATUS_SUCCESS;

@@ -23,6 +23,7 @@
 #include "pool.h"
 #include "protection.h"
 #include "stream.h"
+#include "variables.h"
 
 namespace emulator {
 namespace {
@@ -102,6 +103,7 @@ Code code_of(ThreadFunction kernel) {
 
 void run(Grid* grid) {
   DeviceAccess access;
+  const KernelVariables variables;
   for (size_t i = 0; i < grid->pointers_count; ++i) access.open(grid->pointers[i]);
   const dim3 &blocks = grid->config.grid, &threads = grid->config.block;
   int64_t count = static_cast<int64_t>(blocks.x) * blocks.y * blocks.z;

@@ -15,6 +15,7 @@
 #include "fault.h"
 #include "graph_memory.h"
 #include "graph_nodes.h"
+#include "kernel_heap.h"
 #include "pools.h"
 #include "protection.h"
 #include "stream.h"
@@ -130,6 +131,12 @@ bool is_managed_memory(const void* ptr, size_t size) {
   if (memory == nullptr || memory->type != cudaMemoryTypeManaged) return false;
   const uintptr_t last = reinterpret_cast<uintptr_t>(ptr) + size - 1;
   return size == 0 || find_host_memory(reinterpret_cast<const void*>(last)) == memory;
+}
+
+bool is_symbol(const void* ptr) {
+  std::lock_guard<std::mutex> lock(host_mutex);
+  const HostMemory* memory = find_host_memory(ptr);
+  return memory != nullptr && memory->type == cudaMemoryTypeDevice;
 }
 
 void add_symbol(const void* symbol, size_t size) {
@@ -300,6 +307,7 @@ cudaError_t cudaThreadExit() { return cudaDeviceReset(); }
 cudaError_t cudaDeviceReset() {
   EMULATOR_CHECK(host_waits_for_all());
   emulator::arena_free_all();
+  emulator::forget_kernel_heap();
   emulator::clear_errors();
   return cudaSuccess;
 }

@@ -22,6 +22,8 @@ bool is_managed_memory(const void* ptr, size_t size);
 bool is_managed_variable(const void* ptr, size_t size);
 /*! \brief Forgets what cudaMemAdvise was told of memory that begins there. */
 void forget_advice(const void* ptr);
+/*! \brief Whether an address is in a `__device__` variable that a call has named. */
+bool is_symbol(const void* ptr);
 /*! \brief Makes a variable of the program count as such memory, too. */
 void add_symbol(const void* symbol, size_t size);
 

@@ -78,7 +78,9 @@ class Kit:
 
     def build_library(self):
         """The emulator as a library. The usual one is emucc.py's, which keeps it; another is built
-        once by a run of the tests, for each way to compile."""
+        once by a run of the tests, for each way to compile. And what stands around a program."""
+        for name in emucc.ENDS:
+            self.compile(EMULATOR / f"src/ends/{name}.cc", self.library.parent / f"ends_{name}.o")
         if self.is_usual:
             asked = SimpleNamespace(
                 cxx=shlex.join(self.cxx), mode=CHECKED if self.checked else LOOPS, is_verbose=False
@@ -113,6 +115,13 @@ class Kit:
             objects = list(pool.map(compiled, sources))
         done = self.call(*self.cxx, "-shared", *BIND, "-o", library, *objects, *self.libraries)
         assert done.returncode == 0, done.stderr
+
+    def linked(self, *objects):
+        """What a linker is given for object files: between those that say where they begin and end;
+        and the library."""
+        folder = self.library.parent
+        begin, end = (folder / f"ends_{name}.o" for name in emucc.ENDS)
+        return [begin, *objects, end, self.library, f"-Wl,-rpath,{folder}"]
 
     def precompile(self, *headers):
         """Reads headers once for all programs, since that takes longer than most of the rest.
@@ -153,8 +162,7 @@ class Kit:
     def build_shared(self, source):
         """A library of a .cu file."""
         library, compiled = self.folder / f"lib{source.stem}.so", self.compile_kernels(source)
-        rpath = f"-Wl,-rpath,{self.folder}"
-        done = self.call(*self.cxx, "-shared", "-o", library, compiled, self.library, rpath)
+        done = self.call(*self.cxx, "-shared", "-o", library, *self.linked(compiled))
         assert done.returncode == 0, done.stderr
         return library
 
@@ -171,8 +179,7 @@ class Kit:
 
     def link(self, compiled, program):
         """A program of an object file."""
-        rpath = f"-Wl,-rpath,{self.folder}"
-        done = self.call(*self.cxx, compiled, "-o", program, self.library, rpath, *self.libraries)
+        done = self.call(*self.cxx, "-o", program, *self.linked(compiled), *self.libraries)
         assert done.returncode == 0, done.stderr
         return program
 

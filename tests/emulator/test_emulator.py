@@ -65,6 +65,7 @@ ALONE = {
                "a_kernel_writes_past_the_end", "a_kernel_writes_to_null",
                "a_kernel_writes_to_freed_memory", "a_kernel_writes_anywhere",
                "a_kernel_overflows_its_stack"},
+    "variables": {"the_host_reads_what_a_kernel_got"},
 }  # fmt: skip
 
 
@@ -164,6 +165,12 @@ def test_the_host_cannot_touch_device_memory(kit, protect):
     assert "host code touched device memory at 0x" in done.stderr
     assert "12 bytes into an allocation of 400 bytes" in done.stderr
     assert "hint: copy it to the host with cudaMemcpy" in done.stderr
+
+
+def test_the_host_cannot_read_what_a_kernel_got_by_malloc(kit):
+    done = kit.run("variables", "the_host_reads_what_a_kernel_got", EMULATOR_PROTECT="1")
+    assert done.returncode in (-signal.SIGSEGV, -signal.SIGBUS)
+    assert "host code touched device memory at 0x" in done.stderr
 
 
 @pytest.mark.parametrize(

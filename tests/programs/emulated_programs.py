@@ -77,9 +77,8 @@ class ProgramKit(emulator_kit.Kit):
             objects = [part.compile_source(source) for source in program.sources]
         except (AssertionError, emulator_kit.compiler.CompileError) as error:
             raise BuildError(str(error)) from None
-        rpath = f"-Wl,-rpath,{self.folder}"
         target = part.folder / "program"
-        done = self.call(*self.cxx, *objects, "-o", target, self.library, rpath, *self.libraries)
+        done = self.call(*self.cxx, "-o", target, *self.linked(*objects), *self.libraries)
         if done.returncode:
             raise BuildError(done.stderr)
 

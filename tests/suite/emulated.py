@@ -32,10 +32,7 @@ class SuiteKit(emulator_kit.Kit):
         executable = self.folder / program.name
         fixed = ["-DFIXED"] if program.fixed else []
         compiled = self.compile_kernels(program.path, program.name, *fixed)
-        rpath = f"-Wl,-rpath,{self.folder}"
-        done = self.call(
-            *(*self.cxx, compiled, "-o", executable, self.library, rpath, *self.libraries)
-        )
+        done = self.call(*self.cxx, "-o", executable, *self.linked(compiled), *self.libraries)
         assert done.returncode == 0, done.stderr
 
     def run(self, program, **env):

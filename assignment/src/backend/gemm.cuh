@@ -51,7 +51,7 @@ struct Block {
   static const int threads = rows / (down * of_rows) * warps_along * 32;
   static const int values = of_rows * of_columns;
   static_assert(threads % columns == 0, "a thread adds up one column of b");
-  static_assert(of_rows % 4 == 0, "sums of a thread are packs of four");
+  static_assert(of_columns % 4 == 0, "sums of a thread are packs of four");
 };
 
 /*! \brief Sizes of a product, and how the operands lie. */
@@ -126,76 +126,37 @@ struct NoSums {
   __device__ void operator()(int, float) const {}
 };
 
-/*!
- * \brief Four sums of a thread that lie in registers one behind the other: of a column, rows of
- * which two each have changed places.
- *
- * A multiplication reads three numbers at once, unless all three lie in even registers, or all in
- * odd ones. Neighbouring rows of a lie in neighbouring registers, the first in an even one. So a
- * sum lies in an odd one where its row of a lies in an even one.
- */
-template <class T>
-struct FourSums {
-  static const int count = T::values / 4;
-  __device__ static constexpr int row(int pack, int i) {
-    return pack / T::of_columns * 4 + (i ^ 1);
-  }
-  __device__ static constexpr int column(int pack) { return pack % T::of_columns; }
-};
-
-/*! \brief Writes a part's sums, in packs; `at` is this thread's first. */
-template <class T>
-__device__ inline void put_part(float4* at, const float (&sum)[T::of_rows][T::of_columns]) {
-  typedef FourSums<T> Of;
+/*! \brief Writes a part's sums, in packs of four; `at` is this thread's first. */
+template <int of_rows, int of_columns>
+__device__ inline void put_part(float4* at, int threads, const float (&sum)[of_rows][of_columns]) {
 #pragma unroll
-  for (int pack = 0; pack < Of::count; ++pack) {
-    const int j = Of::column(pack);
-    at[pack * T::threads] = make_float4(sum[Of::row(pack, 0)][j], sum[Of::row(pack, 1)][j],
-                                        sum[Of::row(pack, 2)][j], sum[Of::row(pack, 3)][j]);
-  }
-}
-
-/*! \brief Adds a pack to the sums. */
-template <class T>
-__device__ inline void add_pack(float (&sum)[T::of_rows][T::of_columns], int pack, float4 x) {
-  typedef FourSums<T> Of;
-  const int j = Of::column(pack);
-  sum[Of::row(pack, 0)][j] += x.x;
-  sum[Of::row(pack, 1)][j] += x.y;
-  sum[Of::row(pack, 2)][j] += x.z;
-  sum[Of::row(pack, 3)][j] += x.w;
+  for (int i = 0; i < of_rows; ++i)
+#pragma unroll
+    for (int j = 0; j < of_columns; j += 4)
+      at[(i * of_columns + j) / 4 * threads] =
+          make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
 }
 
 /*! \brief Adds up all parts, in their order; reads of a part wait for none of the others. */
-template <class T>
-__device__ inline void add_parts(float (&sum)[T::of_rows][T::of_columns], const float4* at,
+template <int of_rows, int of_columns>
+__device__ inline void add_parts(float (&sum)[of_rows][of_columns], const float4* at, int threads,
                                  int parts, int64_t step) {
 #pragma unroll
-  for (int i = 0; i < T::of_rows; ++i)
+  for (int i = 0; i < of_rows; ++i)
 #pragma unroll
-    for (int j = 0; j < T::of_columns; ++j) sum[i][j] = 0;
+    for (int j = 0; j < of_columns; ++j) sum[i][j] = 0;
 #pragma unroll 2
   for (int part = 0; part < parts; ++part)
 #pragma unroll
-    for (int pack = 0; pack < FourSums<T>::count; ++pack)
-      add_pack<T>(sum, pack, at[part * step + pack * T::threads]);
-}
-
-/*! \brief Hands sums to a function of (row, column, value), places in the block's tile: those of a
- * pack, and of each `shares`-th after it. */
-template <class T, class Warp, class Function>
-__device__ inline void give(const Warp& warp, const float (&sum)[T::of_rows][T::of_columns],
-                            int first, int shares, Function function) {
+    for (int i = 0; i < of_rows; ++i)
 #pragma unroll
-  for (int pack = 0; pack < FourSums<T>::count; ++pack) {
-    if (pack != first) continue;
-    first += shares;
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const int i = FourSums<T>::row(pack, e), j = FourSums<T>::column(pack);
-      function(warp.row_of(i, j), warp.column_of(i, j), sum[i][j]);
-    }
-  }
+      for (int j = 0; j < of_columns; j += 4) {
+        const float4 x = at[part * step + (i * of_columns + j) / 4 * threads];
+        sum[i][j] += x.x;
+        sum[i][j + 1] += x.y;
+        sum[i][j + 2] += x.z;
+        sum[i][j + 3] += x.w;
+      }
 }
 
 /*! \brief How slices of both operands lie, and how a warp multiplies them. */
@@ -314,18 +275,25 @@ __device__ inline void add_up_in_cluster(float (&sum)[T::of_rows][T::of_columns]
                                          float* shared) {
   float* const own = shared + 4 * threadIdx.x;
   __syncthreads();  // all have read the last slice
-  put_part<T>(reinterpret_cast<float4*>(own), sum);
+  put_part(reinterpret_cast<float4*>(own), T::threads, sum);
   wait_for_cluster();
   int next = blockIdx.z;
 #pragma unroll
-  for (int pack = 0; pack < FourSums<T>::count; ++pack) {
-    if (pack != next) continue;
-    next += parts;
-    for (int e = 0; e < 4; ++e) sum[FourSums<T>::row(pack, e)][FourSums<T>::column(pack)] = 0;
+  for (int i = 0; i < T::of_rows; ++i)
+#pragma unroll
+    for (int j = 0; j < T::of_columns; j += 4) {
+      const int pack = (i * T::of_columns + j) / 4;
+      if (pack != next) continue;
+      next += parts;
+      float4 total = {};
 #pragma unroll 4
-    for (int part = 0; part < parts; ++part)
-      add_pack<T>(sum, pack, of_block(own + 4 * pack * T::threads, part));
-  }
+      for (int part = 0; part < parts; ++part) {
+        const float4 x = of_block(own + 4 * pack * T::threads, part);
+        total.x += x.x, total.y += x.y, total.z += x.z, total.w += x.w;
+      }
+      sum[i][j] = total.x, sum[i][j + 1] = total.y;
+      sum[i][j + 2] = total.z, sum[i][j + 3] = total.w;
+    }
   wait_for_cluster();  // nobody leaves whose sums are read
 }
 #endif
@@ -341,7 +309,7 @@ __device__ inline bool add_up(float (&sum)[T::of_rows][T::of_columns], float& co
   const int64_t tiles = static_cast<int64_t>(gridDim.x) * gridDim.y;
   float4* const all = reinterpret_cast<float4*>(partial) + tile * parts * step + thread;
   float* const all_sums = partial + 4 * tiles * parts * step + tile * parts * T::columns + thread;
-  put_part<T>(all + blockIdx.z * step, sum);
+  put_part(all + blockIdx.z * step, T::threads, sum);
   if (adds_column) all_sums[blockIdx.z * T::columns] = column_sum;
   __threadfence();
   __syncthreads();
@@ -350,7 +318,7 @@ __device__ inline bool add_up(float (&sum)[T::of_rows][T::of_columns], float& co
   if (!is_last) return false;
   __threadfence();
   if (thread == 0) arrived[tile] = 0;
-  add_parts<T>(sum, all, parts, step);
+  add_parts(sum, all, T::threads, parts, step);
   if (adds_column) {
     column_sum = 0;
     for (int part = 0; part < parts; ++part) column_sum += all_sums[part * T::columns];
@@ -408,7 +376,7 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
 #endif
   if (!is_added && !add_up<T>(sum, column_sum, e.parts, partial, arrived, has_column)) return;
   if (has_column && first_column + thread < e.n) sums(first_column + thread, column_sum);
-  give<T>(warp, sum, first_pack, shares, [&](int row, int column, float value) {
+  warp.give(sum, first_pack, shares, [&](int row, int column, float value) {
     const int m = first_row + row, n = first_column + column;
     if (m < e.m && n < e.n) epilogue(m, n, value);
   });

@@ -4,9 +4,10 @@
  * TF32.
  *
  * Both kinds have the same words: `read` takes pieces of a and b from shared memory, `multiply`
- * adds their product to a thread's sums, `row_of` and `column_of` say where in the block's tile sum
- * (i, j) belongs. A thread has of_rows x of_columns sums either way; which ones they are only its
- * kind knows.
+ * adds their product to a thread's sums, `give` hands elements of the warp's tile to a function of
+ * (row, column, value): of packs of four sums, as they lie, the first one that it is told, and each
+ * `shares`-th after it. A thread has of_rows x of_columns sums either way; which ones they are
+ * only its kind knows.
  */
 #ifndef DLSYS_BACKEND_GEMM_PIECES_CUH_
 #define DLSYS_BACKEND_GEMM_PIECES_CUH_
@@ -113,8 +114,19 @@ struct OfFloats {
         }
   }
 
-  __device__ int row_of(int i, int) const { return corner.row + A::place(row, i); }
-  __device__ int column_of(int, int j) const { return corner.column + B::place(column, j); }
+  template <class Function>
+  __device__ void give(const Sums& sum, int pack, int shares, Function function) const {
+#pragma unroll
+    for (int i = 0; i < T::of_rows; ++i)
+#pragma unroll
+      for (int j = 0; j < T::of_columns; j += 4) {
+        if ((i * T::of_columns + j) / 4 != pack) continue;
+        pack += shares;
+#pragma unroll
+        for (int e = j; e < j + 4; ++e)
+          function(corner.row + A::place(row, i), corner.column + B::place(column, e), sum[i][e]);
+      }
+  }
 };
 
 /*! \brief A number rounded to TF32: 10 binary places, halves away from 0. */
@@ -210,13 +222,19 @@ struct OfFragments {
               "r"(x.x[2 * i + 1][1]), "r"(y.x[j][0]), "r"(y.x[j][1]));
   }
 
-  __device__ int row_of(int i, int j) const {
-    const int at = i * T::of_columns + j, fragment = at / 4 / along;
-    return corner.row + A::line(2 * fragment + at % 4 / 2, lane / 4);
-  }
-  __device__ int column_of(int i, int j) const {
-    const int at = i * T::of_columns + j;
-    return corner.column + B::line(at / 4 % along, lane % 4 * 2 + at % 2);
+  template <class Function>
+  __device__ void give(const Sums& sum, int pack, int shares, Function function) const {
+#pragma unroll
+    for (int i = 0; i < down; ++i)
+#pragma unroll
+      for (int j = 0; j < along; ++j) {
+        if (i * along + j != pack) continue;
+        pack += shares;
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          function(corner.row + A::line(2 * i + e / 2, lane / 4),
+                   corner.column + B::line(j, lane % 4 * 2 + e % 2), of(sum, i, j, e));
+      }
   }
 };
 

@@ -211,7 +211,7 @@ __global__ __launch_bounds__(T::threads, T::blocks) void implicit_kernel(
                                 (end - begin + T::depth - 1) / T::depth, false);
   if (e.parts > 1 && !add_up<T>(sum, none, e.parts, partial, arrived, false)) return;
   float* const to = out + group * all.group_out;
-  give<T>(warp, sum, 0, 1, [&](int row, int column, float value) {
+  warp.give(sum, 0, 1, [&](int row, int column, float value) {
     const int m = first_row + row, n = first_column + column;
     if (m >= e.m || n >= e.n) return;
     if (of_weights) {

@@ -1,34 +1,25 @@
 /*!
  * \file heap.h
- * \brief malloc and its like in kernels: the checked build has to know what they give out.
+ * \brief malloc, new and their like in CUDA sources: what kernels get is memory of the device.
  *
- * On a GPU such memory is the device's, and any thread may use it until it is freed. Here it is the
- * host's, which kernels may not touch otherwise. `new` comes to the runtime by itself.
+ * On a GPU any thread may use it until it is freed, and the host never does. The checked build
+ * has to know what was given out instead: there it is the host's, which kernels may not touch
+ * otherwise, and `new` comes to the runtime by itself.
  */
 #ifndef EMULATOR_HEAP_H_
 #define EMULATOR_HEAP_H_
 
-// As in language.h: only what calls the hooks is a kernel's file.
-#if defined(EMULATOR_CHECKED) && defined(__linux__)
-#if defined(__SANITIZE_THREAD__)
-#define EMULATOR_NAMES_HEAP
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define EMULATOR_NAMES_HEAP
-#endif
-#endif
-#endif
-
-#ifdef EMULATOR_NAMES_HEAP
-#undef EMULATOR_NAMES_HEAP
+#if defined(__linux__) && defined(EMULATOR_CUDA_SOURCE)
 
 #include <cstddef>
 
 extern "C" {
 void* malloc(size_t) noexcept __asm__("emulator_malloc");
+void free(void*) noexcept __asm__("emulator_free");
+#ifdef EMULATOR_CHECKED
 void* calloc(size_t, size_t) noexcept __asm__("emulator_calloc");
 void* realloc(void*, size_t) noexcept __asm__("emulator_realloc");
-void free(void*) noexcept __asm__("emulator_free");
+#endif
 }
 
 #endif
