@@ -33,6 +33,16 @@ char* map(size_t size) {
   return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
 }
 
+void exchange(char* a, char* b, size_t size) {
+  char between[4096];
+  for (size_t at = 0; at < size; at += sizeof between) {
+    const size_t count = std::min(sizeof between, size - at);
+    std::memcpy(between, a + at, count);
+    std::memcpy(a + at, b + at, count);
+    std::memcpy(b + at, between, count);
+  }
+}
+
 class Variables {
  public:
   Variables(char* begin, char* end) : begin_(begin), end_(end) {
@@ -51,11 +61,11 @@ class Variables {
   void change_places() {
     char *const first = begin_ + pages_, *const last = first + pages_size_;
     if (pages_size_ == 0 || !move_pages(first)) {
-      std::swap_ranges(begin_, end_, away_);
+      exchange(begin_, away_, size());
       return;
     }
-    std::swap_ranges(begin_, first, away_);
-    std::swap_ranges(last, end_, away(last));
+    exchange(begin_, away_, pages_);
+    exchange(last, away(last), static_cast<size_t>(end_ - last));
   }
 
  private:
