@@ -39,6 +39,7 @@ from grader.grading.submission_build import SubmissionBuild
 from grader.grading.verdicts import (
     OF_THE_MACHINE,
     bounded,
+    failed,
     is_hole,
     not_understood,
     own_fault,
@@ -52,7 +53,6 @@ from grader.grading.verdicts import (
 )
 from grader.report.model import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.report.stored import unfinished
-from grader.report.wording import explain
 from grader.sandbox import gpu_memory, isolation, usage
 from grader.sandbox.scratch import sweep, workspace
 from grader.student import blame, endless
@@ -398,8 +398,8 @@ class _Grading:
         self._hangs.note(row, error, self._needs_build(row), snapshot is self._sources)
         if endless.endless_kernel(error):
             context.env |= endless.environment(self._hangs.kernels)
-        result = result_of(row, FAIL, **explain(error), facts=context.facts)
-        result.facts |= getattr(error, "facts", {})
+        on_emulated = self._needs_build(row) and context.backend == "emulated"
+        result = failed(row, error, context.facts, on_emulated)
         if context.on_far_device:
             return result  # the submission's kernels had no part in it
         try:

@@ -9,6 +9,7 @@ from typing import Any
 
 from grader.building.compiler_output import excerpt, first_error, in_tree, last_step
 from grader.building.snapshot import Snapshot
+from grader.checks.harness.compare import Failure
 from grader.checks.registry import CHECKS, Check
 from grader.course.rubric import Row, Rubric, RubricError
 from grader.explain.audit import Audit
@@ -17,10 +18,10 @@ from grader.explain.findings import place_of, quote
 from grader.explain.second_opinion import Opinion, explains
 from grader.grading.prebuilt import GraderError
 from grader.report.model import BROKE_OFF, ERROR, FAIL, PASS, SKIPPED, Result, Status
-from grader.report.wording import tail
+from grader.report.wording import explain, tail
 from grader.sandbox import process
 from grader.student.blame import OutOfMemory
-from grader.student.remote import StartError
+from grader.student.remote import ChildError, ChildTimeout, StartError
 
 #: How the message of an error begins where the emulated GPU contradicts itself.
 FORMS_DISAGREE = (
@@ -100,6 +101,14 @@ def bounded(result: Result) -> Result:
 def shortened(text: str, most: int) -> str:
     """A text of `most` characters, its end left out."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def failed(
+    row: Row, error: Failure | ChildError, facts: Mapping[str, Any], on_emulated: bool
+) -> Result:
+    """The result of a check that failed, in words. `on_emulated`: it needs the emulated GPU."""
+    words = explain(error, is_slow=on_emulated and isinstance(error, ChildTimeout))
+    return result_of(row, FAIL, **words, facts={**facts, **getattr(error, "facts", {})})
 
 
 def skip(row: Row, why: str) -> Result:

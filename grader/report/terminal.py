@@ -124,7 +124,8 @@ def _show_facts(console: Console, report: Report) -> None:
     for training in trainings(report):
         console.print(
             f"{_safe(training['name'])}: accuracy {training['accuracy']:.4f} "
-            f"(at least {training['wanted']:g}), {training['seconds']:.2f} s an epoch",
+            f"(at least {training['wanted']:g}), {training['seconds']:.2f} s an epoch"
+            f"{training['short']}",
             highlight=False,
         )
     for result in report.results:
@@ -143,7 +144,8 @@ def speeds(report: Report) -> list[str]:
 
 
 def trainings(report: Report) -> Iterator[dict[str, Any]]:
-    """name, accuracy, wanted, seconds (of an epoch) and losses of each training.
+    """name, accuracy, wanted, seconds (of an epoch), losses of each training; and as `short`, in
+    words, that it had fewer steps, or "".
 
     A stored report may hold anything in its facts: what has another form is passed over.
     """
@@ -158,7 +160,15 @@ def trainings(report: Report) -> Iterator[dict[str, Any]]:
                 model, _, where = name.partition("_")
                 keys = ("accuracy", "wanted", "seconds")
                 figures_by_name = dict(zip(keys, figures, strict=True))
-                yield {"name": f"{model} on {where}", "losses": losses, **figures_by_name}
+                short = _short(fact.get("steps"), fact.get("of_steps"))
+                yield {"name": f"{model} on {where}", "losses": losses, "short": short,
+                       **figures_by_name}  # fmt: skip
+
+
+def _short(made: object, planned: object) -> str:
+    if not isinstance(made, int) or not isinstance(planned, int):
+        return ""
+    return f"; slow here: {made} of {planned} steps, each compared with the right one"
 
 
 def _show_points(console: Console, report: Report) -> None:

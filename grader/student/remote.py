@@ -113,6 +113,10 @@ class Remote(Proxies):
         finally:
             self._pipe.deadline = outer
 
+    def now(self) -> float:
+        """Seconds, by a clock that stands still while others have the child's cores."""
+        return self._pipe.child.now()
+
     def close(self) -> None:
         """Runs what is queued, receives the child's last word, and ends it. Does nothing after
         `dismiss`.

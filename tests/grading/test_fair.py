@@ -1,14 +1,16 @@
 """Right work keeps its points, whatever lies beside it and however it uses its memory."""
 
+import dataclasses
 import shutil
 import threading
 
 import pytest
 
+import catalogue
 from edits import edit
 from grader.grading.runner import grade
-from grader.report.model import PASS
-from kit_grading import KIT, options
+from grader.report.model import FAIL, PASS
+from kit_grading import KIT, options, results
 
 pytestmark = pytest.mark.usefixtures("same_builds")
 
@@ -74,3 +76,44 @@ def test_points_for_python_do_not_hang_on_when_the_library_dies(submission):
     found = statuses(grade(tree, options(only=only, on_check=behind_the_library), told))
     assert found["array_set"][0] != PASS
     assert found["topological_order"] == found["reverse_walk"] == (PASS, "")
+
+
+#: Some tens of milliseconds in each launch.
+SLOW = "  for (volatile int i = 0; i < 30'000'000; ++i) {\n  }\n"
+
+
+def graded_in_little_time(tree, seconds):
+    """The result of `mnist_gpu`, which may take so long and is asked once."""
+    setup = options(only=("mnist_gpu",))
+    brief = catalogue.Mutant("slow", "", "mnist_gpu", (), (), seconds=seconds)
+    rubric = brief.rubric(setup.rubric, opinion=False)
+    return results(grade(tree, dataclasses.replace(setup, rubric=rubric)))["mnist_gpu"]
+
+
+def test_slow_kernels_train_in_fewer_steps_each_of_them_compared(submission):
+    found = graded_in_little_time(submission(KERNELS, (LAUNCH, SLOW + LAUNCH)), 12)
+    assert found.status == PASS, found.message
+    assert 12 <= found.facts["mlp_gpu"]["steps"] < found.facts["mlp_gpu"]["of_steps"]
+    assert "steps" not in found.facts["logreg_gpu"]
+
+
+def test_no_step_of_slow_kernels_may_be_wrong(submission):
+    """One of the last of the short training, and none of those that a long one compares first."""
+    wrong = "  static int calls = 0;\n  float sign = ++calls == 22 ? -1.0f : 1.0f;\n"
+    tree = submission(
+        KERNELS,
+        ("relu_kernel(int64_t n, const float* in, float* out)",
+         "relu_kernel(int64_t n, const float* in, float* out, float sign)"),
+        (KERNEL, KERNEL.replace("in[i];", "sign * in[i];")),
+        (LAUNCH, SLOW + wrong + LAUNCH.replace("));", "), sign);")),
+    )  # fmt: skip
+    found = graded_in_little_time(tree, 12)
+    assert found.status == FAIL
+    assert "mlp on the GPU, step " in found.message
+
+
+def test_kernels_that_are_too_slow_are_told_that_slow_is_not_wrong(submission):
+    tree = submission(KERNELS, (LAUNCH, SLOW.replace("30", "2'000") + LAUNCH))
+    found = graded_in_little_time(tree, 6)
+    assert "not finished within 6 s: mlp on the GPU, step" in found.message
+    assert "right and still too slow on the emulated GPU" in found.hint
