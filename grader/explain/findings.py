@@ -194,14 +194,19 @@ def place_of(found: Mapping[str, Any]) -> str:
 
 
 def quoted(found: dict[str, Any], sources: Mapping[str, bytes]) -> dict[str, Any]:
-    """The finding with its text, and with the lines of its source if that is a file of the tree."""
+    """The finding with its text, and with the lines of its source if that is a file of the tree.
+    Any other file, as one of this machine, is told by its name alone."""
     source = quote(sources, found["file"], found["line"])
+    beside = quote(sources, found["other_file"], found["other_line"], around=0)
+    for name in ("file", "other_file"):
+        if found[name] not in sources:
+            found = {**found, name: found[name].replace("\\", "/").rpartition("/")[2]}
     where = f": {place_of(found)}" if place_of(found) else ""
     lines = [found["title"] + where, found["sentence"], *(f"  {line}" for line in source)]
     other = found["other_file"], found["other_line"]
     if other[0] and other != (found["file"], found["line"]):
         lines += [f"the other access: {other[0]}:{other[1]}"]
-        lines += [f"  {line}" for line in quote(sources, *other, around=0)]
+        lines += [f"  {line}" for line in beside]
     lines += [found["cause"]] if found["cause"] else []
     lines += [f"hint: {found['hint']}"] if found["hint"] else []
     return {**found, "source": source, "text": "\n".join(lines)}

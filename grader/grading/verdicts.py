@@ -16,6 +16,7 @@ from grader.explain.audit import Audit
 from grader.explain.diagnosis import Explanation
 from grader.explain.findings import place_of, quote
 from grader.explain.second_opinion import Opinion, explains
+from grader.grading.own_folders import without_folders
 from grader.grading.prebuilt import GraderError
 from grader.report.model import BROKE_OFF, ERROR, FAIL, PASS, SKIPPED, Result, Status
 from grader.report.wording import explain, tail
@@ -85,17 +86,19 @@ def result_of(row: Row, status: Status, **more: Any) -> Result:
 
 
 def bounded(result: Result) -> Result:
-    """The result with texts that a report can hold: much of them is what a submission said."""
+    """The result with texts that a report can hold: much of them is what a submission said. Where
+    the grader's own files lie, an `error` alone tells: that is for the instructor."""
     lines = result.details
     if len(lines) > _LINES:
         left_out = f"[... {len(lines) - _LINES} lines left out ...]"
         lines = [*lines[: _LINES // 2], left_out, *lines[-_LINES // 2 :]]
-    return replace(
-        result,
-        message=shortened(result.message, _SENTENCE),
-        hint=shortened(result.hint, _SENTENCE),
-        details=[shortened(line, _LINE) for line in lines],
-    )
+    told = {
+        "message": shortened(result.message, _SENTENCE),
+        "hint": shortened(result.hint, _SENTENCE),
+        "details": [shortened(line, _LINE) for line in lines],
+        "findings": result.findings,
+    }
+    return replace(result, **(told if result.status == ERROR else without_folders(told)))
 
 
 def shortened(text: str, most: int) -> str:

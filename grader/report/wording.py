@@ -44,8 +44,8 @@ def explain(error: Failure | ChildError, is_slow: bool = False) -> dict[str, Any
         return {"message": error.message, "hint": error.hint}
     details = tail(error.output)
     if not isinstance(error, StudentError):
-        hint = {"hint": _SLOW_HERE} if is_slow else {}
-        return {"message": str(error), "details": details, **hint}
+        said = {"message": str(error), "details": details}
+        return {**said, "hint": _SLOW_HERE} if is_slow else said
     first, _, rest = error.message.strip().partition("\n")
     if "NotImplementedError" in error.types and first.startswith("task "):
         return {"message": first}

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-_PREFIX = "dlsys-scratch-"
+PREFIX = "dlsys-scratch-"
 _YOUNG = 60.0  # seconds in which a new folder may not be locked yet
 _LEAST = 256 << 20  # bytes that must be free: a tree that is built takes some 20 MiB
 _MEMORY = Path("/dev/shm")  # folders there never go to a disk
@@ -35,7 +35,7 @@ class Scratch:
 
     def __init__(self) -> None:
         _demand_room(Path(tempfile.gettempdir()))
-        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
         self._lock = os.open(self.path, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
@@ -133,7 +133,7 @@ def sweep() -> None:
     """Removes the temporary folders of processes that have ended."""
     own = in_memory()
     for place in {Path(tempfile.gettempdir()), *[own] * _is_ours(own)}:
-        for path in place.glob(f"{_PREFIX}*"):
+        for path in place.glob(f"{PREFIX}*"):
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > _YOUNG:
                     _remove_unlocked(path)

@@ -90,6 +90,15 @@ def test_no_file_but_the_trees_is_quoted(at):
     assert found["source"] == []
 
 
+def test_a_file_of_this_machine_is_told_by_its_name_alone():
+    """As where no frame of a stack is the student's own."""
+    at, other = ["/home/ta/.cache/kit/emulator/src/launch.cc", 31], ["../../kit/launch.h", 7]
+    (found,), _ = read_resolved(resolved(at=at, other=other), SOURCES)
+    assert (found["file"], found["other_file"]) == ("launch.cc", "launch.h")
+    assert "launch.cc:31" in found["text"]
+    assert "/" not in found["text"].replace("src/gpu_op.cu", "")
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "x", "[]", '{"found": 3, "more": 0}', '{"found": [3], "more": 0}', '{"found": []}',
