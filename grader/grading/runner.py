@@ -82,7 +82,7 @@ class Options:
         output: where the JSON is written after every check, or None.
         keep: folder for the submission's tree, kept afterwards, or None.
         isolation: "auto" for the strongest level that works here, or a level.
-        hidden: folders that student code must not see, beside those of the submission and output.
+        hidden: folders that student code must not see, beside those of submission, output, data.
         on_check: is given what every check is given, before the check runs.
     """
 
@@ -443,8 +443,8 @@ def _empty_report(source: Path | Submission, options: Options) -> Report:
 
 
 def _view(report: Report, options: Options, *writable: Path) -> isolation.View:
-    """What student code sees: its tree, and neither other submissions nor reports."""
+    """What student code sees: its tree, and neither other submissions nor reports nor the data."""
     hidden = [isolation.outermost(Path(report.submission).resolve().parent)]
     hidden += [isolation.outermost(options.output.resolve().parent)] if options.output else []
-    hidden += [*options.hidden, *options.course.secrets]
+    hidden += [*options.hidden, *options.course.secrets, *filter(None, [options.data])]
     return isolation.View(report.isolation, writable=writable, hidden=tuple(hidden))
