@@ -10,6 +10,8 @@ Macros do most of it (include/emulator/language.h). What they cannot do is done 
 - assembler for tensor cores becomes calls, before anything else, see cuda_source/assembler.py;
 - what the emulated GPU does not have is marked for the compiler to refuse, see
   cuda_source/refusals.py;
+- loops in which a thread may wait for another let the others run, see
+  cuda_source/waiting_loops.py;
 - kernels get a second version that runs a whole block as loops, see block_loops/loops.py;
 - for the checked build instead, the names of a kernel's parameters stand behind it, copied
   vectors are shown to the compiler, see instrument/vector_copies.py, and loops that only read are
@@ -37,6 +39,7 @@ from cuda_source.tokens import (
     quoted,
     without_prelude,
 )
+from cuda_source.waiting_loops import let_others_run
 from instrument.parameter_names import name_parameters
 from instrument.quick_loops import quick_loops
 from instrument.vector_copies import show_copies
@@ -48,6 +51,7 @@ PASSES = (
     rewrite_shared,
     refuse_missing,
     refuse_in_kernels,
+    let_others_run,
 )
 # How kernels run: each thread on its own, as loops where that can be, or in the checked build.
 THREADS, LOOPS, CHECKED = "threads", "loops", "checked"

@@ -25,6 +25,7 @@ from cuda_source.host_and_device import DIFFERS, IN_KERNEL
 from cuda_source.kernel_starts import namespaces_of
 from cuda_source.shared_variables import is_file_scope
 from cuda_source.statements import TYPE_WORDS, VECTORS, Parser
+from cuda_source.waiting_loops import waiting_loops
 
 
 def is_number_constant(variable):
@@ -63,6 +64,7 @@ class Program:
         self.redefined = self.read_redefined(tokens)
         # A lambda's stands behind its parameters.
         self.has_mutable = any(tokens.text(i - 1) != ")" for i in self.places.get("mutable", ()))
+        self.waiting = {loop.function for loop in waiting_loops(tokens)}
         self.problems = {}
         self.hidden = Hidden(self)
 
@@ -179,6 +181,8 @@ class Program:
             return "a default argument that calls something"
         if self.has_pragma(function):
             return "a pragma"
+        if function in self.waiting:
+            return "a loop that may wait for other threads"
         for i in range(function.brace, function.end):
             found = self.token_problem(function, i)
             if found is not None:

@@ -20,7 +20,7 @@ def is_innocent(finding):
         return is_discarded(finding.at)
     if finding.other is None:
         return False  # no candidate: no thread could go on
-    if finding.kind in ("different barriers", "lanes missing"):
+    if finding.kind in ("different barriers", "barriers of two warps", "lanes missing"):
         return is_one_call(finding.at, finding.other.at)
     if finding.kind == "barrier not reached":
         # A thread that returned before the barrier is no fault; one that went past it is.

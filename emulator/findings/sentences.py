@@ -230,7 +230,7 @@ def other_lines(finding, sources):
         label = "%s went on to" % (who or "another thread")
     elif finding.kind == "unwritten result":
         label = "the host reads it at"
-    elif finding.kind in ("different barriers", "lanes missing"):
+    elif finding.kind in ("different barriers", "barriers of two warps", "lanes missing"):
         label = "%s waits at" % (who or "another thread")
     else:
         label = "the other access,%s at" % (" by %s," % who if who else "")

@@ -206,6 +206,9 @@ bool Block::run_block() {
   started_ = finished_ = waiting_ = waiting_for_block_ = block_votes_ = 0;
   ready_.clear();
   at_barrier_.clear();
+  in_loop_.clear();
+  turning_ = nullptr;
+  undefined_ = 0;
   for (int first = 0; first < count_; first += kWarp) {
     unsigned missing = count_ - first < kWarp ? ~0u << (count_ - first) : 0;
     warps_[first / kWarp] = Warp{0, missing};
@@ -284,7 +287,7 @@ void Block::leave_fiber() {
   Fiber* left = fiber_;
   fibers_.give_back(left);
   if (!ready_.empty()) resume(ready_.pop());
-  if (finished_ < count_ && converge()) resume(ready_.pop());
+  if (finished_ < count_ && (converge() || turn_again())) resume(ready_.pop());
   if (finished_ < count_) deadlock();
   switch_context(&left->context, &base_);
   std::abort();  // nobody resumes a fiber that was given back
@@ -296,7 +299,7 @@ void Block::suspend() {
   ++waiting_;
   if (!ready_.empty()) return resume(ready_.pop());
   if (started_ == count_) {
-    if (!converge()) deadlock();
+    if (!converge() && !turn_again()) deadlock();
     return resume(ready_.pop());  // perhaps this one itself
   }
   Fiber* from = fiber_;
@@ -364,7 +367,8 @@ const char* name_of(Wait wait) {
                                       "__ballot_sync(), __any_sync() or __all_sync()",
                                       "__shfl_sync() or its like",
                                       "__match_any_sync(), __reduce_add_sync() or their like",
-                                      "__activemask()"};
+                                      "__activemask()",
+                                      "a loop"};
   return names[static_cast<int>(wait)];
 }
 

@@ -7,7 +7,8 @@
  * wait keeps its stack, a fiber, and the next thread gets another one. Whoever completes a
  * barrier makes all that wait at it ready; fibers switch to ready threads first, to threads that
  * have not started next. If there are neither, and some still wait, nobody ever will go on: the
- * launch ends with an error.
+ * launch ends with an error. A thread that waits in a loop, for what another one is to write, lets
+ * others run after some turns, and goes on when they wait or have ended.
  */
 #ifndef EMULATOR_BLOCK_H_
 #define EMULATOR_BLOCK_H_
@@ -50,8 +51,8 @@ struct Grid {
 unsigned shuffle_seed();
 
 /*! \brief What a thread waits for. */
-enum class Wait { kBlock, kWarp, kBallot, kShuffle, kGather, kActive };
-const int kWaits = 6;
+enum class Wait { kBlock, kWarp, kBallot, kShuffle, kGather, kActive, kLoop };
+const int kWaits = 7;
 
 /*! \brief A thread of the block. */
 struct Thread {
@@ -118,6 +119,8 @@ class Block {
   int lane() const { return number(current_) % kWarp; }
   /*! \brief Waits until no other lane can come to `site`, and returns who is there. */
   unsigned wait_for_active(const void* site);
+  /*! \brief A turn of a loop that may wait for another thread. */
+  void turn(const void* place);
 
   /*! \brief Ends the launch with a sticky error, from a thread; prints the message. */
   [[noreturn]] void fail(cudaError_t error, const std::string& message);
@@ -171,7 +174,9 @@ class Block {
   bool complete_warp(Warp* warp, unsigned mask, Wait wait);
   unsigned members(const Warp* warp, unsigned mask, Wait wait) const;
   bool converge();
+  bool turn_again();
   void give_values(Thread* first, unsigned group, Wait wait);
+  uint64_t undefined();
   [[noreturn]] void deadlock();
   int number(const Thread* thread) const { return static_cast<int>(thread - threads_.data()); }
 
@@ -196,7 +201,10 @@ class Block {
   int block_votes_ = 0, block_result_ = 0;
   Thread* current_ = nullptr;
   Fiber* fiber_ = nullptr;
-  Queue ready_, at_barrier_;
+  Queue ready_, at_barrier_, in_loop_;
+  Thread* turning_ = nullptr;  // who has had so many turns of loops since it goes on
+  int turns_ = 0;
+  unsigned undefined_ = 0;  // how many values of the block were undefined so far
 };
 
 }  // namespace emulator

@@ -170,6 +170,9 @@ void unnamed(unsigned mask, const void* place);
 /*! \brief Lanes of a warp, by its first thread and its number, exchange values. */
 void shuffled(const Thread* first, int number, unsigned lanes, int threads);
 void warp_met(int first_thread, unsigned lanes);
+/*! \brief A loop of the running thread that only waits, see cuda_source/waiting_loops.py. */
+void wait_begins();
+void wait_ends();
 void deadlocked(const Block& block);
 /*! \brief A kernel, or host code, was stopped at an address. */
 void faulted(uintptr_t address);

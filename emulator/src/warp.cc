@@ -64,6 +64,13 @@ unsigned Block::members(const Warp* warp, unsigned mask, Wait wait) const {
   return group;
 }
 
+// The two builds begin with different ones.
+#ifdef EMULATOR_CHECKED
+const unsigned kFirstOfUndefined = 0;
+#else
+const unsigned kFirstOfUndefined = 1;
+#endif
+
 void Block::give_values(Thread* first, unsigned group, Wait wait) {
   uint64_t given[kWarp] = {};
   unsigned votes = 0;
@@ -81,9 +88,15 @@ void Block::give_values(Thread* first, unsigned group, Wait wait) {
       first[lane].value = group;
       std::copy(given, given + kWarp, first[lane].all);
     }
-    // A lane that takes no part has nothing to give; the GPU leaves the result undefined.
-    if (wait == Wait::kShuffle && (group >> source & 1)) first[lane].value = given[source];
+    if (wait == Wait::kShuffle)
+      first[lane].value = group >> source & 1 ? given[source] : undefined();
   }
+}
+
+// What a lane gets from one that takes no part, which a GPU leaves undefined: too large or too
+// small a number of any type, so that a sum, a maximum and a minimum show it.
+uint64_t Block::undefined() {
+  return ++undefined_ % 2 == kFirstOfUndefined ? 0x7f7f7f7f7f7f7f7f : 0xff7f7f7fff7f7f7f;
 }
 
 unsigned Block::wait_for_active(const void* site) {
@@ -118,6 +131,25 @@ bool Block::converge() {
   return !ready_.empty();
 }
 
+// So many turns a thread has before others run: most locks are free at once.
+const int kTurns = 16;
+
+void Block::turn(const void* place) {
+  stop_if_wanted(place);
+  if (in_loops_) return;
+  if (turning_ != current_) turning_ = current_, turns_ = 0;
+  if (++turns_ % kTurns != 0) return;
+  current_->wait = Wait::kLoop;
+  in_loop_.push(current_);
+  suspend();
+}
+
+// When nothing else can run: the threads that wait in loops look again.
+bool Block::turn_again() {
+  ready_.take_all(&in_loop_);
+  return !ready_.empty();
+}
+
 namespace {
 
 Block* block_or_abort(const char* function) {
@@ -130,6 +162,7 @@ Block* block_or_abort(const char* function) {
 }  // namespace
 }  // namespace emulator
 
+using emulator::Block;
 using emulator::block_or_abort;
 using emulator::Wait;
 
@@ -138,6 +171,13 @@ using emulator::Wait;
 
 void emulator_kernel_returns() { EMULATOR_CHECK(thread_leaves(PLACE, false)); }
 void emulator_kernel_ends() { EMULATOR_CHECK(thread_leaves(PLACE, true)); }
+
+void emulator_turn() {
+  if (Block* block = Block::running()) block->turn(PLACE);
+}
+
+void emulator_wait_begins() { EMULATOR_CHECK(wait_begins()); }
+void emulator_wait_ends() { EMULATOR_CHECK(wait_ends()); }
 
 void __syncthreads() { block_or_abort("__syncthreads")->wait_for_block(0, PLACE); }
 

@@ -74,9 +74,8 @@ const int kPatience = 3;
 const double kOnceMore = 0.2;
 
 const char kHint[] =
-    "\nhint: does each turn change what ends the loop? Threads run one after another here, so a "
-    "loop "
-    "that waits for another thread needs a barrier instead. If the work is only slow, "
+    "\nhint: does each turn change what ends the loop? What another thread writes is read as "
+    "volatile or by an atomic function; better wait at a barrier. If the work is only slow, "
     "EMULATOR_LAUNCH_SECONDS gives a block more time";
 
 }  // namespace

@@ -158,6 +158,42 @@ CASE(local_variables_survive_barriers) {
   for (int i = 0; i < 8 * 1024; ++i) CHECK(out.get()[i] == 124750 * (i % 1024));
 }
 
+// A butterfly over all lanes, of which those from `stay` on have returned.
+__global__ void extremes(unsigned stay, float* out) {
+  float sum = threadIdx.x, low = sum, high = sum;
+  if (threadIdx.x >= stay) return;
+  for (int step = 16; step > 0; step /= 2) {
+    sum += __shfl_xor_sync(0xffffffff, sum, step);
+    low = fminf(low, __shfl_xor_sync(0xffffffff, low, step));
+    high = fmaxf(high, __shfl_xor_sync(0xffffffff, high, step));
+  }
+  if (threadIdx.x == 0) out[0] = sum, out[1] = low, out[2] = high;
+}
+
+CASE(what_a_lane_that_has_returned_gives_shows) {
+  Device<float> out(3);
+  extremes<<<1, 32>>>(32, out.data);
+  CHECK(out.get()[0] == 496 && out.get()[1] == 0 && out.get()[2] == 31);
+  extremes<<<1, 32>>>(20, out.data);
+  CHECK(out.get()[0] != 190 && out.get()[1] < 0 && out.get()[2] > 19);
+}
+
+// Lanes that are not there give values to lanes whose own nobody asks for.
+__global__ void sum_of_few(int* out) {
+  int sum = threadIdx.x;
+  for (int step = blockDim.x / 2; step > 0; step /= 2)
+    sum += __shfl_down_sync(0xffffffff, sum, step);
+  if (threadIdx.x == 0) out[0] = sum;
+}
+
+CASE(a_block_of_half_a_warp_adds_up) {
+  for (int threads : {1, 2, 16}) {
+    Device<int> out(1);
+    sum_of_few<<<1, threads>>>(out.data);
+    CHECK(out.get()[0] == threads * (threads - 1) / 2);
+  }
+}
+
 __global__ void sums_of_floats(float* out, int n) {
   __shared__ float partial[64];
   float sum = 0;

@@ -17,15 +17,17 @@ RIGHT = (
 )
 # The kind of each bug, the comment at the end of its line, and what its detail says.
 ABSENT, MISSING = "shuffle from an absent lane", "lanes missing"
+UNNAMED = "lane not in its mask"
 WRONG = {
     "takes_after_a_shuffle": (ABSENT, "first is fine", "lane 20 has returned"),
     "adds_after_a_shuffle": (ABSENT, "adds", "lane 2 has returned"),
     "takes_from_unnamed": (ABSENT, "not in the mask", "the mask does not name lane 20"),
     "swaps_with_unnamed": (ABSENT, "the other half", "the mask does not name lane 16"),
     "shuffles_in_both_branches": (MISSING, "not one", None),
-    "does_not_name_itself": (MISSING, "of the others", "the mask 0xffff0000 does not name it"),
-    "votes_without_itself": (MISSING, "of the even ones", "the mask 0x55555555 does not name it"),
-    "waits_in_both_branches": ("different barriers", "two barriers", None),
+    "does_not_name_itself": (UNNAMED, "of the others", "the mask is 0xffff0000"),
+    "votes_without_itself": (UNNAMED, "of the even ones", "the mask is 0x55555555"),
+    "waits_in_both_branches": ("barriers of two warps", "two barriers", None),
+    "waits_in_both_halves": ("different barriers", "of one warp", None),
 }
 
 

@@ -14,12 +14,22 @@ RIGHT = (
     "last_block_adds_up",
     "swaps_the_smallest",
     "returns_before_and_in_the_loop",
+    "takes_turns",
+    "blocks_take_turns",
+    "looks_back",
+    "waits_for_a_warp",
+    "warps_take_turns",
 )
 # The kind of each bug, and the comment at the end of its line.
 WRONG = {
     "unlocks_without_a_fence": ("race global", "no fence before the lock is free"),
     "sets_a_flag_without_a_fence": ("race global", "perhaps not written yet"),
     "counts_in_volatile": ("race global", "not atomic"),
+    "counts_behind_a_fence": ("race global", "not atomic behind a fence"),
+    "takes_a_turn_without_a_fence": ("race global", "perhaps not seen"),
+    "looks_whose_turn_it_is": ("race global", "nobody waited"),
+    "waits_for_a_warp_without_a_fence": ("race shared", "perhaps not there"),
+    "adds_in_step": ("race shared", "by lanes in step"),
     "fences_but_asks_nobody": ("race global", "perhaps read before"),
     "shifts": ("race global", "of another block"),
     "leaves_the_loop": ("barrier not reached", "of those that are left"),

@@ -8,6 +8,7 @@ from cuda_source.host_and_device import declarations, device_functions, function
 from cuda_source.kernel_starts import parameters_of
 from cuda_source.statements import Parser, resolve
 from cuda_source.tokens import Tokens, without_prelude
+from cuda_source.waiting_loops import waiting_loops
 from findings.discarded import is_discarded
 
 
@@ -130,3 +131,71 @@ def test_declarations_are_all_that_is_no_function():
     text = "int a; void f() { int c; } struct S { int d; void g() { h(); } }; int b;"
     said = [words for _, _, words in declarations(Tokens(text), [])]
     assert said == ["int a ;", "struct S { int d ; void g ( ) { }", ";", "int b ;"]
+
+
+DEVICE = """
+struct Shared { volatile int flag; };
+__device__ int load(const int* p) { return *(volatile const int*)p; }
+__device__ int counted(int* p) { ++*p; return *(volatile int*)p; }
+__global__ void kernel(int* p, int b, volatile int* flags, Shared* shared) {
+  int v = 0, old = 0, assumed;
+  %s
+}
+"""
+
+
+def waits(loop):
+    """Of each loop that may wait, whether it does nothing else."""
+    return [found.only_waits() for found in waiting_loops(Tokens(DEVICE % loop))]
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while (*(volatile int*)p != b);",
+        "while (flags[b] == 0) {}",
+        "while (!shared->flag) continue;",
+        "while (load(p) == 0) __nanosleep(10);",
+        "while (atomicCAS(p, 0, 1) != 0);",
+        "while (atomicAdd(p, 0) < b) { __threadfence(); }",
+        "do v = flags[0]; while (v == 0);",
+        "do { v = flags[0]; } while (__any_sync(0xffffffff, v == 0));",
+        "while (true) { if (load(p) == b) break; }",
+        "for (;;) { int now = flags[1]; if (now != 0) return; ++v; }",
+        "for (int i = 0; flags[0] == 0; ++i);",
+    ],
+)
+def test_a_loop_that_only_waits_is_seen(loop):
+    assert waits(loop) == [True]
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while (!v) { if (atomicCAS(p, 0, 1) == 0) { p[1] += 1; atomicExch(p, 0); v = 1; } }",
+        "while (flags[0] == 0) p[b] = 1;",
+        "while (flags[0] == 0) *p += 1;",
+        "while (counted(p) == 0);",
+        "while (atomicAdd(p, 0) == 0) shared[b] = Shared();",
+        "while (*p == 0) __threadfence();",
+    ],
+)
+def test_a_loop_that_may_wait_and_does_more_is_told_from_it(loop):
+    assert waits(loop) == [False]
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for (int i = 0; i < 10; ++i) atomicAdd(p, 1);",
+        "for (int i = 0; i < 10; ++i) { int at = atomicAdd(p, 1); p[at] = i; }",
+        "for (int i = 0; i < 4; ++i) { v = *(volatile int*)p; *(volatile int*)p = v + 1; }",
+        "for (int s = 32; s > 0; s >>= 1) flags[b] += flags[b + s];",
+        "do { assumed = old; old = atomicCAS(p, assumed, assumed + 1); } while (assumed != old);",
+        "while (*p == 0);",
+        "for (; flags[0] != 0; ++v) __syncthreads();",
+        'for (int i = 0; i < 3; ++i) { asm volatile("" ::: "memory"); }',
+    ],
+)
+def test_a_loop_that_waits_for_nobody_is_left_alone(loop):
+    assert waits(loop) == []

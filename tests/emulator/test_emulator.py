@@ -58,6 +58,7 @@ ALONE = {
     "fragments": set(),
     "numbers": {"round_a_file", "widen_all", "compute_a_file_of_halves",
                 "compute_a_file_of_bfloats"},
+    "waits": set(),
     "endless": set(cases("endless")),  # test_watchdog.py
     "errors": {"a_failing_assert_stays", "an_assert_of_the_host_aborts"},
     "memory": {"more_than_the_device_has_is_refused", "the_host_reads_device_memory",

@@ -31,6 +31,12 @@ EMULATOR_NOMERGE int __syncthreads_or(int predicate);
 EMULATOR_NOMERGE void emulator_kernel_returns();
 EMULATOR_NOMERGE void emulator_kernel_ends();
 
+/*! \brief A turn of a loop that may wait for another thread: after some, others run. */
+EMULATOR_NOMERGE void emulator_turn();
+/*! \brief For the checked build: a loop that only waits begins, and has ended. */
+void emulator_wait_begins();
+void emulator_wait_ends();
+
 /*! \brief Waits until every lane of the mask is here or has returned. */
 void emulator_syncwarp(unsigned mask);
 /*! \brief As __syncwarp; bit i of the result says whether lane i passed something but 0. */
@@ -44,6 +50,20 @@ int emulator_lane();
 /*! \brief The lanes of the warp that are here, at this place in the program, together. */
 unsigned emulator_active(int place);
 }
+
+namespace emulator {
+
+/*! \brief Lives as long as a loop that only waits, see cuda_source/waiting_loops.py. */
+struct Waiting {
+#ifdef EMULATOR_CHECKED
+  Waiting() { emulator_wait_begins(); }
+  ~Waiting() { emulator_wait_ends(); }
+#else
+  Waiting() {}
+#endif
+};
+
+}  // namespace emulator
 
 // A compiler may make one of the calls in two branches, so each says which it is.
 #define __activemask() emulator_active(__COUNTER__)

@@ -16,6 +16,7 @@
 #include "program.h"
 #include "streams.h"
 #include "unwritten.h"
+#include "waits.h"
 
 namespace emulator {
 namespace checked {
@@ -63,10 +64,17 @@ struct Part {
   const void* place;
 };
 
+// The same in shared memory: a flag that is written as volatile, and read in a loop that waits.
+bool synchronises_block(State* s, const Part& part, const Record& other, bool other_atomic) {
+  if (!s->is_volatile) return false;
+  if (part.access == Access::kWrite) return is_waiting_place(other.place());
+  return other_atomic || is_volatile_place(other.place());
+}
+
 // Global memory by which threads tell each other something is no race: accesses that are atomic or
 // volatile on both sides, and a flag that is written behind a fence, and read as volatile.
 bool synchronises(State* s, const Part& part, const Record& other, bool other_atomic) {
-  if (part.region.begin == s->shared.begin) return false;
+  if (part.region.begin == s->shared.begin) return synchronises_block(s, part, other, other_atomic);
   const bool me = part.access == Access::kAtomic || s->is_volatile;
   const bool it = other_atomic || is_volatile_place(other.place());
   if (!me && !it) return false;
@@ -83,14 +91,16 @@ bool is_second_glimpse(State* s, const Part& part, const Record& last) {
          before.reader == s->thread();
 }
 
-void check_last_write(State* s, const Part& part, const Record& last, unsigned bytes) {
+void check_last_write(State* s, const Part& part, const Word* word, const Record& last,
+                      unsigned bytes) {
   if (last.segment() < launch_first || (last.bytes() & bytes) == 0 || is_ordered(s, last)) return;
   bool atomic = last.flag();
   if (atomic && part.access == Access::kAtomic) return;
   bool reads = part.access == Access::kRead;
   if ((reads || atomic || part.access == Access::kAtomic) && synchronises(s, part, last, atomic)) {
-    if (!reads || atomic || !is_second_glimpse(s, part, last)) return;
+    if (!reads || atomic || !is_second_glimpse(s, part, last) || is_waiting(s)) return;
   }
+  if (part.access == Access::kWrite && !s->waited.empty() && has_waited(s, word, last)) return;
   Finding finding =
       race(s, part.region, part.address, part.size, part.access, part.place, last, true);
   if (part.access == Access::kWrite && !atomic) return defer(s, part.address, part.size, finding);
@@ -225,8 +235,9 @@ void for_each_word(const Part& part, Use use) {
 
 void check_order(State* s, const Part& part, Word* word, unsigned bytes) {
   Record last(word->write), reader(word->read);
-  check_last_write(s, part, last, bytes);
+  check_last_write(s, part, word, last, bytes);
   check_readers(s, part, reader, bytes);
+  if (s->is_volatile && is_waiting(s)) note_poll(s, word, place_of(part.place));
   if (part.access == Access::kRead)
     note_read(s, part, word, reader, bytes);
   else
@@ -307,6 +318,9 @@ static void settle_overrun(State* s, uintptr_t address, bool write) {
   if (s->shared.has(address) && !(s->shared.word(address)->read & kAllocated)) return;
   if (address != 0) finding.memory = memory_at(address);
   finding.write = write;
+  if (s->shared.has(address) &&
+      leaves_shared(address, s->overrun.array, s->overrun.index, &finding.memory, &finding.size))
+    finding.kind = write ? Kind::kOutOfBoundsWriteShared : Kind::kOutOfBoundsReadShared;
   if (is_program_memory(address))
     finding.kind = write ? Kind::kOutOfBoundsWriteGlobal : Kind::kOutOfBoundsReadConstant;
   add_finding(finding);

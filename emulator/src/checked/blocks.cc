@@ -19,6 +19,7 @@
 #include "program.h"
 #include "threads.h"
 #include "traffic.h"
+#include "waits.h"
 
 namespace emulator {
 namespace checked {
@@ -147,6 +148,21 @@ void forget_threads(State* s) {
   s->running.depth = 0;
 }
 
+// Static shared variables of the launch before: each block makes its own.
+void forget_shared(State* s) {
+  if (s->shared_of == launch_first) return;
+  s->shared_of = launch_first;
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const auto& [start, variable] : variables)
+    set_unallocated(s->shared, s->shared.begin + start, variable.size);
+}
+
+// Whether a static shared variable is the running block's.
+bool is_used(const State* s, size_t start) {
+  const char* memory = reinterpret_cast<const char*>(s->shared.begin) + start;
+  return *(reinterpret_cast<const uint64_t*>(memory) - 1) == emulator_block_number;
+}
+
 }  // namespace
 
 void leave_waiting(State* s) {
@@ -182,6 +198,27 @@ bool find_shared(size_t offset, std::string* name, size_t* start, size_t* size) 
   return true;
 }
 
+bool leaves_shared(uintptr_t address, const ArrayType& array, int64_t index, Memory* memory,
+                   size_t* element) {
+  State* s = state;
+  const int64_t offset = static_cast<int64_t>(address - s->shared.begin);
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const auto& [start, variable] : variables) {
+    if (array.count == 0 || variable.size % array.count != 0 || !is_used(s, start)) continue;
+    const int64_t row = static_cast<int64_t>(variable.size / array.dimension);
+    const int64_t from = static_cast<int64_t>(start) + index * row;
+    if (offset < from || offset >= from + row) continue;
+    memory->space = "shared";
+    memory->known = true;
+    memory->name = variable.name;
+    memory->size = variable.size;
+    memory->offset = offset - static_cast<int64_t>(start);
+    *element = variable.size / array.count;
+    return true;
+  }
+  return false;
+}
+
 void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic_shared) {
   State* s = my_state(shared);
   s->grid = &grid;
@@ -194,12 +231,14 @@ void block_begins(const Grid& grid, int64_t number, char* shared, size_t dynamic
   s->counts = counts_traffic();
   begin_interval(s);
   begin_fences(s);
+  begin_waits(s);
   forget_threads(s);
   s->last_place = nullptr;
   s->stray = s->misaligned = 0;
   s->static_shared = 0;
   s->plain_reads.clear();
   s->pending = s->same_value.pending = s->overrun.pending = false;
+  forget_shared(s);
   uintptr_t dynamic = s->shared.begin + dynamic_shared_offset();
   if (dynamic_size > dynamic_shared) set_unallocated(s->shared, dynamic, dynamic_size);
   if (dynamic_shared > 0) set_allocated(s->shared, dynamic, dynamic_shared, false);
@@ -238,17 +277,32 @@ void barrier_met(int thread, const void* place) {
   s->barriers_met[thread] |= bit_of(s, place);
 }
 
-// All that have not ended wait, or have just come: are they at the same barrier?
+namespace {
+
+// Whether threads that wait do so at the same barrier, if those of one warp or of different ones
+// are compared; else that is told. `first` is one that waits.
+bool are_together(State* s, const Block& block, int first, bool of_one_warp) {
+  for (int i = first; i < block.count(); ++i) {
+    if (s->barriers[i] == nullptr) continue;
+    if (of_one_warp && i / kWarp != first / kWarp) first = i;
+    if (s->barriers[i] == s->barriers[first]) continue;
+    const Kind kind = of_one_warp ? Kind::kDifferentBarriers : Kind::kBarriersOfTwoWarps;
+    add_finding(barrier_finding(kind, first, i, s->barriers[i]));
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// All that have not ended wait, or have just come: are they at the same barrier? Where the lanes of
+// a warp are not, nothing says what a GPU does; it counts the warps that come.
 void barrier_released(const Block& block) {
   State* s = state;
-  int first = -1;
-  for (int i = 0; i < block.count(); ++i) {
-    if (s->barriers[i] == nullptr) continue;
-    if (first < 0) first = i;
-    if (s->barriers[i] == s->barriers[first]) continue;
-    add_finding(barrier_finding(Kind::kDifferentBarriers, first, i, s->barriers[i]));
-    break;
-  }
+  int first = 0;
+  while (first < block.count() && s->barriers[first] == nullptr) ++first;
+  if (first == block.count()) first = -1;
+  if (first >= 0 && are_together(s, block, first, true)) are_together(s, block, first, false);
   if (first >= 0) check_ended(s, first, block);
   if (s->counts) count_barrier(block.count());
   std::fill(s->barriers, s->barriers + block.count(), nullptr);
@@ -275,10 +329,10 @@ void deadlocked(const Block& block) {
 }
 
 void unnamed(unsigned mask, const void* place) {
-  Finding finding = barrier_finding(Kind::kLanesMissing, place);
+  Finding finding = barrier_finding(Kind::kLaneNotNamed, place);
   char text[16];
   std::snprintf(text, sizeof text, "0x%08x", mask);
-  finding.detail = std::string("the mask ") + text + " does not name it";
+  finding.detail = std::string("the mask is ") + text;
   add_finding(finding);
 }
 

@@ -5,10 +5,12 @@
  * Their names and arguments are those of the compilers' own runtime libraries, which are not
  * linked.
  */
+#include <cstdlib>
 #include <cstring>
 
 #include "access.h"
 #include "fences.h"
+#include "waits.h"
 
 using emulator::checked::Access;
 using emulator::checked::access;
@@ -18,13 +20,13 @@ using emulator::checked::State;
 
 namespace {
 
-// Of memory that several blocks share, in which volatile reads wait for others.
+// Volatile reads wait for other blocks; for threads of the block, in loops that do nothing else.
 template <size_t size, bool write>
 void access_volatile(void* p, const void* place) {
   using namespace emulator::checked;
+  const uintptr_t address = reinterpret_cast<uintptr_t>(p);
   State* s = state;
-  if (s == nullptr || s->owns(reinterpret_cast<uintptr_t>(p)) ||
-      s->shared.has(reinterpret_cast<uintptr_t>(p)))
+  if (s == nullptr || s->owns(address) || (s->shared.has(address) && !write && !is_waiting(s)))
     return access<size, write>(p, place);
   note_volatile_place(place_of(place));
   s->is_volatile = true;
@@ -201,12 +203,34 @@ static void name_line(emulator::checked::Site* site, const char* file, uint32_t 
   site->line = static_cast<int>(line);
 }
 
+/*! \brief A type as the compiler tells it: "'float [32][33]'". */
+struct TypeData {
+  unsigned short kind, info;
+  char name[1];
+};
+
 /*! \brief What the compiler knows of an index: where it stands, and of which array. */
 struct BoundsData {
   const char* file;
   uint32_t line, column;
-  const void *array, *index;
+  const TypeData *array, *index;
 };
+
+// Nothing, if the name is not understood.
+static emulator::checked::ArrayType array_type(const TypeData& type) {
+  emulator::checked::ArrayType array;
+  for (const char* at = std::strchr(type.name, '['); at != nullptr && *at == '[';) {
+    char* end = nullptr;
+    const size_t size = std::strtoull(at + 1, &end, 10);
+    if (size == 0 || *end != ']') return {};
+    if (array.count == 0)
+      array.dimension = array.count = size;
+    else
+      array.count *= size;
+    at = end + 1;
+  }
+  return array;
+}
 
 void __ubsan_handle_out_of_bounds(BoundsData* data, uintptr_t index) {
   using namespace emulator::checked;
@@ -216,6 +240,8 @@ void __ubsan_handle_out_of_bounds(BoundsData* data, uintptr_t index) {
   name_line(&finding.at, data->file, data->line);
   finding.detail = "index " + std::to_string(static_cast<int64_t>(index));
   s->overrun.finding = finding;
+  s->overrun.array = array_type(*data->array);
+  s->overrun.index = static_cast<int64_t>(index);
   s->pending = s->overrun.pending = true;
 }
 /*! \brief What the compiler knows of a pointer that it uses. */

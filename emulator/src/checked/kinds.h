@@ -117,16 +117,32 @@ KIND(kBarrierNotReached, "barrier not reached",
      "{who} waits at a barrier that {others}")
 
 KIND(kDifferentBarriers, "different barriers",
-     "Threads of one block wait at different barriers",
+     "Threads of one warp wait at different barriers",
      "The threads took different ways and met two `__syncthreads()` that are not one and the "
      "same; what a GPU does then is undefined.",
      "let all threads of the block pass one and the same barrier, outside of the branches.",
-     "{who} waits at one barrier, and another thread of its block at another")
+     "{who} waits at one barrier, and another thread of its warp at another")
+
+KIND(kBarriersOfTwoWarps, "barriers of two warps",
+     "Warps of one block wait at different barriers",
+     "The warps took different ways and met two `__syncthreads()` that are not one and the same. "
+     "Today's GPUs count who arrives, wherever; CUDA allows a barrier under a condition only if "
+     "all threads of the block find the same.",
+     "let all threads of the block pass one and the same barrier, outside of the branches.",
+     "{who} waits at one barrier, and a thread of another warp at another")
+
+KIND(kLaneNotNamed, "lane not in its mask",
+     "Warp function whose mask leaves out who calls it",
+     "A lane calls a `..._sync` function with a mask that does not name it; what the function does "
+     "then is undefined.",
+     "let the mask name every lane that comes to this line: `0xffffffff` where all do, else what "
+     "`__ballot_sync` gave before the branch.",
+     "{who} calls a function of the warp whose mask does not name it")
 
 KIND(kLanesMissing, "lanes missing",
      "Warp function whose mask does not fit the lanes that call it",
      "The mask of a `..._sync` function names lanes that were elsewhere, in another branch or "
-     "already at their end, or leaves out a lane that calls it.",
+     "already at their end.",
      "call the function before the branch, or compute the mask with `__ballot_sync` where all "
      "lanes still are; also look at the last warp of the block.",
      "{who} calls a function of the warp whose mask does not fit the lanes there")
@@ -247,10 +263,11 @@ KIND(kAssertionFailed, "assertion failed",
 
 KIND(kLaunchTimeout, "launch timeout",
      "Kernel that does not end",
-     "A loop whose condition never changes, or that waits for what another thread is to write: "
-     "threads run one after another here, and on a GPU nothing makes the other come first.",
+     "A loop whose condition never changes, or that waits for what no thread writes, or not as long "
+     "as this one waits.",
      "look at what ends the loop, and whether each turn changes it, also for the last elements; "
-     "threads wait for each other at a barrier. Work that is only slow gets more time by "
+     "what another thread writes is read as volatile or by an atomic function, and threads of a "
+     "block rather wait at a barrier. Work that is only slow gets more time by "
      "EMULATOR_LAUNCH_SECONDS.",
      "{who} was still in this loop when the launch was stopped")
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "../block.h"
+#include "state.h"
 
 namespace emulator {
 namespace checked {
@@ -24,6 +25,13 @@ bool is_own_memory(uintptr_t address);
 std::string parameter_name(const std::string& kernel, size_t position);
 /*! \brief The shared variable that holds an offset in a block's memory. */
 bool find_shared(size_t offset, std::string* name, size_t* start, size_t* size);
+/*!
+ * \brief Whether an address is what an index past the end of an array leads to, and the array is
+ * the whole of a static shared variable that the block uses. Then it leaves the variable, which
+ * `memory` gets, with the size of an element.
+ */
+bool leaves_shared(uintptr_t address, const ArrayType& array, int64_t index, Memory* memory,
+                   size_t* element);
 
 }  // namespace checked
 }  // namespace emulator

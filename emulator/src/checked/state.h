@@ -4,7 +4,8 @@
  *
  * Two accesses of the same word are a race if one of them writes and nothing orders them. What
  * orders: two launches; a barrier of the block in between; an operation of the warp in between in
- * which both took part; a fence, and then an atomic or a volatile read, see fences.h.
+ * which both took part; a fence, and then an atomic or a volatile read, see fences.h; a loop that
+ * waits, see waits.h.
  */
 #ifndef EMULATOR_CHECKED_STATE_H_
 #define EMULATOR_CHECKED_STATE_H_
@@ -31,9 +32,16 @@ struct SameValue {
   Finding finding;
 };
 
+/*! \brief The size of an array's first dimension, and how many elements it has in all. */
+struct ArrayType {
+  size_t dimension = 0, count = 0;
+};
+
 /*! \brief An index past the end of an array, whose access comes next. */
 struct Overrun {
   bool pending = false;
+  ArrayType array;
+  int64_t index = 0;
   Finding finding;
 };
 
@@ -56,6 +64,18 @@ struct Glimpse {
   uint64_t writer = 0;  // as in Record
   uintptr_t address = 0;
   int reader = -1;
+};
+
+/*! \brief A thread in a loop that only waits: whether it is in one, and what it read last. */
+struct Poll {
+  bool is_on = false;
+  const Word* words[2] = {};
+};
+
+/*! \brief What a thread waited for: a word, its last writer, and the thread, as in Record. */
+struct Waited {
+  const Word* word;
+  uint64_t writer, waiter;
 };
 
 /*! \brief threadIdx and its like lie within so many bytes. */
@@ -92,6 +112,7 @@ struct State {
   uintptr_t indices = 0;  // somewhat below threadIdx and its like
   Region shared = {0, 0, nullptr};
   size_t static_shared = 0;  // bytes that the block uses so far
+  uint32_t shared_of = 0;    // the launch whose shared variables are known, by its first segment
   const void* last_place = nullptr;
   uintptr_t stray = 0, misaligned = 0;  // addresses that were told, before they stop the kernel
   const Grid* grid = nullptr;
@@ -111,6 +132,9 @@ struct State {
   bool is_volatile = false;  // the access under way
   uint32_t told_read = 0;    // the last place of a read that an atomic followed
   Glimpse glimpse;
+  bool any_poll = false;  // a thread of this block was in a loop that only waits
+  Poll polls[kMaxThreads];
+  std::vector<Waited> waited;
   Calls calls[kMaxThreads];  // of threads that wait
   SameValue same_value;
   Overrun overrun;

@@ -37,6 +37,11 @@ __global__ void waits_in_both_branches(int* out) {
   if (threadIdx.x < 32) __syncthreads(); else __syncthreads();  // two barriers
   out[threadIdx.x] = 1;
 }
+
+__global__ void waits_in_both_halves(int* out) {
+  if (threadIdx.x < 48) __syncthreads(); else __syncthreads();  // of one warp
+  out[threadIdx.x] = 1;
+}
 // clang-format on
 
 __global__ void takes_from_unnamed(int* out) {
@@ -128,6 +133,7 @@ int main(int, char** names) {
   CASE(puts_two_aside, 32);
   CASE(shuffles_in_both_branches, 32);
   CASE(waits_in_both_branches, 64);
+  CASE(waits_in_both_halves, 64);
   CASE(takes_from_unnamed, 32);
   CASE(swaps_with_unnamed, 32);
   CASE(does_not_name_itself, 32);

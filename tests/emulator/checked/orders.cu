@@ -67,6 +67,144 @@ __global__ void counts_in_volatile(int* words, int) {
   *count = *count + 1;  // not atomic
 }
 
+// No loop waits for a value, so two blocks may read the same.
+__global__ void counts_behind_a_fence(int* words, int) {
+  if (threadIdx.x != 0) return;
+  volatile int* count = words;
+  const int before = *count;
+  __threadfence();
+  *count = before + 1;  // not atomic behind a fence
+}
+
+// The order of blocks is that of their tickets.
+__device__ unsigned line;
+__device__ int ticket_of_block() {
+  __shared__ int mine;
+  if (threadIdx.x == 0) mine = atomicInc(&line, gridDim.x - 1);
+  __syncthreads();
+  return mine;
+}
+
+__global__ void takes_turns(int* words, int) {
+  const int b = ticket_of_block();
+  if (threadIdx.x != 0) return;
+  while (*(volatile int*)&words[0] != b);
+  __threadfence();
+  words[1] += b;
+  __threadfence();
+  *(volatile int*)&words[0] = b + 1;
+}
+
+__device__ int value_of(int* word) { return *(volatile int*)word; }
+__global__ void blocks_take_turns(int* words, int n) {
+  const int b = ticket_of_block(), i = threadIdx.x;
+  if (i == 0) {
+    for (;;) {
+      int now = value_of(words);
+      if (now == b) break;
+      __nanosleep(20);
+    }
+    __threadfence();
+  }
+  __syncthreads();
+  words[n + i] += b;
+  __threadfence();
+  __syncthreads();
+  if (i == 0) *(volatile int*)words = b + 1;
+}
+
+__global__ void looks_back(int* words, int n) {
+  int *flags = words, *values = words + n;
+  const int b = ticket_of_block();
+  if (threadIdx.x != 0) return;
+  values[b] = b;
+  __threadfence();
+  ((volatile int*)flags)[b] = 1;
+  int sum = b, at = b - 1;
+  while (at >= 0) {
+    int flag;
+    do {
+      flag = ((volatile int*)flags)[at];
+    } while (flag == 0);
+    __threadfence();
+    sum += values[at];
+    at = flag == 2 ? -1 : at - 1;
+  }
+  words[n + gridDim.x + b] = sum;
+  __threadfence();
+}
+
+__global__ void takes_a_turn_without_a_fence(int* words, int) {
+  const int b = ticket_of_block();
+  if (threadIdx.x != 0) return;
+  while (*(volatile int*)&words[0] != b);
+  __threadfence();
+  words[1] += b;  // perhaps not seen
+  *(volatile int*)&words[0] = b + 1;
+}
+
+__global__ void looks_whose_turn_it_is(int* words, int) {
+  if (threadIdx.x != 0) return;
+  int b = -1;
+  for (int turn = 0; turn < 3; ++turn) b = *(volatile int*)&words[0];
+  __threadfence();
+  *(volatile int*)&words[0] = b + 1;  // nobody waited
+}
+
+__global__ void waits_for_a_warp(int* words, int n) {
+  __shared__ volatile int ready;
+  __shared__ int value;
+  if (threadIdx.x == 0) ready = 0;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    while (ready == 0) continue;
+    __threadfence_block();
+    words[n * blockIdx.x + threadIdx.x] = value;
+  } else if (threadIdx.x == 40) {
+    value = 7;
+    __threadfence_block();
+    ready = 1;
+  }
+}
+
+__global__ void warps_take_turns(int* words, int n) {
+  __shared__ volatile int turn;
+  if (threadIdx.x == 0) turn = 0;
+  __syncthreads();
+  const int mine = 1 - threadIdx.x / 32;
+  if (threadIdx.x % 32 != 0) return;
+  while (turn != mine) continue;
+  __threadfence_block();
+  words[n * blockIdx.x] += mine;
+  __threadfence_block();
+  turn = mine + 1;
+}
+
+__global__ void waits_for_a_warp_without_a_fence(int* words, int n) {
+  __shared__ volatile int ready;
+  __shared__ int value;
+  if (threadIdx.x == 0) ready = 0;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    while (ready == 0) continue;
+    words[n * blockIdx.x] = value;  // perhaps not there
+  } else if (threadIdx.x == 40) {
+    value = 7;
+    ready = 1;
+  }
+}
+
+__global__ void adds_in_step(int* words, int n) {
+  __shared__ volatile int sums[32];
+  const int i = threadIdx.x;
+  if (i >= 32) return;
+  sums[i] = i;
+  __syncwarp();
+  for (int half = 16; half > 0; half /= 2)
+    if (i < half) sums[i] += sums[i + half];  // by lanes in step
+  if (i == 0) words[n * blockIdx.x] = sums[0];
+}
+
 __global__ void fences_but_asks_nobody(int* words, int n) {
   words[blockIdx.x % n] = blockIdx.x;  // perhaps read before
   __threadfence();
@@ -141,6 +279,16 @@ int main(int, char** names) {
   CASE(waits_for_a_flag, 10, n);
   CASE(sets_a_flag_without_a_fence, 10, n);
   CASE(counts_in_volatile, 4, n);
+  CASE(counts_behind_a_fence, 4, n);
+  CASE(takes_turns, 10, n);
+  CASE(blocks_take_turns, 10, n);
+  CASE(looks_back, 10, n);
+  CASE(takes_a_turn_without_a_fence, 10, n);
+  CASE(looks_whose_turn_it_is, 4, n);
+  CASE(waits_for_a_warp, 2, n);
+  CASE(warps_take_turns, 2, n);
+  CASE(waits_for_a_warp_without_a_fence, 2, n);
+  CASE(adds_in_step, 2, n);
   CASE(fences_but_asks_nobody, 10, n);
   CASE(last_block_adds_up, 10, 20);
   CASE(swaps_the_smallest, 3, n);
