@@ -7,10 +7,10 @@ compute-sanitizer sees much of it on the real one. The runs use shapes of modera
 nothing behind the arrays, and another order of blocks and threads. They run beside the checks
 themselves, and share a child as long as nothing goes wrong in it, so they cost little.
 
-Only findings that mean a wrong program on any GPU count. Advice, or a barrier that finished threads
-do not reach, costs nothing. Nor does a failed audit, which is noted, unless the usual build gives
-no reason for it: if only the checked build does not compile, does not end or writes no findings, a
-person must look.
+Only findings that mean a wrong program on any GPU count. Advice costs nothing, nor does a barrier
+that finished threads do not reach, or two that different warps wait at, which today's GPUs take for
+one. Nor does a failed audit, which is noted, unless the usual build gives no reason for it: if only
+the checked build does not compile, does not end or writes no findings, a person must look.
 
 Kernels can still recognise the checked build, by a clock or by what a template finds in the
 emulated GPU's headers, and be right there alone.
@@ -52,15 +52,22 @@ from grader.student.remote import ChildDied, ChildError, ChildTimeout, StudentEr
 #: Kinds of findings, by their start, that fail a check.
 _WRONG = (
     "out-of-bounds", "misaligned access", "race", "uninitialised read global", "use after free",
-    "host pointer in kernel", "device pointer on host",
+    "host pointer in kernel", "device pointer on host", "different barriers",
+    "lane not in its mask",
 )  # fmt: skip
 #: Kinds that may turn out to be one of those, once the lines in question are known.
 _DOUBTFUL = ("plain read",)
+#: Kinds of those that may turn out to be nothing: two barriers that are one call in the source.
+_UNSURE = ("different barriers",)
 _FAR_LESS = 10  # times
 
 
 def _is_wrong(kind: str) -> bool:
     return kind.startswith(_WRONG)
+
+
+def _is_sure(kind: str) -> bool:
+    return _is_wrong(kind) and not kind.startswith(_UNSURE)
 
 
 @dataclass
@@ -169,7 +176,7 @@ class Auditor:
             env = {"EMULATOR_SHUFFLE": str(_number(first))}
             values = watched(first, copy, self._left, findings, **env)
             with ChildContext(**values).session() as session:
-                session.remote.after_fetch = lambda: findings.stop_at(session.remote, _is_wrong)
+                session.remote.after_fetch = lambda: findings.stop_at(session.remote, _is_sure)
                 while self._waiting and self._left > 0:
                     settings = watched(self._waiting[0], copy, self._seconds, findings)
                     if not self._one(_Audited(**settings, child=session), findings):

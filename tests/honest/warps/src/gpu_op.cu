@@ -89,14 +89,26 @@ int DLGpuArraySet(DLArrayHandle arr, float value) {
 // ---------------------------------------------------------------------------------------------
 // broadcast_to
 
-// A block a piece of the input: each element is read once, kept, and written to all copies.
+// A block a piece of the input: its last warp reads each element once, and the others wait for it;
+// all write the copies.
 __global__ void broadcast_kernel(const float* in, float* out, int64_t size, int64_t copies) {
   __shared__ float piece[kThreads];
-  int64_t i = element_index();
-  if (i < size) piece[threadIdx.x] = in[i];
+  __shared__ volatile int ready;
+  if (threadIdx.x == 0) ready = 0;
   __syncthreads();
   int64_t first = (int64_t)blockIdx.x * blockDim.x;
   int here = (int)min((int64_t)blockDim.x, size - first);
+  int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  if (warp == (int)blockDim.x / kWarp - 1) {
+    for (int i = lane; i < here; i += kWarp) piece[i] = in[first + i];
+    __threadfence_block();
+    __syncwarp();
+    if (lane == 0) ready = 1;
+  } else {
+    while (ready == 0) {
+    }
+    __threadfence_block();
+  }
   for (int64_t c = 0; c < copies; c++)
     if ((int)threadIdx.x < here) out[c * size + first + threadIdx.x] = piece[threadIdx.x];
 }
@@ -116,13 +128,33 @@ int DLGpuBroadcastTo(const DLArrayHandle input, DLArrayHandle output) {
 // ---------------------------------------------------------------------------------------------
 // reduce_sum_axis_zero
 
-// A block a column; neighbours in a warp read different rows, which is slow but simple.
+// A block a piece of the rows. Blocks draw tickets, and add their sums to the output in this order:
+// so the result is the same on each run.
+static const int kRows = 16;
+__device__ unsigned tickets;
+__device__ unsigned turn;
 __global__ void reduce_kernel(const float* in, float* out, int64_t rows, int64_t columns) {
-  for (int64_t column = blockIdx.x; column < columns; column += gridDim.x) {
+  __shared__ unsigned ticket;
+  if (threadIdx.x == 0) ticket = atomicAdd(&tickets, 1u);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    while (*(volatile unsigned*)&turn != ticket);
+    __threadfence();
+  }
+  __syncthreads();
+  int64_t begin = (int64_t)ticket * kRows, end = min(begin + kRows, rows);
+  for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) {
     float sum = 0.0f;
-    for (int64_t r = threadIdx.x; r < rows; r += blockDim.x) sum += in[r * columns + column];
-    sum = block_sum(sum);
-    if (threadIdx.x == 0) out[column] = sum;
+    for (int64_t r = begin; r < end; r++) sum += in[r * columns + j];
+    out[j] = ticket == 0 ? sum : out[j] + sum;
+  }
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    bool last = ticket == gridDim.x - 1;
+    if (last) tickets = 0;
+    __threadfence();
+    *(volatile unsigned*)&turn = last ? 0 : ticket + 1;
   }
 }
 int DLGpuReduceSumAxisZero(const DLArrayHandle input, DLArrayHandle output) {
@@ -131,8 +163,8 @@ int DLGpuReduceSumAxisZero(const DLArrayHandle input, DLArrayHandle output) {
   REQUIRE(rows * columns == size_of(input),
           "reduce_sum_axis_zero: " + shape_of(input) + " does not sum to " + shape_of(output));
   if (columns > 0)
-    reduce_kernel<<<(unsigned)min(columns, (int64_t)4096), 128>>>(data_of(input), data_of(output),
-                                                                  rows, columns);
+    reduce_kernel<<<(unsigned)max((rows + kRows - 1) / kRows, (int64_t)1), 128>>>(
+        data_of(input), data_of(output), rows, columns);
   return launched("reduce_sum_axis_zero");
 }
 
