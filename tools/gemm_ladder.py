@@ -24,7 +24,6 @@ from gemm_rungs import (
     CLUSTERS,
     KIT,
     ODD,
-    OF_BENCH,
     PARTS,
     RUNGS,
     SKINNY,
@@ -38,6 +37,8 @@ from gemm_rungs import (
     build_all,
     code_of,
     library,
+    shapes,
+    tile_of,
     tile_rung,
     tuned,
     wanted,
@@ -173,23 +174,24 @@ def tuned_call(rung, shape, folder):
     if shape not in known:
         return None
     tile, parts = known[shape]
-    library, call = loaded(tile_rung(tile, rung), folder)
+    library, call = loaded(tile_rung(tile_of(rung, tile, parts), rung), folder)
     if rung.file not in (WARP_TILES, STREAM):
         ctypes.c_int.in_dll(library, "gemm_parts").value = parts
     return call
 
 
 def swept(tile, kind, folder):
-    """(shape, parts, microseconds) of a tile, for all shapes; the square too, if it is large."""
+    """(shape, parts, microseconds) of a tile, for all shapes that it may be good for."""
     found, call = loaded(tile_rung(tile, SPLIT_RUNGS[kind]), folder)
     check(call, ODD[4:], kind)
     parts_of = ctypes.c_int.in_dll(found, "gemm_parts")
     rows = []
-    larger = [SQUARE[kind]] if tile[0] * tile[1] >= 1 << 14 else []
-    for shape in (*SKINNY, *OF_BENCH, *larger):
+    for shape in shapes(kind):
         m, n, k, *_ = shape
+        if m * n >= 1 << 22 and tile[0] * tile[1] < 1 << 14:
+            continue
         tiles = -(-m // tile[0]) * -(-n // tile[1])
-        for parts in PARTS:
+        for parts in (1,) if tile[-1] == "kWhole" else PARTS:
             if parts > 1 and (parts > k // 32 or tiles * parts > 132 * 12):
                 continue
             parts_of.value = parts
@@ -199,7 +201,7 @@ def swept(tile, kind, folder):
 
 def baseline(kind):
     """cuBLAS's times for all shapes."""
-    return [(shape, cublas(shape, kind)) for shape in (*SKINNY, *OF_BENCH, SQUARE[kind])]
+    return [(shape, cublas(shape, kind)) for shape in shapes(kind)]
 
 
 def alone(function, *given):
@@ -239,10 +241,13 @@ def climb(folder):
     return rows
 
 
-def tune(folder):
-    """The best tile and parts for each kind of number and shape, as they were measured; those in
-    clusters besides, where they are faster than all others."""
-    found, tables = {kind: tune_kind(kind, folder) for kind in TILES}, {}
+def tune(kinds, folder):
+    """The best tile and parts for each shape, of some kinds of number, as they were measured; those
+    in clusters besides, where they are faster than all others."""
+    found = {kind: tune_kind(kind, folder) for kind in kinds}
+    kept = json.loads(TUNED.read_text())
+    tables = {name: [json.dumps(row) for row in rows] for name, rows in kept.items()
+              if name.removesuffix(CLUSTERS) not in kinds}  # fmt: skip
     for kind, tried in found.items():
         for each in tried:
             fastest = {True: None, False: None}
@@ -348,24 +353,29 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", action="store_true", help="only compile")
     parser.add_argument("--page", action="store_true", help="only write the page anew")
-    parser.add_argument("--tune", action="store_true", help="try tiles and parts")
+    parser.add_argument(
+        "--tune", nargs="*", choices=list(TILES), help="try tiles and parts; of one kind of number"
+    )
     parser.add_argument("--built", type=Path, default=KIT / "build/gemm", help="libraries")
     parser.add_argument("--output", type=Path, help="another file for what was measured")
     options = parser.parse_args()
     if options.page:
         PAGE.write_text(page(json.loads(KEPT.read_text())))
         return 0
-    build_all(wanted(options.tune), options.built)
+    kinds = options.tune or list(TILES)
+    is_tuning = options.tune is not None
+    build_all(wanted(kinds if is_tuning else ()), options.built)
     if options.build:
         return 0
     import torch  # before processes are forked, which then need not
 
     said = {"device": device()[0], "driver": device()[1], "date": date.today().isoformat(),
             "torch": torch.__version__}  # fmt: skip
-    kept = {**said, "rows": (tune if options.tune else climb)(options.built)}
-    output = options.output or (TRIED if options.tune else KEPT)
+    rows = tune(kinds, options.built) if is_tuning else climb(options.built)
+    kept = {**said, "rows": rows}
+    output = options.output or (TRIED if is_tuning else KEPT)
     output.write_text(json.dumps(kept) + "\n")
-    if not (options.tune or options.output):
+    if not (is_tuning or options.output):
         PAGE.write_text(page(kept))
     return 0
 

@@ -78,9 +78,12 @@ def products(layers, batch):
     return tuple(found)
 
 
-#: The MLP's at batch 1,000; and, tuned besides, the largest of those nets that the bench times.
+#: The MLP's at batch 1,000; and, tuned besides, the largest of those nets that the bench times, and
+#: squares as its products have them.
 SKINNY = products((784, 256, 100, 10), 1000)
-OF_BENCH = products((400, 256, 64, 10), 5000)
+OF_BENCH = (*products((400, 256, 64, 10), 5000), *(
+    (n, n, n, *flips) for n in (512, 1024, 2048, 4096) for flips in ((0, 0), (1, 0), (0, 1))
+))  # fmt: skip
 #: What --tune tries: rows, columns, depth; rows, columns of a thread; stages, blocks. See gemm.cuh.
 _FLOAT_TILES = (
     (128, 128, 16, 8, 8, 3, 2), (128, 128, 16, 8, 8, 3, 1), (128, 128, 8, 16, 8, 4, 2),
@@ -95,6 +98,9 @@ _FLOAT_TILES = (
     (128, 128, 16, 16, 8, 3, 2, "kTurned"), (128, 128, 32, 8, 8, 2, 1),
     (128, 256, 16, 8, 16, 3, 1, "kTurned"), (128, 256, 32, 8, 16, 2, 1, "kTurned"),
     (128, 256, 8, 8, 16, 4, 1, "kTurned"), (256, 128, 8, 16, 8, 4, 1, "kTurned"),
+    (128, 256, 32, 16, 8, 2, 1, "kTurned"), (256, 128, 32, 16, 8, 2, 1, "kTurned"),
+    (128, 256, 16, 16, 8, 3, 1, "kTurned"), (256, 128, 16, 16, 8, 3, 1, "kTurned"),
+    (112, 32, 32, 4, 4, 3, 2), (112, 32, 32, 4, 4, 2, 2), (112, 32, 16, 4, 4, 4, 2),
     *((*tile, "kAsTheyLie", "kInCluster") for tile in (
         (64, 64, 16, 4, 4, 4, 3), (32, 64, 16, 4, 4, 4, 4), (32, 64, 32, 4, 4, 4, 4),
         (32, 32, 32, 4, 4, 4, 4), (32, 32, 32, 4, 4, 2, 4),
@@ -109,8 +115,31 @@ _TF32_TILES = (
     (128, 128, 16, 8, 8, 4, 2), (128, 128, 32, 16, 8, 3, 1), (256, 128, 16, 16, 8, 4, 1),
     (256, 128, 32, 16, 8, 3, 1), (128, 256, 32, 16, 8, 3, 1), (128, 256, 16, 16, 8, 4, 1),
 )  # fmt: skip
-TILES = {"float32": _FLOAT_TILES, "tf32": tuple((*tile, "kTf32") for tile in _TF32_TILES)}
-PARTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
+
+
+def whole(tile):
+    """The same tile where K is in one part."""
+    return (*(*tile, "kAsTheyLie")[:8], "kWhole")
+
+
+def shapes(kind):
+    """Those that are tuned for a kind of number. Large products in TF32 are cuBLAS's."""
+    of_bench = [shape for shape in OF_BENCH if kind == "float32" or shape[0] != shape[1]]
+    return list(dict.fromkeys((*SKINNY, *of_bench, SQUARE[kind])))
+
+
+def _both(tiles):
+    """Tiles with K in one part, and, but for the large ones and those in clusters, in several."""
+    cut = [tile for tile in tiles if tile[0] * tile[1] < 1 << 14]
+    return (*cut, *map(whole, (tile for tile in tiles if len(tile) < 9)))
+
+
+TILES = {
+    "float32": _both(_FLOAT_TILES),
+    "tf32": _both([(*tile, "kTf32") for tile in _TF32_TILES]),
+}
+#: Of K; those of a tile that is whole are one.
+PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
 
 
 def tuned(kind):
@@ -118,6 +147,11 @@ def tuned(kind):
     tables = json.loads(TUNED.read_text())
     rows = tables[kind] + tables.get(kind + CLUSTERS, [])
     return {tuple(shape): (tuple(tile), parts) for shape, tile, parts in rows}
+
+
+def tile_of(rung, tile, parts):
+    """The tile that a rung has where so many parts are best: warp tiles have one."""
+    return whole(tile) if parts == 1 or rung.file == WARP_TILES else tile
 
 
 def tile_rung(tile, rung):
@@ -148,14 +182,18 @@ def library(rung, folder):
     return built
 
 
-def wanted(is_tuning):
-    """The rungs to build: with all tiles, or with the tuned ones."""
-    if is_tuning:
-        return [tile_rung(tile, SPLIT_RUNGS[kind]) for kind in TILES for tile in TILES[kind]]
-    return [*RUNGS, *(
-        tile_rung(tile, rung) for rung in RUNGS if rung.has_tiles
-        for tile in {tile for tile, _ in tuned(rung.kind).values()}
-    )]  # fmt: skip
+def wanted(kinds):
+    """The rungs to build: with all tiles of some kinds of number; without any, with the tuned ones
+    of the shapes that are timed."""
+    if kinds:
+        return [tile_rung(tile, SPLIT_RUNGS[kind]) for kind in kinds for tile in TILES[kind]]
+    found = dict.fromkeys(RUNGS)
+    for rung in RUNGS:
+        if rung.has_tiles:
+            known = tuned(rung.kind)
+            for shape in known.keys() & {*SKINNY, SQUARE[rung.kind]}:
+                found[tile_rung(tile_of(rung, *known[shape]), rung)] = None
+    return list(found)
 
 
 def build_all(rungs, folder):

@@ -18,7 +18,10 @@ GPU = ndarray.gpu(0)
 #: m, n, k: one element, parts of a tile, a tile and one more, lines of four; K in parts.
 SIZES = [(1, 1, 1), (33, 65, 127), (129, 31, 70), (4, 8, 12), (20, 36, 256)]
 LAYOUTS = list(itertools.product((0, 1), repeat=2))
+SPLIT_K = next(rung for rung in RUNGS if rung.file == SPLIT)
+#: Besides the rungs as they are, a tile whose threads copy a slice in rounds that are not whole.
 EMULATED = [rung for rung in RUNGS if "wgmma" not in rung.name]
+EMULATED += [tile_rung((112, 32, 32, 4, 4, 3, 2), SPLIT_K)]
 
 
 @functools.cache

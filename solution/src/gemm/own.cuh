@@ -77,7 +77,7 @@ int multiply(const void* a, const void* b, Epilogue epilogue, int m, int n, int 
   const int slices = k > 0 ? tiles(k, Tile::depth) : 1;
   if (count == 0) return cudaSuccess;
   if (parts > k / kLeastDepth) parts = k / kLeastDepth;
-  if (parts < 1) parts = 1;
+  if (parts < 1 || !Tile::is_cut) parts = 1;
   const int of_part = tiles(slices, parts);
   parts = tiles(slices, of_part);
   if (parts > 1) {
