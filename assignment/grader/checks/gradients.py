@@ -155,6 +155,11 @@ def _check(
     for _ in range(int(ctx.random.integers(2, 4))):
         gradient.check(values, formula, terms)
         values = draw()
+    # Every gradient is as large as the output's: what clips it, or takes it for 0, shows.
+    for sign in (1, -1):
+        scale = 10.0 ** (sign * ctx.random.uniform(5, 7))
+        gradient.check([*values[:-1], scale * values[-1]], formula, terms)
+        values = draw()
     for position in linear:
         expected = formula(values[-1], *values[:-1])[position]
         fed = [*values]

@@ -9,7 +9,14 @@ import numpy as np
 
 from grader.checks.harness.answers import SMALL, shown
 from grader.checks.harness.call_script import comma
-from grader.checks.harness.compare import ROUND64, Array, Failure, sum_bound, verify
+from grader.checks.harness.compare import (
+    ROUND64,
+    Array,
+    Failure,
+    require_array,
+    sum_bound,
+    verify,
+)
 from grader.checks.harness.context import Context, Session, expect_error
 from grader.checks.harness.randomgraph import RandomGraph
 from grader.checks.harness.traits import check, declared
@@ -132,6 +139,7 @@ def reverse_walk(ctx: Context) -> None:
         expect_error(session, stranger, "gradients(x * 2, [z]), where z is not used,")
         _check_names(ctx, session)
         _check_infinite(ctx, session)
+        _check_magnitudes(ctx, session)
         if ctx.thorough:
             _check_cost_of_gradients(session)
 
@@ -186,6 +194,29 @@ def _check_infinite(ctx: Context, session: Session) -> None:
     except Failure as failure:
         failure.hint = "call each op's own node.op.gradient, from the output back to the inputs"
         raise
+
+
+def _check_magnitudes(ctx: Context, session: Session) -> None:
+    """Checks gradients that are very large, very small, infinite and NaN: nothing may clip or
+    replace them."""
+    for power in (ctx.random.uniform(5, 12), -ctx.random.uniform(5, 12)):
+        c = float(f"{10**power:.3g}")
+        x, y = session.variable("x"), session.variable("y")
+        a, b = ctx.random.uniform(-2, 2, (2, 3, 4))
+        b.reshape(-1)[ctx.random.permutation(b.size)[:3]] = np.inf, -np.inf, np.nan
+        what = f"gradients(x * {c:g} * y) with respect to x, where some of y are inf and NaN"
+        with session.remote.doing(what):
+            grads = session.autodiff().gradients(x * c * y, [x])
+            (got,) = session.evaluate([grads[0]], {x: a, y: b}, most=SMALL)
+        _verify_magnitudes(got, c * b, what)
+
+
+def _verify_magnitudes(got: Any, expected: Array, what: str) -> None:
+    """As `verify`, by bounds relative to each element; where infinity is expected it is right."""
+    got = require_array(got, expected.shape, what)
+    same = np.isinf(expected) & (got == expected)
+    bound = sum_bound(8, np.where(np.isfinite(expected), np.abs(expected), 0), ROUND64)
+    verify(np.where(same, 0, got), np.where(same, 0, expected), bound, what)
 
 
 def _check_cost_of_gradients(session: Session) -> None:

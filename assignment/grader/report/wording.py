@@ -22,19 +22,30 @@ _PYTHON_2 = (
 )
 
 
+#: The hint where a check of the emulated GPU does not end.
+_SLOW_HERE = (
+    "if nothing waits or loops without end: kernels whose threads meet often, by shuffles or at "
+    "barriers, may be right and still too slow on the emulated GPU. "
+    "`python3 emulator/emucc.py --explain src/gpu_op.cu` says which of them do not run as loops; "
+    "give a thread more elements and a block fewer meetings, or ask to be graded on a GPU"
+)
+
+
 def missing_task(message: str) -> str:
     """The task whose hole raised this message; "" if the message says anything else."""
     match = _HOLE.fullmatch(message)
     return match[1] if match else ""
 
 
-def explain(error: Failure | ChildError) -> dict[str, Any]:
-    """Message, details and hint for an error of a student's process."""
+def explain(error: Failure | ChildError, is_slow: bool = False) -> dict[str, Any]:
+    """Message, details and hint for an error of a student's process. `is_slow`: the time of a check
+    is up that needs the emulated GPU."""
     if isinstance(error, Failure):
         return {"message": error.message, "hint": error.hint}
     details = tail(error.output)
     if not isinstance(error, StudentError):
-        return {"message": str(error), "details": details}
+        said = {"message": str(error), "details": details}
+        return {**said, "hint": _SLOW_HERE} if is_slow else said
     first, _, rest = error.message.strip().partition("\n")
     if "NotImplementedError" in error.types and first.startswith("task "):
         return {"message": first}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -249,6 +250,10 @@ class Proxies(ABC):
     def deadline(self, seconds: float) -> Iterator[None]:
         """Limits what is queued inside to `seconds` from entry, if the subclass can enforce it."""
         yield
+
+    def now(self) -> float:
+        """Seconds, by the clock that deadlines go by."""
+        return time.monotonic()
 
     def _emit(self, action: str, args: list[Any], words: str, doing: str = "") -> Proxy:
         self._next += 1

@@ -29,9 +29,12 @@ namespace backend {
  */
 enum How { kAsTheyLie, kTurned, kTf32 };
 
-/*! \brief Where parts of K are added up: in memory; or, on a GPU that has clusters and where no
- * columns of b are summed, in the shared memory of the parts' blocks, which then are a cluster. */
-enum Where { kInMemory, kInCluster };
+/*!
+ * \brief Where parts of K are added up: in memory; or, on a GPU that has clusters and where no
+ * columns of b are summed, in the shared memory of the parts' blocks, which then are a cluster; or
+ * nowhere, since K is in one part: sums that are never read back may lie in any registers.
+ */
+enum Where { kInMemory, kInCluster, kWhole };
 
 /*!
  * \brief A tile: rows, columns and depth of a slice; what a thread has of it; slices in flight;
@@ -45,7 +48,7 @@ struct Block {
   static const int of_rows = of_rows_, of_columns = of_columns_;
   static const int stages = stages_, blocks = blocks_;
   static const bool turns = how == kTurned, tf32 = how == kTf32;
-  static const bool in_cluster = where == kInCluster;
+  static const bool in_cluster = where == kInCluster, is_cut = where != kWhole;
   static const int down = 4, along = 8;  // lanes of a warp
   static const int warps_along = columns / (along * of_columns);
   static const int threads = rows / (down * of_rows) * warps_along * 32;
@@ -79,12 +82,15 @@ struct Slice {
   static const int floats = lies_along_k ? lines * stride : depth * stride;
   static const int width = packs && !turns ? 4 : 1;
   static const int across = (along_k ? depth : lines) / width;  // copies of a row
-  static const int rounds = lines * depth / width / threads;
-  static_assert(threads % across == 0 && lines * depth / width % threads == 0, "whole rounds");
+  static const int rows = threads / across;  // of a round; the last one may have fewer
+  static const int rounds = ((along_k ? lines : depth) + rows - 1) / rows;
+  static const int in_last = (along_k ? lines : depth) - (rounds - 1) * rows;
+  static_assert(threads % across == 0, "whole rows");
   const float* from;
   int64_t apart, step;  // of what a thread copies in a slice; from slice to slice
   int outer, inner;     // what is left of the operand from here, across rows and along them
   int to;
+  int own_rounds;
 
   /*! \brief Begins at line `first` of `count`, at k of `last`. */
   __device__ Slice(const float* x, int64_t lead, int first, int count, int k, int last,
@@ -92,22 +98,25 @@ struct Slice {
     const int row = thread / across, column = thread % across * width;
     const int line = first + (along_k ? row : column), at = k + (along_k ? column : row);
     from = x + (along_k ? line * lead + at : at * lead + line);
-    apart = threads / across * lead;
+    apart = rows * lead;
     step = along_k ? depth : depth * lead;
     outer = along_k ? count - line : last - at;
     inner = along_k ? last - at : count - line;
     to = turns ? column * stride + row : row * stride + column;
+    own_rounds = row < in_last ? rounds : rounds - 1;
   }
 
   /*! \brief Starts copies of the next slice; where the operand ends, plain stores fill it up. */
   __device__ void copy(float* shared) {
-    const int rows = threads / across, down = turns ? rows : rows * stride;  // from round to round
+    const int down = turns ? rows : rows * stride;  // from round to round
+    const int last = in_last == rows ? rounds : own_rounds;
     if ((rounds - 1) * rows < outer && inner >= width) {
 #pragma unroll
       for (int round = 0; round < rounds; ++round)
-        __pipeline_memcpy_async(shared + to + round * down, from + round * apart, 4 * width);
+        if (in_last == rows || round < last)
+          __pipeline_memcpy_async(shared + to + round * down, from + round * apart, 4 * width);
     } else {
-      for (int round = 0; round < rounds; ++round)
+      for (int round = 0; round < last; ++round)
         for (int i = 0; i < width; ++i)
           shared[to + round * down + i] =
               round * rows < outer && i < inner ? from[round * apart + i] : 0;
@@ -366,7 +375,7 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
   }
   const bool has_column = adds_columns && thread < T::columns;
   int first_pack = 0, shares = 1;  // of the sums that this block gives
-  bool is_added = e.parts == 1;
+  bool is_added = !T::is_cut || e.parts == 1;
 #ifndef __CUDA_EMULATOR__
   if constexpr (T::in_cluster && !Sums::wanted)
     if (!is_added && blocks_of_cluster() == e.parts) {
@@ -374,7 +383,8 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
       is_added = true, first_pack = blockIdx.z, shares = e.parts;
     }
 #endif
-  if (!is_added && !add_up<T>(sum, column_sum, e.parts, partial, arrived, has_column)) return;
+  if constexpr (T::is_cut)
+    if (!is_added && !add_up<T>(sum, column_sum, e.parts, partial, arrived, has_column)) return;
   if (has_column && first_column + thread < e.n) sums(first_column + thread, column_sum);
   warp.give(sum, first_pack, shares, [&](int row, int column, float value) {
     const int m = first_row + row, n = first_column + column;

@@ -85,6 +85,7 @@ struct Implicit {
 template <class T>
 struct GatheredSpots : Slice<T, T::columns, false, false> {
   typedef Slice<T, T::columns, false, false> Plain;
+  static_assert(Plain::in_last == Plain::rows, "whole rounds");
   const Place* tap;
   unsigned bits;
 
@@ -115,6 +116,7 @@ struct GatheredSpots : Slice<T, T::columns, false, false> {
 template <class T>
 struct GatheredTaps : Slice<T, T::columns, true, false> {
   typedef Slice<T, T::columns, true, false> Plain;
+  static_assert(Plain::in_last == Plain::rows, "whole rounds");
   const Place* spots;
   const Place* tap;
   int spot, count, left;  // in its image; of an image; of K

@@ -5,8 +5,9 @@ The labels of the validation images stay here.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from grader.checks.harness.recipe import Recipe, initial_parameters, one_hot
 #: Nodes of the graph for each layer of weights, with those of their gradients and of the change.
 _NODES_OF_LAYER = 20
 _SOON = 10.0  # seconds for what takes none
+#: Steps of the first epoch that are compared with those made here, and timed.
+FIRST_STEPS = 3
 
 
 class Trainer:
@@ -30,10 +33,19 @@ class Trainer:
         name: such as "mlp on the GPU".
         params: proxies of the weights of the layers, then of their biases.
         fetched: bytes that the grader itself fetched from the device.
+        made: steps made so far.
+        steps: of an epoch.
+        is_short: whether they are fewer than the recipe's, and every one is compared.
     """
 
-    def __init__(self, session: Session, model: str, how: Recipe, on_gpu: bool) -> None:
-        self.session, self.how, self.on_gpu = session, how, on_gpu
+    def __init__(
+        self, session: Session, model: str, how: Recipe, on_gpu: bool, seconds: float = math.inf
+    ) -> None:
+        """Where the first steps show that all would take more than `seconds`, fewer are made, each
+        of them compared with the same step computed here: so much shows no less about a step."""
+        self.session, self.how, self.on_gpu, self._seconds = session, how, on_gpu, seconds
+        self.steps, self._batches = (len(x) // how.batch for x in (how.train_x, how.valid_x))
+        self.is_short, self._took = False, 0.0
         self.remote = session.remote
         if on_gpu:
             session.device.finish("loading the library")
@@ -50,9 +62,10 @@ class Trainer:
             self.executor = ad.Executor(self.asked, ctx=session.nd.gpu(0) if on_gpu else None)
         place = session.upload if on_gpu else self.remote.put
         self.params = [place(values) for values in initial]
+        self._start = initial
         self._initial = list(self.params)
-        #: Steps made so far; the weights after a watched one, and how many had been made then.
-        self._made = 0
+        self.made = 0
+        #: How many steps had been made after the last one that was watched, and the weights then.
         self._left = (0, [v.astype(np.float32) if on_gpu else v for v in initial])
         self._shapes = [values.shape for values in initial]
         self._bytes = sum(values.nbytes for values in initial)
@@ -125,7 +138,7 @@ class Trainer:
     def _weights(self, words: str) -> list[Array]:
         """The weights before the next step."""
         made, weights = self._left
-        if made == self._made:
+        if made == self.made:
             return [values.astype(np.float64) for values in weights]
         return self._sound(self._here(self.params), f"before {words}")
 
@@ -147,24 +160,38 @@ class Trainer:
         Raises:
             Failure: a loss is not finite, or a step is wrong.
         """
-        losses, aside, batch = [], 0.0, self.how.batch
-        started = time.monotonic()
-        for step in range(len(self.how.train_x) // batch):
+        losses: list[float] = []
+        aside, started = 0.0, time.monotonic()
+        while (step := len(losses)) < self.steps:
             words = f"{self.name}, step {step + 1} of epoch {number + 1}"
             with self.remote.doing(words):
-                began = time.monotonic()
-                losses.append(self._step(step, words, step in watched))
-                aside += time.monotonic() - began if step in watched else 0
+                began = self.remote.now()
+                losses.append(self._step(step, words, self.is_short or step in watched))
+                took = self.remote.now() - began
+            aside += took if step in watched and not self.is_short else 0
+            self._pace(took)
         if not np.isfinite(np.sum(losses)):
             raise Failure(f"{self.name}: the sum of the losses of epoch {number + 1} is not finite")
         return float(np.mean(losses)), time.monotonic() - started - aside
+
+    def _pace(self, took: float) -> None:
+        """Makes the training shorter, once, if the first steps took too long; `took` seconds the
+        one that was just made."""
+        self._took += took
+        if self.made != FIRST_STEPS:
+            return
+        each, epochs = self._took / FIRST_STEPS, self.how.epochs
+        if each * (epochs * self.steps + self._batches) > self._seconds:
+            fitting = max(FIRST_STEPS, int(self._seconds / each / (epochs + 1)))
+            self.steps, self._batches = min(self.steps, fitting), min(self._batches, fitting)
+            self.is_short = True
 
     def _step(self, step: int, words: str, is_watched: bool) -> float:
         """Makes one step, and returns its loss."""
         start = step * self.how.batch
         before = self._weights(words) if is_watched else []
         loss, predictions = self.step(start)
-        self._made += 1
+        self.made += 1
         if not is_watched:
             return self._loss(self._here([loss])[0], words)
         values, predicted, *after = self._here([loss, predictions, *self.params])
@@ -172,7 +199,7 @@ class Trainer:
         self._compare(
             start, before, (found, predicted, self._sound(after, f"after {words}")), words
         )
-        self._left = (self._made, after)
+        self._left = (self.made, after)
         return found
 
     def prove(self, random: np.random.Generator) -> None:
@@ -243,13 +270,13 @@ class Trainer:
 
         It is computed here from the weights; the submission's predictions must agree.
         """
-        how, correct = self.how, []
+        how = self.how
+        correct: list[Array] = []
         weights = self._sound(self._here(self.params), "after the training")
-        for start in range(0, len(how.valid_x) - how.batch + 1, how.batch):
-            images = how.valid_x[start : start + how.batch]
+        for images, labels in self._validation():
             # Any labels do: they only enter the loss.
             feeds = self._fed(images, one_hot(np.zeros(how.batch, int)), self.params)
-            words = f"{self.name}, validation, images from {start}"
+            words = f"{self.name}, validation, images from {how.batch * len(correct)}"
             with self.remote.doing(words):
                 results = self.executor.run(feeds, convert_to_numpy_ret_vals=True)
                 predicted = self.remote.fetch(results[1 + len(self.params)], most=SMALL)
@@ -257,9 +284,29 @@ class Trainer:
             verify(
                 predicted, right, mnist_reference.rounding(weights, images), f"{words}: predictions"
             )
-            labels = how.valid_y[start : start + how.batch]
             correct.append(np.argmax(right, axis=1) == labels)
         return float(np.mean(correct))
+
+    def accuracy_here(self, scale: float) -> float:
+        """The accuracy after the same steps, all of them made here. `scale` is the factor of the
+        gradients of a sum over the images."""
+        how, rate = self.how, scale * self.how.learning_rate
+        weights = [values.astype(np.float64) for values in self._start]
+        for start in [how.batch * step for step in range(self.steps)] * how.epochs:
+            rows = slice(start, start + how.batch)
+            right = mnist_reference.step(weights, how.train_x[rows], one_hot(how.train_y[rows]))
+            weights = [w - rate * g for w, g in zip(weights, right.gradients, strict=True)]
+        correct = [
+            np.argmax(mnist_reference.forward(weights, images), axis=1) == labels
+            for images, labels in self._validation()
+        ]
+        return float(np.mean(correct))
+
+    def _validation(self) -> Iterator[tuple[Array, Array]]:
+        """Images and labels, batch by batch."""
+        for start in [self.how.batch * number for number in range(self._batches)]:
+            rows = slice(start, start + self.how.batch)
+            yield self.how.valid_x[rows], self.how.valid_y[rows]
 
 
 def names_of(params: list[Array]) -> list[str]:

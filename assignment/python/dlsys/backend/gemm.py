@@ -31,7 +31,7 @@ _PROCESSORS, _BLOCKS = 132, 4
 _LEAST_DEPTH, _MUCH, _LEAST_FILL = 64, 1 << 20, 2 / 3
 #: A block's tile: rows, columns, depth of a slice; rows and columns of a thread; slices in flight,
 #: blocks of a multiprocessor; how numbers come to their products. See gemm.cuh.
-_LARGE, _MIDDLE = (128, 256, 32, 8, 16, 2, 1, "kTurned"), (64, 64, 16, 4, 4, 4, 3)
+_LARGE, _MIDDLE = (128, 256, 32, 16, 8, 2, 1, "kTurned"), (64, 64, 16, 4, 4, 4, 3)
 _SMALL, _NARROW = (64, 32, 16, 4, 4, 4, 4), (32, 32, 32, 4, 4, 4, 4)
 #: Rows of c that a grid has room for.
 _MOST_ROWS = 65535 * _NARROW[0]
@@ -65,6 +65,8 @@ class Gemm(Instruction):
         slices = -(-self.k // self.tile[2])
         self.of_part = -(-slices // max(1, min(parts, slices)))
         self.parts = -(-slices // self.of_part)
+        if self.parts == 1:
+            self.tile = whole(self.tile)
         self.scratch = ()
         if self.parts > 1:
             floats = self.parts * tiles * (self.tile[0] + 1) * self.tile[1]
@@ -168,6 +170,11 @@ def _choice(tf32, has_sums, m, n, k, flips_a, flips_b):
     blocks = _PROCESSORS * _BLOCKS // _tiles(tile, m, n)
     tile = (*tile, "kTf32") if tf32 else tile
     return tile, max(1, min(blocks, -(-k // _LEAST_DEPTH)))
+
+
+def whole(tile):
+    """The same tile of a product whose K is in one part."""
+    return (*(*tile, "kAsTheyLie")[:8], "kWhole")
 
 
 def _tiles(tile, m, n):
