@@ -202,8 +202,8 @@ class Driver:
         shared = [*without_names(self.options.flags), *["-shared"] * self.options.is_shared]
         folder = os.path.dirname(library)
         begin, end = (os.path.join(folder, name + ".o") for name in ENDS)
-        self.call([*self.cxx, *shared, begin, *objects, *self.options.objects, end, "-o", made,
-                   library, "-Wl,-rpath," + folder, *self.options.links, *self.libraries])  # fmt: skip
+        linked = [begin, *objects, *self.options.objects, end, library, "-Wl,-rpath," + folder]
+        self.call([*self.cxx, *shared, "-o", made, *linked, *self.options.links, *self.libraries])
         return [made]
 
     def library(self):
