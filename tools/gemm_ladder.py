@@ -335,7 +335,8 @@ def page(kept):
     lines += [
         "\n## Products of an MLP\n\nForward, gradient of the weights, gradient of the inputs of "
         "784-256-100-10 at batch 1,000, float32: shares of\ncuBLAS. T marks an operand that lies "
-        "transposed. From warp tiles on, with the tile and parts that were tuned for split-K.\n\n",
+        "transposed. From warp tiles on, with the tile and parts that were tuned for split-K.\n"
+        "These shares differ by up to a tenth from run to run, and more on a busy machine.\n\n",
         f"| rung | {' | '.join(names)} |\n|---|{'--:|' * len(names)}\n",
         *skinny,
     ]
@@ -345,7 +346,7 @@ def page(kept):
 def device():
     """(the GPU, its driver)."""
     said = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    return subprocess.run(said, capture_output=True, text=True).stdout.strip().split(", ")
+    return subprocess.run(said, capture_output=True, text=True).stdout.splitlines()[0].split(", ")
 
 
 def main():
