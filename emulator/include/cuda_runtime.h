@@ -106,24 +106,26 @@ cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned flags) {
 
 namespace emulator {
 cudaError_t copy_to_symbol(void* symbol, size_t symbol_size, const void* from, size_t size,
-                           size_t offset, cudaStream_t stream = nullptr, bool waits = true);
+                           size_t offset, cudaMemcpyKind kind, cudaStream_t stream = nullptr,
+                           bool waits = true);
 cudaError_t copy_from_symbol(void* to, const void* symbol, size_t symbol_size, size_t size,
-                             size_t offset, cudaStream_t stream = nullptr, bool waits = true);
+                             size_t offset, cudaMemcpyKind kind, cudaStream_t stream = nullptr,
+                             bool waits = true);
 cudaError_t symbol_address(void** ptr, const void* symbol, size_t symbol_size);
 cudaError_t check_stream(cudaStream_t stream);
 }  // namespace emulator
 
 template <typename T>
 cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t size, size_t offset = 0,
-                               cudaMemcpyKind = cudaMemcpyHostToDevice, EMULATOR_CALL_SITE) {
+                               cudaMemcpyKind kind = cudaMemcpyHostToDevice, EMULATOR_CALL_SITE) {
   emulator::CallSite site(file, line);
-  return emulator::copy_to_symbol(&symbol, sizeof(T), from, size, offset);
+  return emulator::copy_to_symbol(&symbol, sizeof(T), from, size, offset, kind);
 }
 template <typename T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t size, size_t offset = 0,
-                                 cudaMemcpyKind = cudaMemcpyDeviceToHost, EMULATOR_CALL_SITE) {
+                                 cudaMemcpyKind kind = cudaMemcpyDeviceToHost, EMULATOR_CALL_SITE) {
   emulator::CallSite site(file, line);
-  return emulator::copy_from_symbol(to, &symbol, sizeof(T), size, offset);
+  return emulator::copy_from_symbol(to, &symbol, sizeof(T), size, offset, kind);
 }
 template <typename T>
 cudaError_t cudaMemcpyToSymbolAsync(T& symbol, const void* from, size_t size, size_t offset,
@@ -132,7 +134,7 @@ cudaError_t cudaMemcpyToSymbolAsync(T& symbol, const void* from, size_t size, si
   emulator::CallSite site(file, line);
   cudaError_t error = emulator::check_stream(stream);
   if (error != cudaSuccess) return error;
-  return emulator::copy_to_symbol(&symbol, sizeof(T), from, size, offset, stream, false);
+  return emulator::copy_to_symbol(&symbol, sizeof(T), from, size, offset, kind, stream, false);
 }
 template <typename T>
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, size_t size, size_t offset,
@@ -141,7 +143,7 @@ cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, size_t size, si
   emulator::CallSite site(file, line);
   cudaError_t error = emulator::check_stream(stream);
   if (error != cudaSuccess) return error;
-  return emulator::copy_from_symbol(to, &symbol, sizeof(T), size, offset, stream, false);
+  return emulator::copy_from_symbol(to, &symbol, sizeof(T), size, offset, kind, stream, false);
 }
 /*! \brief The address of a variable of the device, for copies and as an argument of kernels. */
 template <typename T>

@@ -96,9 +96,8 @@ cudaError_t do_copy(void* to, size_t to_pitch, const void* from, size_t from_pit
     access.open(to);
     access.open(from);
     const VariablesStay variables;
-    char* const into = sides.to_device ? variables.of_kernels(to) : static_cast<char*>(to);
-    const char* const out_of =
-        sides.from_device ? variables.of_kernels(from) : static_cast<const char*>(from);
+    char* const into = variables.place(to, sides.to_device);
+    const char* const out_of = variables.place(from, sides.from_device);
     for (size_t row = 0; row < extent.height; ++row)
       std::memmove(into + row * to_pitch, out_of + row * from_pitch, extent.width);
   }
@@ -161,7 +160,7 @@ cudaError_t do_set(void* ptr, size_t pitch, unsigned value, unsigned element, co
     access.open(ptr);
     const VariablesStay variables;
     for (size_t row = 0; row < extent.height; ++row)
-      set_row(variables.of_kernels(ptr) + row * pitch, extent.width, value, element);
+      set_row(variables.place(ptr, true) + row * pitch, extent.width, value, element);
   }
   host_goes_on();
   for (size_t row = 0; row < extent.height; ++row)
@@ -282,24 +281,30 @@ cudaError_t fill_now(const cudaMemsetParams& p, cudaStream_t stream) {
   return do_set(p.dst, p.pitch, p.value, p.elementSize, rows_of(p), {stream, false});
 }
 
+// The host's variable of the same name may be the other side of a copy between host and device.
+// Else it is the device's wherever it lies there.
+static cudaMemcpyKind kind_of(const void* other, cudaMemcpyKind kind, cudaMemcpyKind between) {
+  return kind == between && !in_arena(other) ? kind : cudaMemcpyDefault;
+}
+
 cudaError_t copy_to_symbol(void* symbol, size_t symbol_size, const void* from, size_t size,
-                           size_t offset, cudaStream_t stream, bool waits) {
+                           size_t offset, cudaMemcpyKind kind, cudaStream_t stream, bool waits) {
   EMULATOR_HOST_CALL_OF(waits ? "cudaMemcpyToSymbol" : "cudaMemcpyToSymbolAsync");
   if (sticky_error() != cudaSuccess) return sticky_error();
   if (offset > symbol_size || size > symbol_size - offset) return report(cudaErrorInvalidValue);
   if (!is_managed_variable(symbol, symbol_size)) add_symbol(symbol, symbol_size);
   return report(copy(static_cast<char*>(symbol) + offset, size, from, size, {size, 1},
-                     cudaMemcpyDefault, {stream, waits}));
+                     kind_of(from, kind, cudaMemcpyHostToDevice), {stream, waits}));
 }
 
 cudaError_t copy_from_symbol(void* to, const void* symbol, size_t symbol_size, size_t size,
-                             size_t offset, cudaStream_t stream, bool waits) {
+                             size_t offset, cudaMemcpyKind kind, cudaStream_t stream, bool waits) {
   EMULATOR_HOST_CALL_OF(waits ? "cudaMemcpyFromSymbol" : "cudaMemcpyFromSymbolAsync");
   if (sticky_error() != cudaSuccess) return sticky_error();
   if (offset > symbol_size || size > symbol_size - offset) return report(cudaErrorInvalidValue);
   if (!is_managed_variable(symbol, symbol_size)) add_symbol(symbol, symbol_size);
   return report(copy(to, size, static_cast<const char*>(symbol) + offset, size, {size, 1},
-                     cudaMemcpyDefault, {stream, waits}));
+                     kind_of(to, kind, cudaMemcpyDeviceToHost), {stream, waits}));
 }
 
 cudaError_t symbol_address(void** ptr, const void* symbol, size_t symbol_size) {

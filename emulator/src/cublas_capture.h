@@ -10,6 +10,7 @@
 
 #include "cublas_handle.h"
 #include "stream.h"
+#include "variables.h"
 
 namespace emulator {
 
@@ -58,6 +59,14 @@ const T* given(const KeptNumbers<T, count>& numbers) {
   return numbers.get();
 }
 template <typename T>
+bool is_variable_number(const T&) {
+  return false;
+}
+template <typename T, int count>
+bool is_variable_number(Numbers<T, count> numbers) {
+  return is_variable(numbers.ptr);
+}
+template <typename T>
 T keep(T value, cublasPointerMode_t) {
   return value;
 }
@@ -89,8 +98,12 @@ __attribute__((noinline)) cublasStatus_t submit_call(const char* name, cublasHan
 template <typename Function, typename... Args>
 cublasStatus_t call_cublas(const char* name, cublasHandle_t handle, Function function,
                            Args... args) {
-  if (!is_any_capture() || check_handle(handle) != CUBLAS_STATUS_SUCCESS)
-    return function(name, handle, given(args)...);
+  if (check_handle(handle) != CUBLAS_STATUS_SUCCESS) return function(name, handle, given(args)...);
+  if (!is_any_capture()) {
+    const bool on_device = handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE;
+    const KernelVariables variables(on_device && (is_variable_number(args) || ...));
+    return function(name, handle, given(keep(args, handle->pointer_mode))...);
+  }
   return submit_call(name, handle, function, keep(args, handle->pointer_mode)...);
 }
 

@@ -11,16 +11,29 @@
 namespace emulator {
 namespace {
 
+// Whether what lies where the pointer mode says is a variable of kernels.
+bool is_kernel_variable(cublasHandle_t handle, const void* scalar) {
+  return handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE && is_variable(scalar);
+}
+
+template <typename Function>
+auto with_kernel_variables(bool wanted, Function function) {
+  const KernelVariables variables(wanted);
+  DeviceAccess access;
+  return function();
+}
+
 // A function with one number as its result, which lies where the pointer mode says.
 template <typename T, typename Result, typename Function>
 cublasStatus_t reduce(cublasHandle_t handle, const char* name, int n, const T* x, int incx,
-                      Result* result, Function function) {
+                      const T* y, Result* result, Function function) {
   EMULATOR_CHECK_HANDLE(handle);
   EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, result, sizeof(Result)));
   if (refuse_result_on_host(handle) != CUBLAS_STATUS_SUCCESS) return CUBLAS_STATUS_EXECUTION_FAILED;
-  EMULATOR_CUBLAS_WORK_ON(name, vector("x", x, n, incx));
-  DeviceAccess access;
-  *result = n > 0 ? function() : 0;
+  EMULATOR_CUBLAS_OPERANDS(name, vector("x", x, n, incx));
+  const Result value = with_kernel_variables(is_variable(x) || is_variable(y),
+                                             [&]() -> Result { return n > 0 ? function() : 0; });
+  with_kernel_variables(is_kernel_variable(handle, result), [&] { *result = value; });
   if (handle->pointer_mode == CUBLAS_POINTER_MODE_HOST)
     add_to_count(Count::kBytesToHost, sizeof(Result));
   if (!is_replayed(handle))  // at least with a result on the host
@@ -78,22 +91,22 @@ template <typename T>
 cublasStatus_t dot(const char* name, cublasHandle_t handle, int n, const T* x, int incx, const T* y,
                    int incy, T* result) {
   EMULATOR_CHECK_HANDLE(handle);
-  if (!is_dry_run()) EMULATOR_CUBLAS_WORK_ON(name, vector("y", y, n, incy));
-  return reduce(handle, name, n, x, incx, result,
+  if (!is_dry_run()) EMULATOR_CUBLAS_OPERANDS(name, vector("y", y, n, incy));
+  return reduce(handle, name, n, x, incx, y, result,
                 [=] { return Blas<T>::dot(n, x, incx, y, incy); });
 }
 
 template <typename T>
 cublasStatus_t nrm2(const char* name, cublasHandle_t handle, int n, const T* x, int incx,
                     T* result) {
-  return reduce(handle, name, n, x, incx, result,
+  return reduce(handle, name, n, x, incx, x, result,
                 [=] { return incx > 0 ? Blas<T>::nrm2(n, x, incx) : 0; });
 }
 
 template <typename T>
 cublasStatus_t asum(const char* name, cublasHandle_t handle, int n, const T* x, int incx,
                     T* result) {
-  return reduce(handle, name, n, x, incx, result,
+  return reduce(handle, name, n, x, incx, x, result,
                 [=] { return incx > 0 ? Blas<T>::asum(n, x, incx) : 0; });
 }
 
@@ -102,7 +115,7 @@ cublasStatus_t asum(const char* name, cublasHandle_t handle, int n, const T* x, 
 template <typename T, typename Better>
 cublasStatus_t index_of(const char* name, cublasHandle_t handle, int n, const T* x, int incx,
                         int* result, Better better) {
-  return reduce(handle, name, n, x, incx, result, [=] {
+  return reduce(handle, name, n, x, incx, x, result, [=] {
     int found = 0;
     for (int i = 1; i < n && incx > 0; ++i)
       if (better(std::fabs(x[static_cast<int64_t>(i) * incx]),
@@ -131,7 +144,8 @@ cublasStatus_t rotg(const char* name, cublasHandle_t handle, T* a, T* b, T* c, T
     EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, scalar, sizeof(T)));
   // What lies on the host is computed there, also while a stream captures.
   if (handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE)
-    EMULATOR_CUBLAS_WORK_ON(name, {"a", a, sizeof(T)});
+    EMULATOR_CUBLAS_OPERANDS(name, {"a", a, sizeof(T)});
+  const KernelVariables variables(is_kernel_variable(handle, a));
   DeviceAccess access;
   Blas<T>::rotg(a, b, c, s);
   return CUBLAS_STATUS_SUCCESS;
@@ -158,7 +172,8 @@ cublasStatus_t rotmg(const char* name, cublasHandle_t handle, T* d1, T* d2, T* x
     EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, scalar, sizeof(T)));
   EMULATOR_CUBLAS_REQUIRE(is_scalar(handle, param, 5 * sizeof(T)));
   if (handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE)
-    EMULATOR_CUBLAS_WORK_ON(name, {"d1", d1, sizeof(T)});
+    EMULATOR_CUBLAS_OPERANDS(name, {"d1", d1, sizeof(T)});
+  const KernelVariables variables(is_kernel_variable(handle, d1));
   DeviceAccess access;
   Blas<T>::rotmg(d1, d2, x1, *y1, param);
   return CUBLAS_STATUS_SUCCESS;

@@ -7,6 +7,7 @@
  */
 #include "kernel_heap.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -17,17 +18,24 @@
 #include "block.h"
 #include "counts.h"
 #include "variables.h"
+#include "watchdog.h"
 
 namespace emulator {
 namespace {
 
-// Pieces have sizes of powers of two. Before each stands its class; kAlignment bytes do.
+// Pieces have sizes of powers of two. Before what the kernel has stands a Head.
 const size_t kAlignment = 16, kChunk = size_t(1) << 20;
 const int kClasses = 48;
 
 struct Free {
   Free* next;
 };
+
+struct Head {
+  int kind;        // the piece's class
+  unsigned above;  // how far above the piece's begin the kernel's memory begins
+};
+static_assert(sizeof(Head) <= kAlignment, "it fits before what the kernel has");
 
 std::mutex mutex;
 Free* free_pieces[kClasses];
@@ -52,26 +60,33 @@ char* cut(size_t size) {
   return chunk - size;
 }
 
-void* allocate(size_t size) {
-  const int kind = size < SIZE_MAX - kAlignment ? class_of(size + kAlignment) : kClasses;
+Head* head_of(void* ptr) { return reinterpret_cast<Head*>(static_cast<char*>(ptr) - kAlignment); }
+
+void* allocate(size_t size, size_t alignment = kAlignment) {
+  const size_t most = size_t(1) << (kClasses - 1);
+  if (size > most || alignment > most) return nullptr;
+  const int kind = class_of(size + alignment);
   if (kind == kClasses) return nullptr;
+  const Unstoppable unstoppable;
   std::lock_guard<std::mutex> lock(mutex);
   Free* const old = free_pieces[kind];
   char* const piece = old != nullptr ? reinterpret_cast<char*>(old) : cut(size_t(1) << kind);
   if (piece == nullptr) return nullptr;
   if (old != nullptr) free_pieces[kind] = old->next;
-  std::memcpy(piece, &kind, sizeof kind);
-  return std::memset(piece + kAlignment, 0xff, size);  // NaN, as new memory is
+  const uintptr_t lowest = reinterpret_cast<uintptr_t>(piece) + kAlignment;
+  char* const ptr = piece + kAlignment + (0 - lowest) % alignment;
+  *head_of(ptr) = {kind, static_cast<unsigned>(ptr - piece)};
+  return std::memset(ptr, 0xff, size);  // NaN, as new memory is
 }
 
 void release(void* ptr) {
+  const Unstoppable unstoppable;
   std::lock_guard<std::mutex> lock(mutex);
-  Free* const piece = reinterpret_cast<Free*>(static_cast<char*>(ptr) - kAlignment);
-  int kind;
-  std::memcpy(&kind, piece, sizeof kind);
-  if (kind < 0 || kind >= kClasses) return;  // a kernel wrote there
-  piece->next = free_pieces[kind];
-  free_pieces[kind] = piece;
+  const Head head = *head_of(ptr);
+  if (head.kind < 0 || head.kind >= kClasses) return;  // a kernel wrote there
+  Free* const piece = reinterpret_cast<Free*>(static_cast<char*>(ptr) - head.above);
+  piece->next = free_pieces[head.kind];
+  free_pieces[head.kind] = piece;
 }
 
 bool is_in_kernel() { return Block::running() != nullptr; }
@@ -95,6 +110,13 @@ void* emulator_malloc(size_t size) {
   return is_in_kernel() ? emulator::allocate(size) : std::malloc(size);
 }
 
+void* emulator_calloc(size_t count, size_t size) {
+  if (!is_in_kernel()) return std::calloc(count, size);
+  if (size != 0 && count > SIZE_MAX / size) return nullptr;
+  void* const ptr = emulator::allocate(count * size);
+  return ptr == nullptr ? nullptr : std::memset(ptr, 0, count * size);
+}
+
 void emulator_free(void* ptr) {
   if (is_in_kernel() && emulator::in_arena(ptr))
     emulator::release(ptr);
@@ -108,24 +130,56 @@ void emulator_free(void* ptr) {
 
 namespace {
 
-void* make(size_t size, const void* place) {
-  if (is_in_kernel() && emulator::is_code_of_kernels(place)) return emulator::allocate(size);
+// Null if there is none.
+void* find(size_t size, size_t alignment, const void* place) {
+  if (is_in_kernel() && emulator::is_code_of_kernels(place))
+    return emulator::allocate(size, alignment);
+  if (size == 0) size = 1;
+  if (alignment <= emulator::kAlignment) return std::malloc(size);
+  void* ptr = nullptr;
+  return posix_memalign(&ptr, alignment, size) == 0 ? ptr : nullptr;
+}
+
+// In a kernel, too, null if there is none.
+void* make(size_t size, size_t alignment, const void* place) {
   for (;;) {
-    if (void* ptr = std::malloc(size > 0 ? size : 1)) return ptr;
+    void* const ptr = find(size, alignment, place);
+    if (ptr != nullptr || is_in_kernel()) return ptr;
     const std::new_handler handler = std::get_new_handler();
     if (handler == nullptr) throw std::bad_alloc();
     handler();
   }
 }
 
+size_t number(std::align_val_t alignment) {
+  return std::max(static_cast<size_t>(alignment), emulator::kAlignment);
+}
+
 }  // namespace
 
 #define PLACE __builtin_return_address(0)
 
-void* operator new(size_t size) { return make(size, PLACE); }
-void* operator new[](size_t size) { return make(size, PLACE); }
+using std::align_val_t;
+using Nothrow = const std::nothrow_t&;
+
+void* operator new(size_t n) { return make(n, emulator::kAlignment, PLACE); }
+void* operator new[](size_t n) { return make(n, emulator::kAlignment, PLACE); }
+void* operator new(size_t n, align_val_t a) { return make(n, number(a), PLACE); }
+void* operator new[](size_t n, align_val_t a) { return make(n, number(a), PLACE); }
+void* operator new(size_t n, Nothrow) noexcept { return find(n, emulator::kAlignment, PLACE); }
+void* operator new[](size_t n, Nothrow) noexcept { return find(n, emulator::kAlignment, PLACE); }
+void* operator new(size_t n, align_val_t a, Nothrow) noexcept { return find(n, number(a), PLACE); }
+void* operator new[](size_t n, align_val_t a, Nothrow) noexcept {
+  return find(n, number(a), PLACE);
+}
 void operator delete(void* ptr) noexcept { emulator_free(ptr); }
 void operator delete[](void* ptr) noexcept { emulator_free(ptr); }
 void operator delete(void* ptr, size_t) noexcept { emulator_free(ptr); }
 void operator delete[](void* ptr, size_t) noexcept { emulator_free(ptr); }
+void operator delete(void* ptr, align_val_t) noexcept { emulator_free(ptr); }
+void operator delete[](void* ptr, align_val_t) noexcept { emulator_free(ptr); }
+void operator delete(void* ptr, size_t, align_val_t) noexcept { emulator_free(ptr); }
+void operator delete[](void* ptr, size_t, align_val_t) noexcept { emulator_free(ptr); }
+void operator delete(void* ptr, Nothrow) noexcept { emulator_free(ptr); }
+void operator delete[](void* ptr, Nothrow) noexcept { emulator_free(ptr); }
 #endif

@@ -19,6 +19,7 @@
 #include "pools.h"
 #include "protection.h"
 #include "stream.h"
+#include "variables.h"
 
 namespace emulator {
 namespace {
@@ -242,6 +243,7 @@ cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned flags) {
     return report(cudaErrorHostMemoryAlreadyRegistered);
   emulator::host_memory[reinterpret_cast<uintptr_t>(ptr)] = {size, cudaMemoryTypeHost, false,
                                                              flags};
+  emulator::share_variables(ptr, size);
   emulator::add_to_count(emulator::Count::kBytesToHost, size);
   EMULATOR_CHECK(host_memory_made(ptr, size));
   return cudaSuccess;
@@ -256,6 +258,7 @@ cudaError_t cudaHostUnregister(void* ptr) {
       found->second.type != cudaMemoryTypeHost)
     return report(cudaErrorHostMemoryNotRegistered);
   emulator::host_memory.erase(found);
+  emulator::part_variables(ptr);
   EMULATOR_CHECK(host_memory_dropped(ptr));
   return cudaSuccess;
 }

@@ -7,12 +7,14 @@
  */
 #include "variables.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -21,17 +23,35 @@ namespace emulator {
 namespace {
 
 const size_t kManyPages = 16;  // which are faster moved than copied
+// What a table of pages covers, on x86-64 and arm64. The system moves whole tables between places
+// that lie alike in theirs.
+const size_t kTable = size_t(2) << 20;
 
 size_t page_size() {
   static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   return size;
 }
 
-char* map(size_t size) {
-  void* memory =
-      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
-}
+// Memory that lies as something else does in its table of pages.
+class Mapping {
+ public:
+  Mapping(const char* like, size_t size) : size_(size + 2 * kTable) {
+    memory_ =
+        mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
+    if (memory_ == MAP_FAILED) return;
+    const uintptr_t place = reinterpret_cast<uintptr_t>(memory_);
+    begin_ = static_cast<char*>(memory_) + (reinterpret_cast<uintptr_t>(like) - place) % kTable;
+  }
+  char* begin() const { return begin_; }
+  void give_back() {
+    if (begin_ != nullptr) munmap(memory_, size_);
+  }
+
+ private:
+  void* memory_;
+  size_t size_;
+  char* begin_ = nullptr;
+};
 
 void exchange(char* a, char* b, size_t size) {
   char between[4096];
@@ -45,27 +65,45 @@ void exchange(char* a, char* b, size_t size) {
 
 class Variables {
  public:
-  Variables(char* begin, char* end) : begin_(begin), end_(end) {
-    const uintptr_t offset = reinterpret_cast<uintptr_t>(begin) % page_size();
-    char* const memory = map(size() + offset);
-    if (memory == nullptr) std::abort();
-    away_ = memory + offset;
+  Variables(char* begin, char* end)
+      : begin_(begin), end_(end), other_(begin, size()), away_(other_.begin()) {
+    if (away_ == nullptr) {
+      std::fprintf(stderr, "emulated GPU: no memory for %zu bytes of variables\n", size());
+      std::abort();
+    }
     copy();
-    find_pages(page_size() - offset);
+    find_pages(page_size() - reinterpret_cast<uintptr_t>(begin) % page_size());
+  }
+
+  void give_back() {
+    other_.give_back();
+    if (pages_size_ != 0) spare_.give_back();
   }
 
   size_t size() const { return static_cast<size_t>(end_ - begin_); }
+  const char* begin() const { return begin_; }
   bool has(const void* ptr) const { return ptr >= begin_ && ptr < end_; }
+  bool is_of_kernels() const { return of_kernels_; }
   char* away(const void* ptr) const { return away_ + (static_cast<const char*>(ptr) - begin_); }
 
-  void change_places() {
+  // Those that came while a kernel ran take part from the next one on. False if they stay.
+  bool change_places(bool to_kernels) {
+    if (of_kernels_ == to_kernels) return false;
+    of_kernels_ = to_kernels;
     char *const first = begin_ + pages_, *const last = first + pages_size_;
     if (pages_size_ == 0 || !move_pages(first)) {
       exchange(begin_, away_, size());
-      return;
+      return true;
     }
     exchange(begin_, away_, pages_);
     exchange(last, away(last), static_cast<size_t>(end_ - last));
+    return true;
+  }
+
+  // What is both the host's and the kernels' is as those left it that were at work.
+  void take_over(char* begin, char* end) {
+    begin = std::max(begin, begin_), end = std::min(end, end_);
+    if (begin < end) std::memcpy(begin, away(begin), static_cast<size_t>(end - begin));
   }
 
  private:
@@ -81,8 +119,8 @@ class Variables {
   void find_pages(size_t until_first) {
     const size_t whole = size() < until_first ? 0 : (size() - until_first) / page_size();
     if (whole < kManyPages) return;
-    spare_ = map(whole * page_size());
-    if (spare_ == nullptr) return;
+    spare_ = Mapping(begin_ + until_first, whole * page_size());
+    if (spare_.begin() == nullptr) return;
     pages_ = until_first, pages_size_ = whole * page_size();
   }
 
@@ -94,54 +132,136 @@ class Variables {
     const auto move = [this](char* from, char* to) {
       return mremap(from, pages_size_, pages_size_, how, to) == to;
     };
-    if (move(first, spare_)) {
-      if (!move(away(first), first) || !move(spare_, away(first))) std::abort();
+    if (move(first, spare_.begin())) {
+      if (!move(away(first), first) || !move(spare_.begin(), away(first))) std::abort();
       return true;
     }
 #endif
+    spare_.give_back();
     pages_size_ = 0;
     return false;
   }
 
-  char *begin_, *end_, *away_;
-  char* spare_ = nullptr;
+  char *begin_, *end_;
+  Mapping other_, spare_ = other_;
+  char* away_;
+  bool of_kernels_ = false;            // whose are at their place
   size_t pages_ = 0, pages_size_ = 0;  // where whole pages begin, from begin_ on
+};
+
+struct Range {
+  char *begin, *end;
+  bool has(const void* ptr) const { return ptr >= begin && ptr < end; }
 };
 
 std::mutex mutex;
 // Programs tell them before main.
-std::vector<Variables>& all() {
-  static auto* found = new std::vector<Variables>;
+struct All {
+  std::vector<Variables> variables;
+  std::vector<Range> shared;  // memory of the host that is the device's as well
+};
+All& all() {
+  static auto* found = new All;
   return *found;
 }
 std::atomic<bool> has_any(false);
 int users = 0;  // under the mutex
-const void *code_begin = nullptr, *code_end = nullptr;
+
+// Asked in kernels, also in those that run before all are told: no lock, and no memory.
+struct CodeOfKernels {
+  std::atomic<const char*> begin, end;
+};
+CodeOfKernels code[256];
+std::atomic<int> codes(0);  // how many of them have been in use
 
 void change_places() {
-  for (Variables& each : all()) each.change_places();
+  for (Variables& each : all().variables) {
+    if (!each.change_places(users > 0)) continue;
+    for (const Range& range : all().shared) each.take_over(range.begin, range.end);
+  }
 }
 
 const Variables* find(const void* ptr) {
-  for (const Variables& each : all())
+  for (const Variables& each : all().variables)
     if (each.has(ptr)) return &each;
   return nullptr;
+}
+
+bool is_shared(const void* ptr) {
+  const auto& shared = all().shared;
+  return std::any_of(shared.begin(), shared.end(),
+                     [ptr](const Range& range) { return range.has(ptr); });
+}
+
+// In a forked child no kernel runs.
+void before_fork() { mutex.lock(); }
+void in_parent() { mutex.unlock(); }
+void in_child() {
+  if (users > 0) users = 0, change_places();
+  mutex.unlock();
 }
 
 }  // namespace
 
 void add_variables(char* begin, char* end) {
+  static std::once_flag once;
+  std::call_once(once, [] { pthread_atfork(before_fork, in_parent, in_child); });
   std::lock_guard<std::mutex> lock(mutex);
   if (begin >= end) return;
-  all().emplace_back(begin, end);
+  all().variables.emplace_back(begin, end);
   has_any = true;
 }
 
-void add_code_of_kernels(const void* begin, const void* end) { code_begin = begin, code_end = end; }
+void drop_variables(const char* begin) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto& variables = all().variables;
+  const auto found = std::find_if(variables.begin(), variables.end(),
+                                  [=](const Variables& each) { return each.begin() == begin; });
+  if (found == variables.end()) return;
+  found->change_places(false);
+  found->give_back();
+  variables.erase(found);
+}
 
-bool is_code_of_kernels(const void* address) { return address >= code_begin && address < code_end; }
+void share_variables(void* begin, size_t size) {
+  char* const first = static_cast<char*>(begin);
+  std::lock_guard<std::mutex> lock(mutex);
+  all().shared.push_back({first, first + size});
+}
 
-bool is_variable(const void* ptr) { return has_any && find(ptr) != nullptr; }
+void part_variables(const void* begin) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto& shared = all().shared;
+  const auto is_it = [begin](const Range& range) { return range.begin == begin; };
+  shared.erase(std::remove_if(shared.begin(), shared.end(), is_it), shared.end());
+}
+
+void add_code_of_kernels(const void* begin, const void* end) {
+  std::lock_guard<std::mutex> lock(mutex);
+  const auto free = std::find_if(std::begin(code), std::end(code),
+                                 [](const CodeOfKernels& each) { return each.end == nullptr; });
+  if (free == std::end(code)) return;
+  free->begin = static_cast<const char*>(begin), free->end = static_cast<const char*>(end);
+  codes = std::max(codes.load(), static_cast<int>(free - code) + 1);
+}
+
+void drop_code_of_kernels(const void* begin) {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (CodeOfKernels& each : code)
+    if (each.begin == begin) each.end = each.begin = nullptr;
+}
+
+bool is_code_of_kernels(const void* address) {
+  for (int i = 0; i < codes; ++i)
+    if (address >= code[i].begin && address < code[i].end) return true;
+  return false;
+}
+
+bool is_variable(const void* ptr) {
+  if (!has_any) return false;
+  std::lock_guard<std::mutex> lock(mutex);
+  return find(ptr) != nullptr;
+}
 
 KernelVariables::KernelVariables(bool wanted) : uses_(wanted && has_any) {
   if (!uses_) return;
@@ -159,9 +279,11 @@ VariablesStay::VariablesStay() {
   if (has_any) lock_ = std::unique_lock<std::mutex>(mutex);
 }
 
-char* VariablesStay::of_kernels(const void* ptr) const {
-  const Variables* found = lock_ && users == 0 ? find(ptr) : nullptr;
-  return found != nullptr ? found->away(ptr) : static_cast<char*>(const_cast<void*>(ptr));
+char* VariablesStay::place(const void* ptr, bool of_kernels) const {
+  char* const here = static_cast<char*>(const_cast<void*>(ptr));
+  const Variables* found = lock_ ? find(ptr) : nullptr;
+  if (found == nullptr || found->is_of_kernels() == of_kernels || is_shared(ptr)) return here;
+  return found->away(ptr);
 }
 
 }  // namespace emulator

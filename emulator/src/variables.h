@@ -10,7 +10,8 @@
  * Here a library that is linked between the two files of `ends/` has its variables twice. The two
  * take turns at the same addresses: while a kernel runs, its own lie there, so what it writes the
  * host does not see, and the other way round. So it is with all variables of CUDA sources, also
- * with those that no kernel could use on a GPU; only `__managed__` ones lie elsewhere.
+ * with those that no kernel could use on a GPU; only `__managed__` ones lie elsewhere. What the
+ * program registers is as the one left it who was at work, the host or kernels.
  */
 #ifndef EMULATOR_VARIABLES_H_
 #define EMULATOR_VARIABLES_H_
@@ -22,9 +23,17 @@ namespace emulator {
 
 /*! \brief Has what lies between two addresses from now on twice, with the same values. */
 void add_variables(char* begin, char* end);
+/*! \brief Forgets what begins there, since its library is closed. */
+void drop_variables(const char* begin);
+
+/*! \brief Has memory of the host, if variables lie there, be the kernels' as well. */
+void share_variables(void* begin, size_t size);
+/*! \brief No longer. */
+void part_variables(const void* begin);
 
 /*! \brief Has code between two addresses count as that of kernels. */
 void add_code_of_kernels(const void* begin, const void* end);
+void drop_code_of_kernels(const void* begin);
 /*! \brief Whether an address is in the code of CUDA sources, as far as it lies together. */
 bool is_code_of_kernels(const void* address);
 
@@ -48,8 +57,9 @@ class VariablesStay {
  public:
   VariablesStay();
 
-  /*! \brief Where what kernels have at an address lies now: there, if it is no variable. */
-  char* of_kernels(const void* ptr) const;
+  /*! \brief Where what kernels, or the host, have at an address lies now: there, if it is no
+   * variable. */
+  char* place(const void* ptr, bool of_kernels) const;
 
  private:
   std::unique_lock<std::mutex> lock_;

@@ -1,7 +1,9 @@
 // Variables of which the host has one copy and kernels another, and memory that kernels ask for.
 #include <cublas_v2.h>
 
+#include <algorithm>
 #include <memory>
+#include <new>
 
 #include "check.h"
 
@@ -75,6 +77,37 @@ CASE(copies_go_to_what_kernels_have) {
   CHECK(*reinterpret_cast<int*>(&first) == 5 && many[0] == 1);
 }
 
+static float* factors_of_host() { return const_cast<float*>(factors); }
+
+CASE(the_host_copies_its_own_of_the_same_name) {
+  few = 21, factors_of_host()[1] = 22;
+  CHECK(cudaMemcpyToSymbol(few, &few, sizeof few) == cudaSuccess);
+  CHECK(cudaMemcpyToSymbolAsync(factors, factors, sizeof factors, 0, cudaMemcpyHostToDevice) ==
+        cudaSuccess);
+  change<<<1, 1>>>();
+  CHECK(seen()[2] == 22 && seen()[5] == 4);
+  CHECK(cudaMemcpyFromSymbol(&few, few, sizeof few) == cudaSuccess && few == 22);
+  CHECK(cudaMemcpyFromSymbol(table, factors, sizeof table) == cudaSuccess && table[1] == 22);
+}
+
+__global__ void twice(float* values) { values[threadIdx.x] *= 2; }
+alignas(4096) static float registered[3000];  // and what comes with them on their last page
+
+CASE(what_is_registered_is_the_hosts_and_the_kernels) {
+  CHECK(cudaHostRegister(registered, sizeof registered, cudaHostRegisterMapped) == cudaSuccess);
+  void* there;
+  CHECK(cudaHostGetDevicePointer(&there, registered, 0) == cudaSuccess);
+  for (float i = 1; i < 4; ++i) {
+    registered[31] = i;
+    twice<<<1, 32>>>(static_cast<float*>(there));
+    CHECK(cudaDeviceSynchronize() == cudaSuccess && registered[31] == 2 * i);
+    CHECK(cudaMemset(there, 0, 4) == cudaSuccess && registered[0] == 0);
+  }
+  CHECK(cudaHostUnregister(registered) == cudaSuccess && registered[31] == 6);
+  twice<<<1, 32>>>(registered);
+  CHECK(cudaDeviceSynchronize() == cudaSuccess && registered[31] == 6);
+}
+
 CASE(graphs_and_streams_copy_them_too) {
   cudaStream_t stream;
   cudaGraph_t graph;
@@ -129,6 +162,37 @@ CASE(cublas_works_on_what_kernels_have) {
   CHECK(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);
 }
 
+static float result, cosine = 3, sine = 4;
+static int index_found;
+
+CASE(cublas_reads_and_writes_numbers_of_the_host) {
+  const float values[3] = {1, -2, 2}, ones[3] = {1, 1, 1};
+  cublasHandle_t handle;
+  void *on_x, *on_y;
+  CHECK(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
+  CHECK(cudaMemcpyToSymbol(x, values, sizeof values) == cudaSuccess);
+  CHECK(cudaGetSymbolAddress(&on_x, x) == cudaSuccess);
+  CHECK(cudaGetSymbolAddress(&on_y, y) == cudaSuccess);
+  float *const X = static_cast<float*>(on_x), *const Y = static_cast<float*>(on_y);
+  CHECK(cublasSnrm2(handle, 3, X, 1, &result) == CUBLAS_STATUS_SUCCESS && result == 3);
+  CHECK(cublasSdot(handle, 3, X, 1, X, 1, &result) == CUBLAS_STATUS_SUCCESS && result == 9);
+  CHECK(cublasIsamax(handle, 3, X, 1, &index_found) == CUBLAS_STATUS_SUCCESS && index_found == 2);
+  one = 2;
+  CHECK(cublasSscal(handle, 3, &one, X, 1) == CUBLAS_STATUS_SUCCESS);
+  CHECK(cublasSasum(handle, 3, X, 1, &result) == CUBLAS_STATUS_SUCCESS && result == 10);
+  static float a, b;
+  CHECK(cublasSrotg(handle, &cosine, &sine, &a, &b) == CUBLAS_STATUS_SUCCESS && cosine == 5);
+
+  // Numbers of the device, which are variables, for operands that are none.
+  CHECK(cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_DEVICE) == CUBLAS_STATUS_SUCCESS);
+  Device<float> on_device(std::vector<float>(ones, ones + 3));
+  CHECK(cublasSscal(handle, 3, X, on_device.data, 1) == CUBLAS_STATUS_SUCCESS);
+  CHECK(on_device.get() == std::vector<float>({2, 2, 2}));
+  CHECK(cublasSdot(handle, 3, on_device.data, 1, X, 1, Y) == CUBLAS_STATUS_SUCCESS && y[0] == 0);
+  CHECK(cudaMemcpyFromSymbol(&result, y, 4) == cudaSuccess && result == 4);
+  CHECK(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);
+}
+
 struct Node {
   int value;
   Node* next;
@@ -165,6 +229,51 @@ CASE(memory_that_kernels_ask_for_stays_until_they_free_it) {
   std::vector<std::unique_ptr<int>> of_host;  // the host's own
   for (int i = 0; i < 1000; ++i) of_host.emplace_back(new int(i));
   CHECK(*of_host[999] == 999);
+}
+
+struct alignas(128) Wide {
+  int value;
+};
+__device__ void* pieces[6];
+
+__global__ void get_pieces() {
+  pieces[0] = new (std::nothrow) int[10];
+  pieces[1] = new Wide;
+  pieces[2] = new Wide[3];
+  pieces[3] = calloc(10, 4);
+  pieces[4] = new std::vector<int>(20, 5);
+  pieces[5] = new char[2 << 20];
+}
+__global__ void free_pieces(int* sum) {
+  *sum = static_cast<int*>(pieces[3])[9] + static_cast<std::vector<int>*>(pieces[4])->at(19);
+  delete[] static_cast<int*>(pieces[0]);
+  delete static_cast<Wide*>(pieces[1]);
+  delete[] static_cast<Wide*>(pieces[2]);
+  free(pieces[3]);
+  delete static_cast<std::vector<int>*>(pieces[4]);
+  delete[] static_cast<char*>(pieces[5]);
+}
+
+CASE(whatever_kernels_ask_for_is_memory_of_the_device) {
+  Device<int> sum(1);
+  void *first[6], *got[6];
+  for (int round = 0; round < 3; ++round) {
+    get_pieces<<<1, 1>>>();
+    CHECK(cudaMemcpyFromSymbol(got, pieces, sizeof got) == cudaSuccess);
+    if (round == 0) std::copy(got, got + 6, first);
+    CHECK(std::is_permutation(got, got + 6, first));  // given back, and out again
+    for (void* ptr : got) {
+      cudaPointerAttributes attributes;
+      CHECK(cudaPointerGetAttributes(&attributes, ptr) == cudaSuccess);
+      CHECK(attributes.type == cudaMemoryTypeDevice);
+    }
+    CHECK(reinterpret_cast<uintptr_t>(got[1]) % 128 == 0);
+    CHECK(reinterpret_cast<uintptr_t>(got[2]) % 128 == 0);
+    free_pieces<<<1, 1>>>(sum.data);
+    CHECK(sum.get()[0] == 5);
+  }
+  delete[] new (std::nothrow) int[10];  // the host's own
+  delete new Wide;
 }
 
 CASE(the_host_reads_what_a_kernel_got) {

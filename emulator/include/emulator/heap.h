@@ -16,8 +16,8 @@
 extern "C" {
 void* malloc(size_t) noexcept __asm__("emulator_malloc");
 void free(void*) noexcept __asm__("emulator_free");
-#ifdef EMULATOR_CHECKED
 void* calloc(size_t, size_t) noexcept __asm__("emulator_calloc");
+#ifdef EMULATOR_CHECKED
 void* realloc(void*, size_t) noexcept __asm__("emulator_realloc");
 #endif
 }

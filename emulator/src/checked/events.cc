@@ -233,8 +233,9 @@ void refused_copy(const void* to, size_t to_span, const void* from, size_t from_
 void used_by_cublas(const char* function, const char* operand, const void* ptr, size_t span,
                     bool valid) {
   uintptr_t address = reinterpret_cast<uintptr_t>(ptr);
-  if (valid) return add_value(device_region, address, span);
-  bool on_device = device_region.has(address);
+  const bool on_device = device_region.has(address);
+  if (valid && on_device) add_value(device_region, address, span);
+  if (valid) return;  // perhaps managed memory, or a variable
   Finding finding =
       finding_of_host(on_device ? Kind::kOutOfBoundsReadGlobal : Kind::kHostPointerInKernel);
   finding.kernel = function;

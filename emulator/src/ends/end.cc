@@ -6,11 +6,14 @@
  */
 #include "../variables.h"
 
-void emulator_code_begin();
-void emulator_code_end() {}
-extern char emulator_valued_begin[64], emulator_zeroed_begin[64];
-alignas(64) char emulator_valued_end[64] = {1};
-alignas(64) char emulator_zeroed_end[64];
+// Of this library alone, though others that are loaded have the same names.
+#define OWN __attribute__((visibility("hidden")))
+
+OWN void emulator_code_begin();
+OWN void emulator_code_end() {}
+OWN extern char emulator_valued_begin[64], emulator_zeroed_begin[64];
+OWN alignas(64) char emulator_valued_end[64] = {1};
+OWN alignas(64) char emulator_zeroed_end[64];
 
 namespace {
 
