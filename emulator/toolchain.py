@@ -85,6 +85,8 @@ def kernel_flags(cxx):
         flags += " -fvect-cost-model=dynamic -fpeel-loops"
         # An index past a row's end, which a GPU takes for the next row's, would end no loop.
         flags += " -fno-aggressive-loop-optimizations"
+        # In kernels `new` gives null where there is no memory, and programs ask for that.
+        flags += " -fcheck-new"
     return flags + (" -mavx2" if "__x86_64__" in macros and has_avx2() else "")
 
 

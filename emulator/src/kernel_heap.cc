@@ -23,9 +23,10 @@
 namespace emulator {
 namespace {
 
-// Pieces have sizes of powers of two. Before what the kernel has stands a Head.
+// Pieces have sizes of powers of two; large ones are allocations of their own. Before what the
+// kernel has stands a Head.
 const size_t kAlignment = 16, kChunk = size_t(1) << 20;
-const int kClasses = 48;
+const int kClasses = 18, kAlone = kClasses;  // 128 KB is the largest class
 
 struct Free {
   Free* next;
@@ -47,32 +48,42 @@ int class_of(size_t size) {
   return found;
 }
 
-// Under the mutex. Null if the device has no more memory.
+// Null if the device has no more memory.
+char* more_memory(size_t size) {
+  void* more = nullptr;
+  if (arena_allocate(&more, size) != cudaSuccess) return nullptr;
+  add_to_count(Count::kAllocations, -1);  // not one of the program's
+  return static_cast<char*>(more);
+}
+
+// Under the mutex.
 char* cut(size_t size) {
   if (static_cast<size_t>(chunk_end - chunk) < size) {
-    void* more = nullptr;
-    const size_t wanted = size < kChunk ? kChunk : size;
-    if (arena_allocate(&more, wanted) != cudaSuccess) return nullptr;
-    add_to_count(Count::kAllocations, -1);  // not one of the program's
-    chunk = static_cast<char*>(more), chunk_end = chunk + wanted;
+    char* const more = more_memory(kChunk);
+    if (more == nullptr) return nullptr;
+    chunk = more, chunk_end = more + kChunk;
   }
   chunk += size;
   return chunk - size;
 }
 
+// Under the mutex.
+char* take_piece(int kind) {
+  Free* const old = free_pieces[kind];
+  if (old == nullptr) return cut(size_t(1) << kind);
+  free_pieces[kind] = old->next;
+  return reinterpret_cast<char*>(old);
+}
+
 Head* head_of(void* ptr) { return reinterpret_cast<Head*>(static_cast<char*>(ptr) - kAlignment); }
 
 void* allocate(size_t size, size_t alignment = kAlignment) {
-  const size_t most = size_t(1) << (kClasses - 1);
-  if (size > most || alignment > most) return nullptr;
+  if (size > arena_capacity() || alignment > arena_capacity()) return nullptr;
   const int kind = class_of(size + alignment);
-  if (kind == kClasses) return nullptr;
   const Unstoppable unstoppable;
   std::lock_guard<std::mutex> lock(mutex);
-  Free* const old = free_pieces[kind];
-  char* const piece = old != nullptr ? reinterpret_cast<char*>(old) : cut(size_t(1) << kind);
+  char* const piece = kind == kAlone ? more_memory(size + alignment) : take_piece(kind);
   if (piece == nullptr) return nullptr;
-  if (old != nullptr) free_pieces[kind] = old->next;
   const uintptr_t lowest = reinterpret_cast<uintptr_t>(piece) + kAlignment;
   char* const ptr = piece + kAlignment + (0 - lowest) % alignment;
   *head_of(ptr) = {kind, static_cast<unsigned>(ptr - piece)};
@@ -83,8 +94,13 @@ void release(void* ptr) {
   const Unstoppable unstoppable;
   std::lock_guard<std::mutex> lock(mutex);
   const Head head = *head_of(ptr);
-  if (head.kind < 0 || head.kind >= kClasses) return;  // a kernel wrote there
-  Free* const piece = reinterpret_cast<Free*>(static_cast<char*>(ptr) - head.above);
+  if (head.kind < 0 || head.kind > kAlone) return;  // a kernel wrote there
+  void* const place = static_cast<char*>(ptr) - head.above;
+  if (head.kind == kAlone) {
+    arena_free(place);
+    return;
+  }
+  Free* const piece = static_cast<Free*>(place);
   piece->next = free_pieces[head.kind];
   free_pieces[head.kind] = piece;
 }

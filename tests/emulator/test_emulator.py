@@ -6,6 +6,7 @@ own. Everything is built in a temporary folder, once a session.
 
 import ctypes
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,7 @@ ALONE = {
                "a_kernel_writes_past_the_end", "a_kernel_writes_to_null",
                "a_kernel_writes_to_freed_memory", "a_kernel_writes_anywhere",
                "a_kernel_overflows_its_stack"},
-    "variables": {"the_host_reads_what_a_kernel_got"},
+    "variables": {"the_host_reads_what_a_kernel_got", "a_heap_without_memory_gives_null"},
 }  # fmt: skip
 
 
@@ -121,6 +122,47 @@ def test_an_assert_of_the_host_aborts_as_usual(kit):
 
 def test_more_memory_than_the_device_has_is_refused(holds):
     holds("memory", "more_than_the_device_has_is_refused", EMULATOR_MEMORY="64M")
+
+
+def test_kernels_are_told_that_no_memory_is_left(holds):
+    holds("variables", "a_heap_without_memory_gives_null", EMULATOR_MEMORY="250M")
+
+
+def test_a_library_is_closed_and_opened_again(kit):
+    """Its variables go with it; so does its code, whose `new` is the kernels'."""
+    source = kit.folder / "closed.cu"
+    source.write_text(LIBRARY)
+    kit.build_shared(source)
+    path = str(kit.folder / "libclosed.so")
+    done = kit.call(sys.executable, "-c", OPENS_AND_CLOSES, path, kit.folder / "libemulator.so")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["2"] * 3
+
+
+LIBRARY = """
+#include <cuda_runtime.h>
+__device__ int counter = 1, *piece;
+static int many[1 << 18];
+__global__ void count() { ++counter; ++many[0]; piece = new int[10]; }
+extern "C" int counted() {
+  int result = 0, *got = nullptr;
+  cudaPointerAttributes attributes;
+  count<<<1, 1>>>();
+  cudaMemcpyFromSymbol(&result, counter, sizeof result);
+  cudaMemcpyFromSymbol(&got, piece, sizeof got);
+  cudaPointerGetAttributes(&attributes, got);
+  return attributes.type == cudaMemoryTypeDevice && counter == 1 && many[0] == 0 ? result : 0;
+}
+"""
+OPENS_AND_CLOSES = """
+import _ctypes, ctypes, shutil, sys
+emulator = ctypes.CDLL(sys.argv[2], ctypes.RTLD_GLOBAL)
+shutil.copy(sys.argv[1], sys.argv[1] + ".other")
+for path in (sys.argv[1], sys.argv[1] + ".other", sys.argv[1]):
+    library = ctypes.CDLL(path)
+    print(library.counted())
+    _ctypes.dlclose(library._handle)
+"""
 
 
 def has_protection_keys():

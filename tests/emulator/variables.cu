@@ -276,6 +276,28 @@ CASE(whatever_kernels_ask_for_is_memory_of_the_device) {
   delete new Wide;
 }
 
+__global__ void take_all(int* got) {
+  const size_t size = 64 << 20;
+  while (void* const piece = malloc(size)) *static_cast<void**>(piece) = list, list = (Node*)piece;
+  for (; list != nullptr; ++*got) {
+    void* const piece = list;
+    list = *static_cast<Node**>(piece);
+    free(piece);
+  }
+  char* const none = new char[size_t(1) << 40];
+  if (none == nullptr) *got += 1000;
+}
+
+CASE(a_heap_without_memory_gives_null) {
+  Device<int> got(std::vector<int>{0});
+  for (int round = 0; round < 2; ++round) {
+    CHECK(cudaMemset(got.data, 0, 4) == cudaSuccess);
+    take_all<<<1, 1>>>(got.data);
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+    CHECK(got.get()[0] == 1003);
+  }
+}
+
 CASE(the_host_reads_what_a_kernel_got) {
   push<<<1, 1>>>(1);
   int* there;
