@@ -61,8 +61,12 @@ RAISED = {"-std=%s%s" % (dialect, year): "-std=%s14" % dialect
           for dialect in ("c++", "gnu++") for year in ("98", "03", "0x", "11")}  # fmt: skip
 
 
-# What stands around all that is linked: src/ends, where its variables begin and end.
+# What stands around all that is linked: src/ends, where its variables begin and end. A program with
+# threads of its own has all variables once: another thread may use them while a kernel runs.
 ENDS = ("begin", "end")
+END_WITH_THREADS = "end_with_threads"
+# Functions that make threads, as object files name them.
+THREADS = (b"pthread_create", b"_M_start_thread", b"thrd_create", b"GOMP_parallel", b"__kmpc_fork")
 
 
 class Driver:
@@ -201,8 +205,10 @@ class Driver:
                                        os.path.join(self.folder, "program"))  # fmt: skip
         shared = [*without_names(self.options.flags), *["-shared"] * self.options.is_shared]
         folder = os.path.dirname(library)
-        begin, end = (os.path.join(folder, name + ".o") for name in ENDS)
-        linked = [begin, *objects, *self.options.objects, end, library, "-Wl,-rpath," + folder]
+        linked = [*objects, *self.options.objects]
+        names = ENDS[0], END_WITH_THREADS if any(map(makes_threads, linked)) else ENDS[1]
+        begin, end = (os.path.join(folder, name + ".o") for name in names)
+        linked = [begin, *linked, end, library, "-Wl,-rpath," + folder]
         self.call([*self.cxx, *shared, "-o", made, *linked, *self.options.links, *self.libraries])
         return [made]
 
@@ -239,7 +245,7 @@ class Driver:
             self.call([*self.cxx, *flags, "-include", standard, "-c", source, "-o", output])
             return output
 
-        for name in ENDS:
+        for name in (*ENDS, END_WITH_THREADS):
             source = os.path.join(HERE, "src", "ends", name + ".cc")
             output = os.path.join(os.path.dirname(library), name + ".o")
             self.call([*self.cxx, *flags, "-c", source, "-o", output])
@@ -250,6 +256,16 @@ class Driver:
         new = library + ".new"
         self.call([*self.cxx, "-shared", *bind, "-o", new, *objects, *self.libraries])
         os.replace(new, library)
+
+
+def makes_threads(path):
+    """Whether an object file or library names a function that makes threads."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+    except OSError:
+        return False  # the linker tells
+    return any(name in text for name in THREADS)
 
 
 def keep(plain, path):

@@ -139,6 +139,41 @@ def test_a_library_is_closed_and_opened_again(kit):
     assert done.stdout.split() == ["2"] * 3
 
 
+def test_host_threads_use_variables_while_kernels_run(kit):
+    source, program = kit.folder / "threads.cu", kit.folder / "threads"
+    source.write_text(THREADS)
+    done = kit.emucc(source, "-o", program)
+    assert done.returncode == 0, done.stderr
+    done = kit.call(*kit.runner, program)
+    assert done.returncode == 0 and done.stdout == "400\n", done.stderr
+
+
+THREADS = """
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <vector>
+std::mutex mutex;
+int total = 0;
+__device__ int counters[4];
+__global__ void count(int which) { for (volatile int i = 0; i < 10000; ++i); ++counters[which]; }
+int main() {
+  std::vector<std::thread> all;
+  for (int which = 0; which < 4; ++which)
+    all.emplace_back([which] {
+      for (int i = 0; i < 100; ++i) {
+        count<<<1, 1>>>(which);
+        std::lock_guard<std::mutex> lock(mutex);
+        ++total;
+      }
+    });
+  for (std::thread& each : all) each.join();
+  int counted[4];
+  cudaMemcpyFromSymbol(counted, counters, sizeof counted);
+  for (int count : counted) total -= 100 - count;
+  std::printf("%d\\n", total);
+}
+"""
 LIBRARY = """
 #include <cuda_runtime.h>
 __device__ int counter = 1, *piece;

@@ -22,8 +22,10 @@ const void* address(void (*function)()) { return reinterpret_cast<const void*>(f
 struct Told {
   Told() {
     emulator::add_code_of_kernels(address(emulator_code_begin), address(emulator_code_end));
+#ifndef EMULATOR_WITH_THREADS
     emulator::add_variables(emulator_valued_begin + 64, emulator_valued_end);
     emulator::add_variables(emulator_zeroed_begin + 64, emulator_zeroed_end);
+#endif
   }
 } told;
 
