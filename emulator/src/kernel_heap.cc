@@ -28,13 +28,24 @@ namespace {
 const size_t kAlignment = 16, kChunk = size_t(1) << 20;
 const int kClasses = 18, kAlone = kClasses;  // 128 KB is the largest class
 
+// A kernel may write over both where it must not: then they do not match what they say.
+const uintptr_t kMark = 0x5eed0f0e0d0c0b0a;
+
 struct Free {
   Free* next;
+  uintptr_t mark;
+
+  uintptr_t right() const { return reinterpret_cast<uintptr_t>(next) ^ kMark; }
 };
 
 struct Head {
   int kind;        // the piece's class
   unsigned above;  // how far above the piece's begin the kernel's memory begins
+  uintptr_t mark;
+
+  uintptr_t right() const {
+    return reinterpret_cast<uintptr_t>(this) ^ kMark ^ above ^ static_cast<uintptr_t>(kind) << 48;
+  }
 };
 static_assert(sizeof(Head) <= kAlignment, "it fits before what the kernel has");
 
@@ -67,11 +78,13 @@ char* cut(size_t size) {
   return chunk - size;
 }
 
-// Under the mutex.
+size_t size_of(int kind) { return size_t(1) << kind; }
+
+// Under the mutex, where nothing may fault.
 char* take_piece(int kind) {
   Free* const old = free_pieces[kind];
-  if (old == nullptr) return cut(size_t(1) << kind);
-  free_pieces[kind] = old->next;
+  if (old == nullptr) return cut(size_of(kind));
+  free_pieces[kind] = old->mark == old->right() ? old->next : nullptr;
   return reinterpret_cast<char*>(old);
 }
 
@@ -86,23 +99,25 @@ void* allocate(size_t size, size_t alignment = kAlignment) {
   if (piece == nullptr) return nullptr;
   const uintptr_t lowest = reinterpret_cast<uintptr_t>(piece) + kAlignment;
   char* const ptr = piece + kAlignment + (0 - lowest) % alignment;
-  *head_of(ptr) = {kind, static_cast<unsigned>(ptr - piece)};
+  Head* const head = head_of(ptr);
+  head->kind = kind, head->above = static_cast<unsigned>(ptr - piece), head->mark = head->right();
   return std::memset(ptr, 0xff, size);  // NaN, as new memory is
 }
 
 void release(void* ptr) {
+  Head* const head = head_of(ptr);
+  if (head->mark != head->right()) return;  // freed before, or none of these; may end the kernel
   const Unstoppable unstoppable;
   std::lock_guard<std::mutex> lock(mutex);
-  const Head head = *head_of(ptr);
-  if (head.kind < 0 || head.kind > kAlone) return;  // a kernel wrote there
-  void* const place = static_cast<char*>(ptr) - head.above;
-  if (head.kind == kAlone) {
-    arena_free(place);
-    return;
-  }
+  const int kind = head->kind;
+  void* const place = static_cast<char*>(ptr) - head->above;
+  head->mark = 0;
+  if (kind == kAlone) arena_free(place);
+  if (kind < 0 || kind >= kAlone) return;
   Free* const piece = static_cast<Free*>(place);
-  piece->next = free_pieces[head.kind];
-  free_pieces[head.kind] = piece;
+  piece->next = free_pieces[kind];
+  piece->mark = piece->right();
+  free_pieces[kind] = piece;
 }
 
 bool is_in_kernel() { return Block::running() != nullptr; }

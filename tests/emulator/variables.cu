@@ -298,6 +298,32 @@ CASE(a_heap_without_memory_gives_null) {
   }
 }
 
+__global__ void free_twice(void* of_the_host) {
+  void* const piece = malloc(10);
+  free(piece);
+  free(piece);
+  free(of_the_host);  // which may end the kernel
+}
+__global__ void write_past_the_end() {
+  char* volatile pieces[3];
+  for (auto& piece : pieces) piece = static_cast<char*>(malloc(10));
+  free(pieces[1]);
+  for (int i = 0; i < 100; ++i) pieces[0][i] = 'A';
+  for (int i = 0; i < 4; ++i) pieces[0] = static_cast<char*>(malloc(10));
+  *pieces[0] = 0;
+}
+
+CASE(a_spoilt_heap_hangs_nobody) {
+  Device<char> data(4096);
+  write_past_the_end<<<1, 1>>>();
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+  free_twice<<<1, 1>>>(data.data);
+  cudaDeviceSynchronize();
+  CHECK(cudaDeviceReset() == cudaSuccess);
+  push<<<1, 1>>>(1);
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+}
+
 CASE(the_host_reads_what_a_kernel_got) {
   push<<<1, 1>>>(1);
   int* there;
