@@ -203,11 +203,22 @@ void in_child() {
 
 }  // namespace
 
+// Where a linker does not keep to the order of what it links, variables and code of the runtime may
+// lie between the ends, as these do. The variables must never change places; then none do, and no
+// code counts as that of kernels.
+static volatile char valued = 1;
+
+static bool is_apart(const void* begin, const void* end) {
+  const auto has = [=](const volatile void* ptr) { return ptr >= begin && ptr < end; };
+  return begin < end && !has(&mutex) && !has(&valued) &&
+         !has(reinterpret_cast<const void*>(add_variables));
+}
+
 void add_variables(char* begin, char* end) {
   static std::once_flag once;
   std::call_once(once, [] { pthread_atfork(before_fork, in_parent, in_child); });
   std::lock_guard<std::mutex> lock(mutex);
-  if (begin >= end) return;
+  if (!is_apart(begin, end)) return;
   all().variables.emplace_back(begin, end);
   has_any = true;
 }
@@ -238,6 +249,7 @@ void part_variables(const void* begin) {
 
 void add_code_of_kernels(const void* begin, const void* end) {
   std::lock_guard<std::mutex> lock(mutex);
+  if (!is_apart(begin, end)) return;
   const auto free = std::find_if(std::begin(code), std::end(code),
                                  [](const CodeOfKernels& each) { return each.end == nullptr; });
   if (free == std::end(code)) return;

@@ -245,6 +245,22 @@ def test_the_host_cannot_touch_device_memory(kit, protect):
     assert "hint: copy it to the host with cudaMemcpy" in done.stderr
 
 
+def test_code_of_the_runtime_never_counts_as_that_of_kernels(kit):
+    """A linker that keeps to no order may put it between the ends."""
+    library = ctypes.CDLL(str(kit.library))
+    names = "19add_code_of_kernelsEPKvS1_", "18is_code_of_kernelsEPKv", "13add_variablesEPcS0_"
+    add, asks, own = (library[f"_ZN8emulator{name}"] for name in names)
+    add.argtypes, asks.argtypes = [ctypes.c_void_p] * 2, [ctypes.c_void_p]
+    asks.restype = ctypes.c_bool
+    place = ctypes.cast(own, ctypes.c_void_p).value
+    add(place - 64, place + 64)
+    assert not asks(place) and not asks(place - 64)
+    add(place + 1, place + 64)
+    assert asks(place + 1) and not asks(place)
+    library["_ZN8emulator20drop_code_of_kernelsEPKv"](ctypes.c_void_p(place + 1))
+    assert not asks(place + 1)
+
+
 def test_the_host_cannot_read_what_a_kernel_got_by_malloc(kit):
     done = kit.run("variables", "the_host_reads_what_a_kernel_got", EMULATOR_PROTECT="1")
     assert done.returncode in (-signal.SIGSEGV, -signal.SIGBUS)
