@@ -21,7 +21,6 @@ from datetime import date
 from pathlib import Path
 
 from gemm_rungs import (
-    CLUSTERS,
     KIT,
     ODD,
     PARTS,
@@ -242,22 +241,15 @@ def climb(folder):
 
 
 def tune(kinds, folder):
-    """The best tile and parts for each shape, of some kinds of number, as they were measured; those
-    in clusters besides, where they are faster than all others."""
+    """The best tile and parts for each shape, of some kinds of number, as they were measured."""
     found = {kind: tune_kind(kind, folder) for kind in kinds}
     kept = json.loads(TUNED.read_text())
-    tables = {name: [json.dumps(row) for row in rows] for name, rows in kept.items()
-              if name.removesuffix(CLUSTERS) not in kinds}  # fmt: skip
+    tables = {name: [json.dumps(row) for row in rows] for name, rows in kept.items()}
     for kind, tried in found.items():
+        tables[kind] = []
         for each in tried:
-            fastest = {True: None, False: None}
-            for row in reversed(each["tried"]):
-                fastest["kInCluster" in row[2]] = row
-            chosen = [(kind, fastest[False])]
-            if fastest[True] and fastest[True] < fastest[False]:
-                chosen.append((kind + CLUSTERS, fastest[True]))
-            for name, (_, parts, tile) in chosen:
-                tables.setdefault(name, []).append(json.dumps([each["shape"], tile, parts]))
+            _, parts, tile = each["tried"][0]
+            tables[kind].append(json.dumps([each["shape"], tile, parts]))
     texts = [f'"{name}": [\n' + ",\n".join(rows) + "\n]" for name, rows in tables.items()]
     TUNED.write_text("{\n" + ",\n".join(texts) + "\n}\n")
     return found

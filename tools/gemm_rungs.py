@@ -63,8 +63,6 @@ ODD = tuple(
     for sizes in ((1, 1, 1), (33, 65, 127), (129, 31, 257), (4, 8, 12), (200, 300, 1000))
     for flips in itertools.product((0, 1), repeat=2)
 )
-#: What the name of a table of tiles that add up in clusters ends with.
-CLUSTERS = ", in clusters"
 SQUARE = {"float32": (4096, 4096, 4096, 0, 0), "tf32": (8192, 8192, 8192, 0, 1),
           "bf16": (8192, 8192, 8192, 0, 1)}  # fmt: skip
 
@@ -101,9 +99,14 @@ _FLOAT_TILES = (
     (128, 256, 32, 16, 8, 2, 1, "kTurned"), (256, 128, 32, 16, 8, 2, 1, "kTurned"),
     (128, 256, 16, 16, 8, 3, 1, "kTurned"), (256, 128, 16, 16, 8, 3, 1, "kTurned"),
     (112, 32, 32, 4, 4, 3, 2), (112, 32, 32, 4, 4, 2, 2), (112, 32, 16, 4, 4, 4, 2),
-    *((*tile, "kAsTheyLie", "kInCluster") for tile in (
+    *((*(*tile, "kAsTheyLie")[:8], "kInCluster") for tile in (
         (64, 64, 16, 4, 4, 4, 3), (32, 64, 16, 4, 4, 4, 4), (32, 64, 32, 4, 4, 4, 4),
-        (32, 32, 32, 4, 4, 4, 4), (32, 32, 32, 4, 4, 2, 4),
+        (32, 32, 32, 4, 4, 4, 4), (32, 32, 32, 4, 4, 2, 4), (64, 64, 32, 8, 4, 3, 2),
+        (64, 64, 16, 8, 8, 4, 4), (128, 64, 16, 8, 8, 4, 2), (64, 128, 16, 8, 8, 4, 2),
+        (128, 64, 16, 8, 4, 4, 2), (128, 128, 16, 8, 8, 3, 1), (128, 128, 32, 8, 8, 2, 1),
+        (128, 128, 16, 8, 8, 3, 2), (128, 128, 16, 16, 8, 3, 2, "kTurned"),
+        (128, 128, 8, 16, 8, 4, 2, "kTurned"), (128, 256, 16, 16, 8, 3, 1, "kTurned"),
+        (128, 256, 32, 16, 8, 2, 1, "kTurned"), (256, 128, 32, 16, 8, 2, 1, "kTurned"),
     )),
 )  # fmt: skip
 _TF32_TILES = (
@@ -129,8 +132,8 @@ def shapes(kind):
 
 
 def _both(tiles):
-    """Tiles with K in one part, and, but for the large ones and those in clusters, in several."""
-    cut = [tile for tile in tiles if tile[0] * tile[1] < 1 << 14]
+    """Tiles with K in one part, and, but for large ones outside clusters, in several."""
+    cut = [tile for tile in tiles if len(tile) == 9 or tile[0] * tile[1] < 1 << 14]
     return (*cut, *map(whole, (tile for tile in tiles if len(tile) < 9)))
 
 
@@ -143,9 +146,8 @@ PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
 
 
 def tuned(kind):
-    """Shape -> (tile, parts) of what was tuned, in memory or in clusters."""
-    tables = json.loads(TUNED.read_text())
-    rows = tables[kind] + tables.get(kind + CLUSTERS, [])
+    """Shape -> (tile, parts) of what was tuned."""
+    rows = json.loads(TUNED.read_text())[kind]
     return {tuple(shape): (tuple(tile), parts) for shape, tile, parts in rows}
 
 

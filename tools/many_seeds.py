@@ -28,6 +28,7 @@ sys.path[:0] = [str(KIT), str(KIT / "tests/support"), str(KIT / "tests/emulator"
 
 import kept_builds
 import kit as emulator_kit
+from grader.building.tree import processors
 from grader.course.rubric import load_rubric
 from grader.grading.runner import Options, grade
 from grader.report.model import ERROR, FAIL
@@ -71,21 +72,24 @@ def main() -> int:
         "--only", action="append", choices=list(RIGHT), metavar="NAME",
         help=f"this one alone; may be given again: {', '.join(RIGHT)}",
     )  # fmt: skip
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=processors())
     parser.add_argument("--device", default="emulated", choices=["emulated", "cuda"])
     parser.add_argument("--data", type=Path, help="folder of MNIST")
     parser.add_argument("--no-training", action="store_true", help="leave MNIST out")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin nothing after so long")
     parser.add_argument("--json", type=Path, help="add the figures to that list of runs")
     options = parser.parse_args()
+    # As in a batch: threads of one grading would wait for those of others.
+    os.environ.setdefault("EMULATOR_THREADS", str(max(1, processors() // options.jobs)))
     with tempfile.TemporaryDirectory() as folder:
         os.environ[emulator_kit.KEPT] = folder
         return run(options)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Grades, and prints the figures."""
-    started, wrong, seconds = time.monotonic(), [], []
+    """Grades, and prints the figures; they are kept now and then, so that a kill loses few."""
+    wrong: list[str] = []
+    started, seconds = time.monotonic(), []
     graded: collections.Counter[str] = collections.Counter()
     wanted = options.only or list(RIGHT)
     seeds = range(options.first, options.first + options.seeds)
@@ -93,6 +97,24 @@ def run(options: argparse.Namespace) -> int:
     profile, folder = RIGHT[wanted[0]]  # builds the kit once
     grade(folder, Options(load_rubric(profile), options.device, only=("build",)))
     console = Console(stderr=True)
+    kept = options.json
+    runs = json.loads(kept.read_text()) if kept and kept.exists() else []
+
+    def figures() -> str:
+        found = {
+            "date": date.today().isoformat(),
+            "machine": f"{platform.machine()}, {options.jobs} at a time",
+            "device": options.device,
+            "graded": dict(graded),
+            "training": not options.no_training,
+            "failures": wrong,
+            "seconds": round(time.monotonic() - started, 1),
+            "seconds_each": round(sum(seconds) / len(seconds), 1),
+        }
+        if kept:
+            kept.write_text(json.dumps([*runs, found], indent=1) + "\n")
+        return json.dumps(found, indent=1)
+
     with Progress(console=console) as progress, ProcessPoolExecutor(options.jobs) as pool:
         task = progress.add_task("grading", total=len(jobs))
         more = (options.device, options.data, not options.no_training)
@@ -105,25 +127,14 @@ def run(options: argparse.Namespace) -> int:
             for line in found:
                 console.print(line, markup=False)
             progress.advance(task)
-            if not console.is_terminal and number % 20 == 0:
-                console.print(f"{number} of {len(jobs)}, {time.monotonic() - started:.0f} s")
+            if number % 20 == 0:
+                figures()
+                if not console.is_terminal:
+                    console.print(f"{number} of {len(jobs)}, {time.monotonic() - started:.0f} s")
             if time.monotonic() - started > options.seconds:
                 pool.shutdown(cancel_futures=True)
                 break  # what was cancelled never completes
-    figures = {
-        "date": date.today().isoformat(),
-        "machine": f"{platform.machine()}, {options.jobs} at a time",
-        "device": options.device,
-        "graded": dict(graded),
-        "training": not options.no_training,
-        "failures": wrong,
-        "seconds": round(time.monotonic() - started, 1),
-        "seconds_each": round(sum(seconds) / len(seconds), 1),
-    }
-    print(json.dumps(figures, indent=1))
-    if options.json:
-        runs = json.loads(options.json.read_text()) if options.json.exists() else []
-        options.json.write_text(json.dumps([*runs, figures], indent=1) + "\n")
+    print(figures())
     return 1 if wrong else 0
 
 

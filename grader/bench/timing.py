@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-#: Seconds of a sample at least: many calls of what takes less.
-SAMPLE = 2e-4
+#: Seconds of a sample at least: many calls of what takes less. What the host does before the first
+#: of them is in a sample, too: some 50 us, which the GPU waits for once.
+SAMPLE = 2e-3
 #: Samples of a point, at least and at most.
 FEWEST, MOST = 5, 25
 

@@ -52,6 +52,18 @@ def test_random_convolutions_are_the_same_by_every_method(method):
         assert_as_numpy(nodes, feeds, GPU, "float32", 2e-5)
 
 
+def test_loops_over_kernels_of_three_by_three_are_right_for_all_windows():
+    """Their taps are unrolled; more windows than threads of a block, strides, groups, borders."""
+    for x, w, attributes in (
+        ((3, 4, 15, 17), (6, 2, 3, 3), {"padding": 1, "groups": 2}),
+        ((2, 3, 20, 9), (2, 3, 3, 3), {"stride": (2, 3), "padding": (2, 0), "dilation": (1, 2)}),
+        ((5, 8, 12, 12), (8, 1, 3, 3), {"groups": 8}),
+        ((600, 1, 3, 3), (1, 1, 3, 3), {"padding": 4, "stride": 3}),
+    ):
+        nodes, feeds = nodes_of(x, w, {**attributes, "method": "direct"})
+        assert_as_numpy(nodes, feeds, GPU, "float32", 2e-5)
+
+
 @pytest.mark.parametrize("tf32", [False, True])
 def test_every_tile_and_cut_has_the_value_and_gradients(tf32):
     """All that `likely` may choose, on a shape of several tiles, with K in one part and in many."""

@@ -47,12 +47,6 @@ def test_large_products_have_tiles_that_keep_a_gpu_busy(size, tile, tf32):
         assert first.tile[:2] == tile and ("kTf32" in first.tile) == tf32
 
 
-def test_sums_of_columns_are_not_added_up_in_clusters():
-    for shape in gemm._tuned()["float32, in clusters"]:
-        alone, with_sums = (gemm._choice(False, sums, *shape)[0] for sums in (False, True))
-        assert "kInCluster" in alone and "kInCluster" not in with_sums
-
-
 @pytest.mark.parametrize("flips", ["", "a", "b", "ab"])
 def test_a_product_with_bias_and_relu_is_one_kernel(flips):
     for m, n, k in SIZES:
@@ -83,6 +77,29 @@ def test_a_layer_is_updated_by_one_kernel_with_its_bias():
             second, bias - 0.5 * grads.sum(0, dtype=float), rtol=0, atol=1e-5 * k
         )
         assert any(isinstance(each, Gemm) and (each.sums or n == 1) for each in made.instructions)
+
+
+@pytest.mark.parametrize(
+    "tile", [(32, 32, 32, 4, 4, 2, 4), (64, 64, 16, 4, 4, 4, 3), (128, 128, 16, 8, 8, 3, 1)],
+    ids=["small", "middle", "large"],
+)  # fmt: skip
+def test_parts_in_a_cluster_add_up_products_and_columns_as_in_memory(tile, monkeypatch):
+    """To the same bits; a GPU without clusters, as the emulated one, adds up in memory."""
+    images, grads, bias = numbers((1037, 70), (1037, 130), (130,))
+    x, g, b = (ops.variable(name) for name in "xgb")
+    fed = {x: images, g: grads, b: bias}
+    found = []
+    for where in ("kInMemory", "kInCluster"):
+        chosen = (*tile, "kAsTheyLie", where)
+        monkeypatch.setattr(gemm, "_choice", lambda *shape, tile=chosen: (tile, 5))
+        news, made = run([x.T @ g * 0.5, b - ops.sum(g, 0)], fed, GPU, PASSES, FLOAT32)
+        assert [(each.tile, each.parts) for each in made.instructions] == [(chosen, 5)]
+        found.append(news)
+    for in_memory, in_cluster in zip(*found, strict=True):
+        np.testing.assert_array_equal(in_memory, in_cluster)
+    product, sums = found[1]
+    np.testing.assert_allclose(product, 0.5 * (images.T.astype(float) @ grads), rtol=0, atol=1e-3)
+    np.testing.assert_allclose(sums, bias - grads.sum(0, dtype=float), rtol=0, atol=1e-3)
 
 
 def test_a_value_that_others_need_before_the_product_makes_no_circle():

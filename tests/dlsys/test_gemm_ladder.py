@@ -19,9 +19,11 @@ GPU = ndarray.gpu(0)
 SIZES = [(1, 1, 1), (33, 65, 127), (129, 31, 70), (4, 8, 12), (20, 36, 256)]
 LAYOUTS = list(itertools.product((0, 1), repeat=2))
 SPLIT_K = next(rung for rung in RUNGS if rung.file == SPLIT)
-#: Besides the rungs as they are, a tile whose threads copy a slice in rounds that are not whole.
+#: Besides the rungs as they are, tiles whose threads copy a slice in rounds that are not whole, or
+#: copies of several columns, and have sums of lines that are no packs of four.
 EMULATED = [rung for rung in RUNGS if "wgmma" not in rung.name]
-EMULATED += [tile_rung((112, 32, 32, 4, 4, 3, 2), SPLIT_K)]
+EMULATED += [tile_rung((*tile, 4, 3, 2), SPLIT_K)
+             for tile in ((112, 32, 32, 4), (100, 32, 32, 5), (72, 32, 16, 6))]  # fmt: skip
 
 
 @functools.cache

@@ -16,13 +16,18 @@
 namespace dlsys {
 namespace backend {
 
-/*! \brief Which plane an element of images lies in, and where there. */
+/*!
+ * \brief Which plane an element of images lies in, and where there.
+ * \tparam Index a division of 64-bit numbers takes five times as long as one of 32-bit ones.
+ */
+template <class Index>
 struct Pixel {
-  int64_t plane, h, w;
+  Index plane, h, w;
 
-  __device__ Pixel(int64_t at, int64_t height, int64_t width) {
-    const int64_t row = at / width;
-    plane = row / height, h = row - plane * height, w = at - row * width;
+  __device__ Pixel(Index at, int64_t height, int64_t width) {
+    const Index row = at / static_cast<Index>(width);
+    plane = row / static_cast<Index>(height);
+    h = row - plane * static_cast<Index>(height), w = at - row * static_cast<Index>(width);
   }
 };
 
@@ -36,17 +41,21 @@ struct OfColumns {
 };
 
 /*! \brief A thread writes out[at] = value(at), for each element of the result. */
-template <class T, class Value>
-__global__ void each_kernel(T* out, int64_t total, Value value) {
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+template <class T, class Index, class Value>
+__global__ void each_kernel(T* out, Index total, Value value) {
+  const Index step = static_cast<Index>(gridDim.x) * kThreads;
+  Index at = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x;
   for (; at < total; at += step) out[at] = value(at);
 }
 
 template <class T, class Value>
 int each(T* out, int64_t total, Value value, cudaStream_t on) {
   if (total == 0) return 0;
-  each_kernel<<<blocks_for(total), kThreads, 0, on>>>(out, total, value);
+  const int blocks = blocks_for(total);
+  if (total <= INT_MAX / 2)  // and so is what a thread has behind its last element
+    each_kernel<<<blocks, kThreads, 0, on>>>(out, static_cast<int>(total), value);
+  else
+    each_kernel<<<blocks, kThreads, 0, on>>>(out, total, value);
   return launched();
 }
 
@@ -57,8 +66,9 @@ struct Folded {
   Windows all;
   OfColumns s;
 
-  __device__ T operator()(int64_t at) const {
-    const Pixel own(at, all.down.size, all.across.size);
+  template <class Index>
+  __device__ T operator()(Index at) const {
+    const Pixel<Index> own(at, all.down.size, all.across.size);
     const int64_t image = own.plane / all.channels, c = own.plane - image * all.channels;
     const T* const x = columns + image * s.steps[0] + c * s.steps[1];
     T sum = 0;
@@ -89,8 +99,9 @@ struct Largest2d {
   const T* y;
   Windows all;
 
-  __device__ T operator()(int64_t at) const {
-    const Pixel own(at, all.down.out, all.across.out);
+  template <class Index>
+  __device__ T operator()(Index at) const {
+    const Pixel<Index> own(at, all.down.out, all.across.out);
     const int64_t first = own.plane * all.plane();
     return y[first + all.largest(x + first, own.h, own.w)];
   }
@@ -185,72 +196,95 @@ int max_pool_placed(T* out, const T* x, const T* g, const int64_t* n, cudaStream
   return launched();
 }
 
-/*! \brief out[f] = sum(w[f, c, i, j] * x[c, window, i, j]) over the channels c of f's group. */
-template <class T>
+/*!
+ * \brief out[f] = sum(w[f, c, i, j] * x[c, window, i, j]) over the channels c of f's group.
+ * \tparam side of kernels that are as wide as high, whose taps are unrolled; 0 for any other.
+ */
+template <class T, int side>
 struct DirectValue {
   const T* x;
   const T* w;
   Convolution all;
 
-  __device__ T operator()(int64_t at) const {
-    const Pixel own(at, all.down.out, all.across.out);
-    const int64_t image = own.plane / all.filters, f = own.plane - image * all.filters;
-    const int64_t channel = image * all.channels + f / all.height() * all.depth();
+  template <class Index>
+  __device__ T operator()(Index at) const {
+    const Pixel<Index> own(at, all.down.out, all.across.out);
+    const Index image = own.plane / static_cast<Index>(all.filters);
+    const Index f = own.plane - image * static_cast<Index>(all.filters);
+    const Index group = f / static_cast<Index>(all.height());
+    const T* plane = x + (image * all.channels + group * all.depth()) * all.plane();
     const T* weight = w + f * all.filter();
+    const int64_t height = side ? side : all.down.kernel, width = side ? side : all.across.kernel;
     T sum = 0;
-    for (int64_t c = 0; c < all.depth(); ++c) {
-      const T* const plane = x + (channel + c) * all.plane();
-      for (int64_t i = 0; i < all.down.kernel; ++i) {
+#pragma unroll 4
+    for (int64_t c = 0; c < all.depth(); ++c, plane += all.plane())
+#pragma unroll
+      for (int64_t i = 0; i < height; ++i) {
         const int64_t h = all.down.source(own.h, i);
-        for (int64_t j = 0; j < all.across.kernel; ++j, ++weight) {
+#pragma unroll
+        for (int64_t j = 0; j < width; ++j, ++weight) {
           const int64_t v = all.across.source(own.w, j);
           if (all.down.has(h) && all.across.has(v)) sum += *weight * plane[h * all.across.size + v];
         }
       }
-    }
     return sum;
   }
 };
 
 /*! \brief The gradient of x: each output's, times the weight by which it read the element. */
-template <class T>
+template <class T, int side>
 struct DirectData {
   const T* w;
   const T* g;
   Convolution all;
 
-  __device__ T operator()(int64_t at) const {
-    const Pixel own(at, all.down.size, all.across.size);
-    const int64_t image = own.plane / all.channels, c = own.plane - image * all.channels;
-    const int64_t group = c / all.depth(), in_group = c - group * all.depth();
-    const T* const grad = g + (image * all.filters + group * all.height()) * all.out();
+  template <class Index>
+  __device__ T operator()(Index at) const {
+    const Pixel<Index> own(at, all.down.size, all.across.size);
+    const Index image = own.plane / static_cast<Index>(all.channels);
+    const Index c = own.plane - image * static_cast<Index>(all.channels);
+    const Index group = c / static_cast<Index>(all.depth());
+    const Index in_group = c - group * static_cast<Index>(all.depth());
+    const T* grad = g + (image * all.filters + group * all.height()) * all.out();
     const T* weight = w + (group * all.height() * all.depth() + in_group) * all.kernel();
+    const int64_t height = side ? side : all.down.kernel, width = side ? side : all.across.kernel;
     T sum = 0;
-    for (int64_t i = 0; i < all.down.kernel; ++i) {
-      const int64_t oh = all.down.window_of(own.h, i);
-      for (int64_t j = 0; j < all.across.kernel; ++j, ++weight) {
-        const int64_t ow = all.across.window_of(own.w, j);
-        if (oh < 0 || ow < 0) continue;
-        const T* const window = grad + oh * all.across.out + ow;
 #pragma unroll 4
-        for (int64_t f = 0; f < all.height(); ++f)
-          sum += weight[f * all.filter()] * window[f * all.out()];
+    for (int64_t f = 0; f < all.height(); ++f, grad += all.out(), weight += all.filter())
+#pragma unroll
+      for (int64_t i = 0; i < height; ++i) {
+        const int64_t oh = all.down.window_of(own.h, i);
+#pragma unroll
+        for (int64_t j = 0; j < width; ++j) {
+          const int64_t ow = all.across.window_of(own.w, j);
+          if (oh >= 0 && ow >= 0) sum += weight[i * width + j] * grad[oh * all.across.out + ow];
+        }
       }
-    }
     return sum;
   }
 };
 
-const int kTeam = 512;  // threads that add up one element of a gradient of w
+const int kTeam = 512;  // threads that add up elements of a gradient of w
+
+/*! \brief Adds up each row of sums over the block's threads, into its first place. */
+template <class T, int rows>
+__device__ inline void add_up_team(T (&sums)[rows][kTeam]) {
+  for (int half = kTeam / 2; half > 0; half /= 2) {
+    __syncthreads();
+    for (int k = threadIdx.x; k < rows * half; k += kTeam)
+      sums[k / half][k % half] += sums[k / half][k % half + half];
+  }
+  __syncthreads();
+}
 
 /*! \brief The gradient of w: sum(g[f, window] * x[c, window, i, j]) over images and windows. grid:
  * elements. */
 template <class T>
 __global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* x, const T* g,
                                                                Convolution all) {
-  __shared__ T sums[kTeam];
+  __shared__ T sums[1][kTeam];
   const int64_t at = blockIdx.x;
-  const Pixel own(at, all.down.kernel, all.across.kernel);  // its plane is a filter's channel
+  const Pixel<int64_t> own(at, all.down.kernel, all.across.kernel);  // a filter's channel
   const int64_t f = own.plane / all.depth(), in_group = own.plane - f * all.depth();
   const int64_t c = f / all.height() * all.depth() + in_group;
   // Windows that have the element: rows and columns of them, in all images.
@@ -270,33 +304,80 @@ __global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* 
              x[(image * all.channels + c) * all.plane() + place + all.across.source(ow, own.w)];
     }
   }
-  sums[threadIdx.x] = sum;
-  for (int half = kTeam / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  sums[0][threadIdx.x] = sum;
+  add_up_team(sums);
+  if (threadIdx.x == 0) out[at] = sums[0][0];
+}
+
+/*!
+ * \brief The same of kernels that are as wide as high: a block has all elements of a filter's
+ * channel, so each of g is read once for all of them. grid: filters times channels of a group.
+ */
+template <class T, int side>
+__global__ __launch_bounds__(kTeam) void direct_square_kernel(T* out, const T* x, const T* g,
+                                                              Convolution all) {
+  const int kTaps = side * side;
+  __shared__ T sums[kTaps][kTeam];
+  const int64_t f = blockIdx.x / all.depth(), in_group = blockIdx.x - f * all.depth();
+  const int64_t c = f / all.height() * all.depth() + in_group;
+  const T *const of_g = g + f * all.out(), *const of_x = x + c * all.plane();
+  const int count = static_cast<int>(all.images * all.out());
+  T sum[kTaps] = {};
+#pragma unroll 4
+  for (int k = threadIdx.x; k < count; k += kTeam) {
+    const Pixel<int> own(k, all.down.out, all.across.out);  // its plane is an image
+    const T grad = of_g[own.plane * all.filters * all.out() + own.h * all.across.out + own.w];
+    const T* const image = of_x + own.plane * all.channels * all.plane();
+#pragma unroll
+    for (int i = 0; i < side; ++i) {
+      const int h = static_cast<int>(all.down.source(own.h, i));
+#pragma unroll
+      for (int j = 0; j < side; ++j) {
+        const int v = static_cast<int>(all.across.source(own.w, j));
+        if (all.down.has(h) && all.across.has(v))
+          sum[i * side + j] += grad * image[h * all.across.size + v];
+      }
+    }
   }
-  if (threadIdx.x == 0) out[at] = sums[0];
+#pragma unroll
+  for (int tap = 0; tap < kTaps; ++tap) sums[tap][threadIdx.x] = sum[tap];
+  add_up_team(sums);
+  if (threadIdx.x < kTaps) out[blockIdx.x * kTaps + threadIdx.x] = sums[threadIdx.x][0];
+}
+
+/*! \brief Whether a kernel's taps are unrolled. */
+const int kUnrolled = 3;
+inline bool is_unrolled(const Convolution& all) {
+  return all.down.kernel == kUnrolled && all.across.kernel == kUnrolled;
 }
 
 template <class T>
 int direct_value(T* out, const T* x, const T* w, const int64_t* n, cudaStream_t on) {
   const Convolution all(n);
-  return each(out, all.images * all.filters * all.out(), DirectValue<T>{x, w, all}, on);
+  const int64_t total = all.images * all.filters * all.out();
+  if (is_unrolled(all)) return each(out, total, DirectValue<T, kUnrolled>{x, w, all}, on);
+  return each(out, total, DirectValue<T, 0>{x, w, all}, on);
 }
 
 template <class T>
 int direct_data(T* out, const T* w, const T* g, const int64_t* n, cudaStream_t on) {
   const Convolution all(n);
-  return each(out, all.planes() * all.plane(), DirectData<T>{w, g, all}, on);
+  const int64_t total = all.planes() * all.plane();
+  if (is_unrolled(all)) return each(out, total, DirectData<T, kUnrolled>{w, g, all}, on);
+  return each(out, total, DirectData<T, 0>{w, g, all}, on);
 }
 
 template <class T>
 int direct_weights(T* out, const T* x, const T* g, const int64_t* n, cudaStream_t on) {
   const Convolution all(n);
-  const int64_t elements = all.filters * all.filter();
+  const int64_t elements = all.filters * all.filter(), pairs = all.filters * all.depth();
   if (elements == 0) return 0;
   if (elements > INT_MAX) return -1;
-  direct_weights_kernel<T><<<static_cast<unsigned>(elements), kTeam, 0, on>>>(out, x, g, all);
+  if (is_unrolled(all) && all.images * all.out() <= INT_MAX / 2)
+    direct_square_kernel<T, kUnrolled>
+        <<<static_cast<unsigned>(pairs), kTeam, 0, on>>>(out, x, g, all);
+  else
+    direct_weights_kernel<T><<<static_cast<unsigned>(elements), kTeam, 0, on>>>(out, x, g, all);
   return launched();
 }
 
