@@ -32,6 +32,7 @@ from grader.building.tree import processors
 from grader.course.rubric import load_rubric
 from grader.grading.runner import Options, grade
 from grader.report.model import ERROR, FAIL
+from grader.sandbox.scratch import use_memory
 
 #: Name -> (profile, folder).
 RIGHT = {
@@ -53,7 +54,7 @@ def grade_one(
     rubric = load_rubric(profile)
     only = tuple(row.name for row in rubric.rows if training or not row.name.startswith("mnist"))
     options = Options(rubric, device, seed=f"{seed:08x}", data=data, only=only)
-    with kept_builds.kept_builds():  # a seed changes no build
+    with kept_builds.kept_builds(with_checked=True):  # a seed changes no build
         report = grade(folder, options)
     wrong = [
         f"{name}, seed {report.seed}: {result.check} is {result.status}: {result.message}"
@@ -81,6 +82,7 @@ def main() -> int:
     options = parser.parse_args()
     # As in a batch: threads of one grading would wait for those of others.
     os.environ.setdefault("EMULATOR_THREADS", str(max(1, processors() // options.jobs)))
+    use_memory()
     with tempfile.TemporaryDirectory() as folder:
         os.environ[emulator_kit.KEPT] = folder
         return run(options)

@@ -90,6 +90,7 @@ class Child:
             LimitError: the child uses too much.
             Cancelled: nobody needs the child any more.
         """
+        self._watch.count_missed(0.0)
         while True:
             cancel.go_on()
             left = deadline - self.now()
@@ -97,6 +98,7 @@ class Child:
             if self._out in ready:
                 self.collect()
             self._watch.look(at_once=left <= 0)
+            self._watch.count_missed(LOOK)
             if fd in ready and left > -_LATE:
                 return True
             if self.exited():
@@ -105,7 +107,8 @@ class Child:
                 raise self._watch.time_is_up()
 
     def now(self) -> float:
-        """Like time.monotonic(), by a clock that stands still while the child waits for a core."""
+        """Like time.monotonic(), by a clock that stands still while the child waits for a core, or
+        this process does not run."""
         return self._watch.now()
 
     def most(self, kind: str) -> float | None:

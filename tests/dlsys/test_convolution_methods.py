@@ -64,6 +64,15 @@ def test_loops_over_kernels_of_three_by_three_are_right_for_all_windows():
         assert_as_numpy(nodes, feeds, GPU, "float32", 2e-5)
 
 
+def test_a_weight_that_is_infinite_counts_only_where_its_tap_is():
+    (value, *_), feeds = nodes_of((1, 1, 4, 4), (1, 1, 3, 3), {"padding": 1, "method": "direct"})
+    w = next(node for node in feeds if feeds[node].shape[2:] == (3, 3))
+    feeds[w][0, 0, 0, 0] = np.inf
+    (found,), _ = run([value], feeds, GPU, (), FLOAT32)
+    assert np.isfinite(found[0, 0, 0]).all() and np.isfinite(found[0, 0, :, 0]).all()
+    assert not np.isfinite(found[0, 0, 1:, 1:]).any()
+
+
 @pytest.mark.parametrize("tf32", [False, True])
 def test_every_tile_and_cut_has_the_value_and_gradients(tf32):
     """All that `likely` may choose, on a shape of several tiles, with K in one part and in many."""

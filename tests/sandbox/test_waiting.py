@@ -2,6 +2,7 @@
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from grader.sandbox.isolation import View
 from grader.sandbox.process import Limits, run, start
 from grader.sandbox.waiting import Interval, Run
 
+KIT = Path(__file__).resolve().parents[2]
 needs_schedstat = pytest.mark.skipif(
     not Path("/proc/self/schedstat").exists(), reason="the kernel does not tell"
 )
@@ -220,3 +222,43 @@ def test_the_load_of_the_machine_is_seen(one_core):
     )
     assert done.returncode == 0
     assert waiting._busy() - before > 0.2
+
+
+#: A grader that gives a child two seconds, and is busy with something else before it waits.
+WAITS = """
+import os, sys, time
+from pathlib import Path
+from grader.sandbox import process
+
+process._LATE = 0.0
+read, write = os.pipe()
+os.set_blocking(read, False)
+code = f"import os, time; time.sleep({sys.argv[1]}); os.write({write}, b'x'); time.sleep(60)"
+child = process.start([sys.executable, "-c", code], Path(sys.argv[2]), pass_fds=(write,))
+deadline = child.now() + 2.0
+print("begun", flush=True)
+time.sleep(float(sys.argv[3]))
+try:
+    print("answered" if child.wait(deadline, read) else "ended")
+except TimeoutError:
+    print("late")
+finally:
+    child.kill()
+"""
+
+
+@pytest.mark.parametrize("busy", [0.0, 0.6])
+@pytest.mark.parametrize(("seconds", "outcome"), [(3.5, "answered"), (50, "late")])
+def test_a_grader_that_was_stopped_fails_nobody_for_it(tmp_path, seconds, outcome, busy):
+    """By Ctrl-Z, say. The child goes on meanwhile."""
+    words = [sys.executable, "-c", WAITS, str(seconds), str(tmp_path), str(busy)]
+    grader = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=KIT)
+    try:
+        assert grader.stdout.readline() == "begun\n"
+        time.sleep(0.3)
+        grader.send_signal(signal.SIGSTOP)
+        time.sleep(4.5)
+        grader.send_signal(signal.SIGCONT)
+        assert grader.communicate(timeout=60)[0] == outcome + "\n"
+    finally:
+        grader.kill()

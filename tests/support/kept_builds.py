@@ -2,7 +2,8 @@
 
 For tests of what comes after the build. The sources that count are all files of the tree but those
 of the Python package, so a changed kernel, header or pass is built anew; what fails always is, and
-so is the checked build, whose lines of source name the folder where it was made.
+so is the checked build, unless it is asked for: its lines of source name the folder where it was
+made, which only findings show.
 """
 
 import contextlib
@@ -33,15 +34,15 @@ def _files_of(folder):
 
 
 @contextlib.contextmanager
-def kept_builds():
+def kept_builds(with_checked=False):
     """While this is entered, `make` of sources that were built before in this run of the tests only
-    copies what it wrote."""
+    copies what it wrote; of the checked build, too, if that is asked for."""
     run, place = process.run, Path(os.environ[emulator_kit.KEPT])
 
     def remembering(command, cwd, env=None, limits=None, view=None):
-        is_checked = "CHECKED=1" in command
+        is_made_anew = "CHECKED=1" in command and not with_checked
         is_the_kit = view is None  # a tree that others share holds what was made in it
-        if command[0] != "make" or is_checked or is_the_kit:
+        if command[0] != "make" or is_made_anew or is_the_kit:
             return run(command, cwd, env, limits, view)
         kept = place / f"build-{_key(command, cwd, env, view)}"
         with open(kept.with_suffix(".lock"), "w") as lock:

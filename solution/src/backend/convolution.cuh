@@ -196,11 +196,40 @@ int max_pool_placed(T* out, const T* x, const T* g, const int64_t* n, cudaStream
   return launched();
 }
 
+/*! \brief Kernels of kSide x kSide have kernels of their own, whose taps are unrolled. */
+const int kSide = 3, kTaps = kSide * kSide;
+
+/*! \brief Whether a convolution has such kernels; places in a plane are 32-bit there. */
+inline bool is_unrolled(const Convolution& all) {
+  return all.down.kernel == kSide && all.across.kernel == kSide &&
+         all.plane() <= INT_MAX / 2 && all.images * all.out() <= INT_MAX / 2;
+}
+
+/*! \brief sum + w * (the element of x at a place); at -1 there is none. Without a branch, so that
+ * the elements of many taps are on their way at once. */
+template <class T>
+__device__ inline T with_tap(T sum, T w, const T* x, int place) {
+  const T element = place >= 0 ? x[place] : T(0), next = sum + w * element;
+  return place >= 0 ? next : sum;  // w may be infinite
+}
+
+/*! \brief Adds up all taps of `count` kernels and planes, which lie so far apart. */
+template <class T>
+__device__ inline T sum_of_taps(const T* w, int64_t w_apart, const T* x, int64_t x_apart,
+                                const int (&places)[kTaps], int64_t count) {
+  T sum = 0;
+#pragma unroll 4
+  for (int64_t n = 0; n < count; ++n, w += w_apart, x += x_apart)
+#pragma unroll
+    for (int tap = 0; tap < kTaps; ++tap) sum = with_tap(sum, w[tap], x, places[tap]);
+  return sum;
+}
+
 /*!
  * \brief out[f] = sum(w[f, c, i, j] * x[c, window, i, j]) over the channels c of f's group.
- * \tparam side of kernels that are as wide as high, whose taps are unrolled; 0 for any other.
+ * \tparam unrolled whether is_unrolled.
  */
-template <class T, int side>
+template <class T, bool unrolled>
 struct DirectValue {
   const T* x;
   const T* w;
@@ -214,15 +243,22 @@ struct DirectValue {
     const Index group = f / static_cast<Index>(all.height());
     const T* plane = x + (image * all.channels + group * all.depth()) * all.plane();
     const T* weight = w + f * all.filter();
-    const int64_t height = side ? side : all.down.kernel, width = side ? side : all.across.kernel;
+    if constexpr (unrolled) {
+      int places[kTaps];
+#pragma unroll
+      for (int tap = 0; tap < kTaps; ++tap) {
+        const int64_t h = all.down.source(own.h, tap / kSide);
+        const int64_t v = all.across.source(own.w, tap % kSide);
+        const bool is_there = all.down.has(h) && all.across.has(v);
+        places[tap] = is_there ? static_cast<int>(h * all.across.size + v) : -1;
+      }
+      return sum_of_taps(weight, kTaps, plane, all.plane(), places, all.depth());
+    }
     T sum = 0;
-#pragma unroll 4
     for (int64_t c = 0; c < all.depth(); ++c, plane += all.plane())
-#pragma unroll
-      for (int64_t i = 0; i < height; ++i) {
+      for (int64_t i = 0; i < all.down.kernel; ++i) {
         const int64_t h = all.down.source(own.h, i);
-#pragma unroll
-        for (int64_t j = 0; j < width; ++j, ++weight) {
+        for (int64_t j = 0; j < all.across.kernel; ++j, ++weight) {
           const int64_t v = all.across.source(own.w, j);
           if (all.down.has(h) && all.across.has(v)) sum += *weight * plane[h * all.across.size + v];
         }
@@ -232,7 +268,7 @@ struct DirectValue {
 };
 
 /*! \brief The gradient of x: each output's, times the weight by which it read the element. */
-template <class T, int side>
+template <class T, bool unrolled>
 struct DirectData {
   const T* w;
   const T* g;
@@ -245,34 +281,50 @@ struct DirectData {
     const Index c = own.plane - image * static_cast<Index>(all.channels);
     const Index group = c / static_cast<Index>(all.depth());
     const Index in_group = c - group * static_cast<Index>(all.depth());
-    const T* grad = g + (image * all.filters + group * all.height()) * all.out();
+    const T* const grad = g + (image * all.filters + group * all.height()) * all.out();
     const T* weight = w + (group * all.height() * all.depth() + in_group) * all.kernel();
-    const int64_t height = side ? side : all.down.kernel, width = side ? side : all.across.kernel;
-    T sum = 0;
-#pragma unroll 4
-    for (int64_t f = 0; f < all.height(); ++f, grad += all.out(), weight += all.filter())
+    if constexpr (unrolled) {
+      int places[kTaps];
 #pragma unroll
-      for (int64_t i = 0; i < height; ++i) {
-        const int64_t oh = all.down.window_of(own.h, i);
-#pragma unroll
-        for (int64_t j = 0; j < width; ++j) {
-          const int64_t ow = all.across.window_of(own.w, j);
-          if (oh >= 0 && ow >= 0) sum += weight[i * width + j] * grad[oh * all.across.out + ow];
-        }
+      for (int tap = 0; tap < kTaps; ++tap) {
+        const int64_t oh = all.down.window_of(own.h, tap / kSide);
+        const int64_t ow = all.across.window_of(own.w, tap % kSide);
+        places[tap] = oh >= 0 && ow >= 0 ? static_cast<int>(oh * all.across.out + ow) : -1;
       }
+      return sum_of_taps(weight, all.filter(), grad, all.out(), places, all.height());
+    }
+    T sum = 0;
+    for (int64_t i = 0; i < all.down.kernel; ++i) {
+      const int64_t oh = all.down.window_of(own.h, i);
+      for (int64_t j = 0; j < all.across.kernel; ++j, ++weight) {
+        const int64_t ow = all.across.window_of(own.w, j);
+        if (oh < 0 || ow < 0) continue;
+        const T* const window = grad + oh * all.across.out + ow;
+#pragma unroll 4
+        for (int64_t f = 0; f < all.height(); ++f)
+          sum += weight[f * all.filter()] * window[f * all.out()];
+      }
+    }
     return sum;
   }
 };
 
-const int kTeam = 512;  // threads that add up elements of a gradient of w
+/*! \brief Threads that add up one element of a gradient of w, or all of a kernel. */
+const int kTeam = 512, kLargeTeam = 1024;
 
-/*! \brief Adds up each row of sums over the block's threads, into its first place. */
-template <class T, int rows>
-__device__ inline void add_up_team(T (&sums)[rows][kTeam]) {
-  for (int half = kTeam / 2; half > 0; half /= 2) {
+/*! \brief Adds up what the block's threads have, into the first place of each row. */
+template <class T, int rows, int half>
+__device__ inline void add_up_team(T (&sums)[rows][half], const T (&own)[rows]) {
+  const int thread = threadIdx.x;
+  if (thread >= half)
+    for (int row = 0; row < rows; ++row) sums[row][thread - half] = own[row];
+  __syncthreads();
+  if (thread < half)
+    for (int row = 0; row < rows; ++row) sums[row][thread] += own[row];
+  for (int left = half / 2; left > 0; left /= 2) {
     __syncthreads();
-    for (int k = threadIdx.x; k < rows * half; k += kTeam)
-      sums[k / half][k % half] += sums[k / half][k % half + half];
+    for (int k = thread; k < rows * left; k += 2 * half)
+      sums[k / left][k % left] += sums[k / left][k % left + left];
   }
   __syncthreads();
 }
@@ -282,7 +334,7 @@ __device__ inline void add_up_team(T (&sums)[rows][kTeam]) {
 template <class T>
 __global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* x, const T* g,
                                                                Convolution all) {
-  __shared__ T sums[1][kTeam];
+  __shared__ T sums[1][kTeam / 2];
   const int64_t at = blockIdx.x;
   const Pixel<int64_t> own(at, all.down.kernel, all.across.kernel);  // a filter's channel
   const int64_t f = own.plane / all.depth(), in_group = own.plane - f * all.depth();
@@ -292,7 +344,7 @@ __global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* 
   const int left = static_cast<int>(all.across.first(own.w));
   const int height = static_cast<int>(all.down.end(own.h)) - top;
   const int width = static_cast<int>(all.across.end(own.w)) - left;
-  T sum = 0;
+  T sum[1] = {};
   if (height > 0 && width > 0) {
     const int64_t count = all.images * height * width;
 #pragma unroll 4
@@ -300,71 +352,66 @@ __global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* 
       const int64_t row = k / width, image = row / height;
       const int64_t oh = top + row - image * height, ow = left + k - row * width;
       const int64_t place = all.down.source(oh, own.h) * all.across.size;
-      sum += g[(image * all.filters + f) * all.out() + oh * all.across.out + ow] *
-             x[(image * all.channels + c) * all.plane() + place + all.across.source(ow, own.w)];
+      sum[0] += g[(image * all.filters + f) * all.out() + oh * all.across.out + ow] *
+                x[(image * all.channels + c) * all.plane() + place + all.across.source(ow, own.w)];
     }
   }
-  sums[0][threadIdx.x] = sum;
-  add_up_team(sums);
+  add_up_team(sums, sum);
   if (threadIdx.x == 0) out[at] = sums[0][0];
 }
 
 /*!
- * \brief The same of kernels that are as wide as high: a block has all elements of a filter's
- * channel, so each of g is read once for all of them. grid: filters times channels of a group.
+ * \brief The same where is_unrolled: a block has all elements of a filter's channel, so each of g
+ * is read once for all of them. grid: filters times channels of a group.
  */
-template <class T, int side>
-__global__ __launch_bounds__(kTeam) void direct_square_kernel(T* out, const T* x, const T* g,
-                                                              Convolution all) {
-  const int kTaps = side * side;
-  __shared__ T sums[kTaps][kTeam];
+template <class T>
+__global__ __launch_bounds__(kLargeTeam) void unrolled_weights_kernel(T* out, const T* x,
+                                                                      const T* g,
+                                                                      Convolution all) {
+  __shared__ T sums[kTaps][kLargeTeam / 2];
   const int64_t f = blockIdx.x / all.depth(), in_group = blockIdx.x - f * all.depth();
   const int64_t c = f / all.height() * all.depth() + in_group;
   const T *const of_g = g + f * all.out(), *const of_x = x + c * all.plane();
-  const int count = static_cast<int>(all.images * all.out());
+  const int64_t g_apart = all.filters * all.out(), x_apart = all.channels * all.plane();
+  const int height = static_cast<int>(all.down.out), width = static_cast<int>(all.across.out);
+  const int count = static_cast<int>(all.images) * height * width;
+  const int high = static_cast<int>(all.down.size), wide = static_cast<int>(all.across.size);
+  const int down = static_cast<int>(all.down.dilation);
+  const int along = static_cast<int>(all.across.dilation);
   T sum[kTaps] = {};
 #pragma unroll 4
-  for (int k = threadIdx.x; k < count; k += kTeam) {
-    const Pixel<int> own(k, all.down.out, all.across.out);  // its plane is an image
-    const T grad = of_g[own.plane * all.filters * all.out() + own.h * all.across.out + own.w];
-    const T* const image = of_x + own.plane * all.channels * all.plane();
+  for (int k = threadIdx.x; k < count; k += kLargeTeam) {
+    const int row = k / width, image = row / height, oh = row - image * height;
+    const int ow = k - row * width;
+    const T grad = of_g[image * g_apart + oh * width + ow];
+    const T* const plane = of_x + image * x_apart;
+    const int first = static_cast<int>(all.down.source(oh, 0));
+    const int left = static_cast<int>(all.across.source(ow, 0));
 #pragma unroll
-    for (int i = 0; i < side; ++i) {
-      const int h = static_cast<int>(all.down.source(own.h, i));
-#pragma unroll
-      for (int j = 0; j < side; ++j) {
-        const int v = static_cast<int>(all.across.source(own.w, j));
-        if (all.down.has(h) && all.across.has(v))
-          sum[i * side + j] += grad * image[h * all.across.size + v];
-      }
+    for (int tap = 0; tap < kTaps; ++tap) {
+      const int h = first + tap / kSide * down, v = left + tap % kSide * along;
+      const bool is_there = h >= 0 && h < high && v >= 0 && v < wide;
+      sum[tap] = with_tap(sum[tap], grad, plane, is_there ? h * wide + v : -1);
     }
   }
-#pragma unroll
-  for (int tap = 0; tap < kTaps; ++tap) sums[tap][threadIdx.x] = sum[tap];
-  add_up_team(sums);
+  add_up_team(sums, sum);
   if (threadIdx.x < kTaps) out[blockIdx.x * kTaps + threadIdx.x] = sums[threadIdx.x][0];
-}
-
-/*! \brief Whether a kernel's taps are unrolled. */
-const int kUnrolled = 3;
-inline bool is_unrolled(const Convolution& all) {
-  return all.down.kernel == kUnrolled && all.across.kernel == kUnrolled;
 }
 
 template <class T>
 int direct_value(T* out, const T* x, const T* w, const int64_t* n, cudaStream_t on) {
   const Convolution all(n);
   const int64_t total = all.images * all.filters * all.out();
-  if (is_unrolled(all)) return each(out, total, DirectValue<T, kUnrolled>{x, w, all}, on);
-  return each(out, total, DirectValue<T, 0>{x, w, all}, on);
+  if (is_unrolled(all)) return each(out, total, DirectValue<T, true>{x, w, all}, on);
+  return each(out, total, DirectValue<T, false>{x, w, all}, on);
 }
 
 template <class T>
 int direct_data(T* out, const T* w, const T* g, const int64_t* n, cudaStream_t on) {
   const Convolution all(n);
   const int64_t total = all.planes() * all.plane();
-  if (is_unrolled(all)) return each(out, total, DirectData<T, kUnrolled>{w, g, all}, on);
-  return each(out, total, DirectData<T, 0>{w, g, all}, on);
+  if (is_unrolled(all)) return each(out, total, DirectData<T, true>{w, g, all}, on);
+  return each(out, total, DirectData<T, false>{w, g, all}, on);
 }
 
 template <class T>
@@ -373,9 +420,8 @@ int direct_weights(T* out, const T* x, const T* g, const int64_t* n, cudaStream_
   const int64_t elements = all.filters * all.filter(), pairs = all.filters * all.depth();
   if (elements == 0) return 0;
   if (elements > INT_MAX) return -1;
-  if (is_unrolled(all) && all.images * all.out() <= INT_MAX / 2)
-    direct_square_kernel<T, kUnrolled>
-        <<<static_cast<unsigned>(pairs), kTeam, 0, on>>>(out, x, g, all);
+  if (is_unrolled(all))
+    unrolled_weights_kernel<T><<<static_cast<unsigned>(pairs), kLargeTeam, 0, on>>>(out, x, g, all);
   else
     direct_weights_kernel<T><<<static_cast<unsigned>(elements), kTeam, 0, on>>>(out, x, g, all);
   return launched();
