@@ -16,13 +16,18 @@
 namespace dlsys {
 namespace backend {
 
-/*! \brief Which plane an element of images lies in, and where there. */
+/*!
+ * \brief Which plane an element of images lies in, and where there.
+ * \tparam Index a division of 64-bit numbers takes five times as long as one of 32-bit ones.
+ */
+template <class Index>
 struct Pixel {
-  int64_t plane, h, w;
+  Index plane, h, w;
 
-  __device__ Pixel(int64_t at, int64_t height, int64_t width) {
-    const int64_t row = at / width;
-    plane = row / height, h = row - plane * height, w = at - row * width;
+  __device__ Pixel(Index at, int64_t height, int64_t width) {
+    const Index row = at / static_cast<Index>(width);
+    plane = row / static_cast<Index>(height);
+    h = row - plane * static_cast<Index>(height), w = at - row * static_cast<Index>(width);
   }
 };
 
@@ -36,17 +41,21 @@ struct OfColumns {
 };
 
 /*! \brief A thread writes out[at] = value(at), for each element of the result. */
-template <class T, class Value>
-__global__ void each_kernel(T* out, int64_t total, Value value) {
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+template <class T, class Index, class Value>
+__global__ void each_kernel(T* out, Index total, Value value) {
+  const Index step = static_cast<Index>(gridDim.x) * kThreads;
+  Index at = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x;
   for (; at < total; at += step) out[at] = value(at);
 }
 
 template <class T, class Value>
 int each(T* out, int64_t total, Value value, cudaStream_t on) {
   if (total == 0) return 0;
-  each_kernel<<<blocks_for(total), kThreads, 0, on>>>(out, total, value);
+  const int blocks = blocks_for(total);
+  if (total <= INT_MAX / 2)  // and so is what a thread has behind its last element
+    each_kernel<<<blocks, kThreads, 0, on>>>(out, static_cast<int>(total), value);
+  else
+    each_kernel<<<blocks, kThreads, 0, on>>>(out, total, value);
   return launched();
 }
 
@@ -57,8 +66,9 @@ struct Folded {
   Windows all;
   OfColumns s;
 
-  __device__ T operator()(int64_t at) const {
-    const Pixel own(at, all.down.size, all.across.size);
+  template <class Index>
+  __device__ T operator()(Index at) const {
+    const Pixel<Index> own(at, all.down.size, all.across.size);
     const int64_t image = own.plane / all.channels, c = own.plane - image * all.channels;
     const T* const x = columns + image * s.steps[0] + c * s.steps[1];
     T sum = 0;
@@ -89,8 +99,9 @@ struct Largest2d {
   const T* y;
   Windows all;
 
-  __device__ T operator()(int64_t at) const {
-    const Pixel own(at, all.down.out, all.across.out);
+  template <class Index>
+  __device__ T operator()(Index at) const {
+    const Pixel<Index> own(at, all.down.out, all.across.out);
     const int64_t first = own.plane * all.plane();
     return y[first + all.largest(x + first, own.h, own.w)];
   }
@@ -185,21 +196,66 @@ int max_pool_placed(T* out, const T* x, const T* g, const int64_t* n, cudaStream
   return launched();
 }
 
-/*! \brief out[f] = sum(w[f, c, i, j] * x[c, window, i, j]) over the channels c of f's group. */
+/*! \brief Kernels of kSide x kSide have kernels of their own, whose taps are unrolled. */
+const int kSide = 3, kTaps = kSide * kSide;
+
+/*! \brief Whether a convolution has such kernels; places in a plane are 32-bit there. */
+inline bool is_unrolled(const Convolution& all) {
+  return all.down.kernel == kSide && all.across.kernel == kSide && all.plane() <= INT_MAX / 2 &&
+         all.images * all.out() <= INT_MAX / 2;
+}
+
+/*! \brief sum + w * (the element of x at a place); at -1 there is none. Without a branch, so that
+ * the elements of many taps are on their way at once. */
 template <class T>
+__device__ inline T with_tap(T sum, T w, const T* x, int place) {
+  const T element = place >= 0 ? x[place] : T(0), next = sum + w * element;
+  return place >= 0 ? next : sum;  // w may be infinite
+}
+
+/*! \brief Adds up all taps of `count` kernels and planes, which lie so far apart. */
+template <class T>
+__device__ inline T sum_of_taps(const T* w, int64_t w_apart, const T* x, int64_t x_apart,
+                                const int (&places)[kTaps], int64_t count) {
+  T sum = 0;
+#pragma unroll 4
+  for (int64_t n = 0; n < count; ++n, w += w_apart, x += x_apart)
+#pragma unroll
+    for (int tap = 0; tap < kTaps; ++tap) sum = with_tap(sum, w[tap], x, places[tap]);
+  return sum;
+}
+
+/*!
+ * \brief out[f] = sum(w[f, c, i, j] * x[c, window, i, j]) over the channels c of f's group.
+ * \tparam unrolled whether is_unrolled.
+ */
+template <class T, bool unrolled>
 struct DirectValue {
   const T* x;
   const T* w;
   Convolution all;
 
-  __device__ T operator()(int64_t at) const {
-    const Pixel own(at, all.down.out, all.across.out);
-    const int64_t image = own.plane / all.filters, f = own.plane - image * all.filters;
-    const int64_t channel = image * all.channels + f / all.height() * all.depth();
+  template <class Index>
+  __device__ T operator()(Index at) const {
+    const Pixel<Index> own(at, all.down.out, all.across.out);
+    const Index image = own.plane / static_cast<Index>(all.filters);
+    const Index f = own.plane - image * static_cast<Index>(all.filters);
+    const Index group = f / static_cast<Index>(all.height());
+    const T* plane = x + (image * all.channels + group * all.depth()) * all.plane();
     const T* weight = w + f * all.filter();
+    if constexpr (unrolled) {
+      int places[kTaps];
+#pragma unroll
+      for (int tap = 0; tap < kTaps; ++tap) {
+        const int64_t h = all.down.source(own.h, tap / kSide);
+        const int64_t v = all.across.source(own.w, tap % kSide);
+        const bool is_there = all.down.has(h) && all.across.has(v);
+        places[tap] = is_there ? static_cast<int>(h * all.across.size + v) : -1;
+      }
+      return sum_of_taps(weight, kTaps, plane, all.plane(), places, all.depth());
+    }
     T sum = 0;
-    for (int64_t c = 0; c < all.depth(); ++c) {
-      const T* const plane = x + (channel + c) * all.plane();
+    for (int64_t c = 0; c < all.depth(); ++c, plane += all.plane())
       for (int64_t i = 0; i < all.down.kernel; ++i) {
         const int64_t h = all.down.source(own.h, i);
         for (int64_t j = 0; j < all.across.kernel; ++j, ++weight) {
@@ -207,24 +263,36 @@ struct DirectValue {
           if (all.down.has(h) && all.across.has(v)) sum += *weight * plane[h * all.across.size + v];
         }
       }
-    }
     return sum;
   }
 };
 
 /*! \brief The gradient of x: each output's, times the weight by which it read the element. */
-template <class T>
+template <class T, bool unrolled>
 struct DirectData {
   const T* w;
   const T* g;
   Convolution all;
 
-  __device__ T operator()(int64_t at) const {
-    const Pixel own(at, all.down.size, all.across.size);
-    const int64_t image = own.plane / all.channels, c = own.plane - image * all.channels;
-    const int64_t group = c / all.depth(), in_group = c - group * all.depth();
+  template <class Index>
+  __device__ T operator()(Index at) const {
+    const Pixel<Index> own(at, all.down.size, all.across.size);
+    const Index image = own.plane / static_cast<Index>(all.channels);
+    const Index c = own.plane - image * static_cast<Index>(all.channels);
+    const Index group = c / static_cast<Index>(all.depth());
+    const Index in_group = c - group * static_cast<Index>(all.depth());
     const T* const grad = g + (image * all.filters + group * all.height()) * all.out();
     const T* weight = w + (group * all.height() * all.depth() + in_group) * all.kernel();
+    if constexpr (unrolled) {
+      int places[kTaps];
+#pragma unroll
+      for (int tap = 0; tap < kTaps; ++tap) {
+        const int64_t oh = all.down.window_of(own.h, tap / kSide);
+        const int64_t ow = all.across.window_of(own.w, tap % kSide);
+        places[tap] = oh >= 0 && ow >= 0 ? static_cast<int>(oh * all.across.out + ow) : -1;
+      }
+      return sum_of_taps(weight, all.filter(), grad, all.out(), places, all.height());
+    }
     T sum = 0;
     for (int64_t i = 0; i < all.down.kernel; ++i) {
       const int64_t oh = all.down.window_of(own.h, i);
@@ -241,16 +309,34 @@ struct DirectData {
   }
 };
 
-const int kTeam = 512;  // threads that add up one element of a gradient of w
+/*! \brief Threads that add up one element of a gradient of w, or all of a kernel. */
+const int kTeam = 512, kLargeTeam = 1024;
+
+/*! \brief Adds up what the block's threads have, into the first place of each row. */
+template <class T, int rows, int half>
+__device__ inline void add_up_team(T (&sums)[rows][half], const T (&own)[rows]) {
+  const int thread = threadIdx.x;
+  if (thread >= half)
+    for (int row = 0; row < rows; ++row) sums[row][thread - half] = own[row];
+  __syncthreads();
+  if (thread < half)
+    for (int row = 0; row < rows; ++row) sums[row][thread] += own[row];
+  for (int left = half / 2; left > 0; left /= 2) {
+    __syncthreads();
+    for (int k = thread; k < rows * left; k += 2 * half)
+      sums[k / left][k % left] += sums[k / left][k % left + left];
+  }
+  __syncthreads();
+}
 
 /*! \brief The gradient of w: sum(g[f, window] * x[c, window, i, j]) over images and windows. grid:
  * elements. */
 template <class T>
 __global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* x, const T* g,
                                                                Convolution all) {
-  __shared__ T sums[kTeam];
+  __shared__ T sums[1][kTeam / 2];
   const int64_t at = blockIdx.x;
-  const Pixel own(at, all.down.kernel, all.across.kernel);  // its plane is a filter's channel
+  const Pixel<int64_t> own(at, all.down.kernel, all.across.kernel);  // a filter's channel
   const int64_t f = own.plane / all.depth(), in_group = own.plane - f * all.depth();
   const int64_t c = f / all.height() * all.depth() + in_group;
   // Windows that have the element: rows and columns of them, in all images.
@@ -258,7 +344,7 @@ __global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* 
   const int left = static_cast<int>(all.across.first(own.w));
   const int height = static_cast<int>(all.down.end(own.h)) - top;
   const int width = static_cast<int>(all.across.end(own.w)) - left;
-  T sum = 0;
+  T sum[1] = {};
   if (height > 0 && width > 0) {
     const int64_t count = all.images * height * width;
 #pragma unroll 4
@@ -266,37 +352,77 @@ __global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* 
       const int64_t row = k / width, image = row / height;
       const int64_t oh = top + row - image * height, ow = left + k - row * width;
       const int64_t place = all.down.source(oh, own.h) * all.across.size;
-      sum += g[(image * all.filters + f) * all.out() + oh * all.across.out + ow] *
-             x[(image * all.channels + c) * all.plane() + place + all.across.source(ow, own.w)];
+      sum[0] += g[(image * all.filters + f) * all.out() + oh * all.across.out + ow] *
+                x[(image * all.channels + c) * all.plane() + place + all.across.source(ow, own.w)];
     }
   }
-  sums[threadIdx.x] = sum;
-  for (int half = kTeam / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  add_up_team(sums, sum);
+  if (threadIdx.x == 0) out[at] = sums[0][0];
+}
+
+/*!
+ * \brief The same where is_unrolled: a block has all elements of a filter's channel, so each of g
+ * is read once for all of them. grid: filters times channels of a group.
+ */
+template <class T>
+__global__ __launch_bounds__(kLargeTeam) void unrolled_weights_kernel(T* out, const T* x,
+                                                                      const T* g, Convolution all) {
+  __shared__ T sums[kTaps][kLargeTeam / 2];
+  const int64_t f = blockIdx.x / all.depth(), in_group = blockIdx.x - f * all.depth();
+  const int64_t c = f / all.height() * all.depth() + in_group;
+  const T *const of_g = g + f * all.out(), *const of_x = x + c * all.plane();
+  const int64_t g_apart = all.filters * all.out(), x_apart = all.channels * all.plane();
+  const int height = static_cast<int>(all.down.out), width = static_cast<int>(all.across.out);
+  const int count = static_cast<int>(all.images) * height * width;
+  const int high = static_cast<int>(all.down.size), wide = static_cast<int>(all.across.size);
+  const int down = static_cast<int>(all.down.dilation);
+  const int along = static_cast<int>(all.across.dilation);
+  T sum[kTaps] = {};
+#pragma unroll 4
+  for (int k = threadIdx.x; k < count; k += kLargeTeam) {
+    const int row = k / width, image = row / height, oh = row - image * height;
+    const int ow = k - row * width;
+    const T grad = of_g[image * g_apart + oh * width + ow];
+    const T* const plane = of_x + image * x_apart;
+    const int first = static_cast<int>(all.down.source(oh, 0));
+    const int left = static_cast<int>(all.across.source(ow, 0));
+#pragma unroll
+    for (int tap = 0; tap < kTaps; ++tap) {
+      const int h = first + tap / kSide * down, v = left + tap % kSide * along;
+      const bool is_there = h >= 0 && h < high && v >= 0 && v < wide;
+      sum[tap] = with_tap(sum[tap], grad, plane, is_there ? h * wide + v : -1);
+    }
   }
-  if (threadIdx.x == 0) out[at] = sums[0];
+  add_up_team(sums, sum);
+  if (threadIdx.x < kTaps) out[blockIdx.x * kTaps + threadIdx.x] = sums[threadIdx.x][0];
 }
 
 template <class T>
 int direct_value(T* out, const T* x, const T* w, const int64_t* n, cudaStream_t on) {
   const Convolution all(n);
-  return each(out, all.images * all.filters * all.out(), DirectValue<T>{x, w, all}, on);
+  const int64_t total = all.images * all.filters * all.out();
+  if (is_unrolled(all)) return each(out, total, DirectValue<T, true>{x, w, all}, on);
+  return each(out, total, DirectValue<T, false>{x, w, all}, on);
 }
 
 template <class T>
 int direct_data(T* out, const T* w, const T* g, const int64_t* n, cudaStream_t on) {
   const Convolution all(n);
-  return each(out, all.planes() * all.plane(), DirectData<T>{w, g, all}, on);
+  const int64_t total = all.planes() * all.plane();
+  if (is_unrolled(all)) return each(out, total, DirectData<T, true>{w, g, all}, on);
+  return each(out, total, DirectData<T, false>{w, g, all}, on);
 }
 
 template <class T>
 int direct_weights(T* out, const T* x, const T* g, const int64_t* n, cudaStream_t on) {
   const Convolution all(n);
-  const int64_t elements = all.filters * all.filter();
+  const int64_t elements = all.filters * all.filter(), pairs = all.filters * all.depth();
   if (elements == 0) return 0;
   if (elements > INT_MAX) return -1;
-  direct_weights_kernel<T><<<static_cast<unsigned>(elements), kTeam, 0, on>>>(out, x, g, all);
+  if (is_unrolled(all))
+    unrolled_weights_kernel<T><<<static_cast<unsigned>(pairs), kLargeTeam, 0, on>>>(out, x, g, all);
+  else
+    direct_weights_kernel<T><<<static_cast<unsigned>(elements), kTeam, 0, on>>>(out, x, g, all);
   return launched();
 }
 

@@ -30,9 +30,9 @@ namespace backend {
 enum How { kAsTheyLie, kTurned, kTf32 };
 
 /*!
- * \brief Where parts of K are added up: in memory; or, on a GPU that has clusters and where no
- * columns of b are summed, in the shared memory of the parts' blocks, which then are a cluster; or
- * nowhere, since K is in one part: sums that are never read back may lie in any registers.
+ * \brief Where parts of K are added up: in memory; or, on a GPU that has clusters, in the shared
+ * memory of the parts' blocks, which then are a cluster; or nowhere, since K is in one part: sums
+ * that are never read back may lie in any registers.
  */
 enum Where { kInMemory, kInCluster, kWhole };
 
@@ -82,10 +82,10 @@ struct Slice {
   static const int floats = lies_along_k ? lines * stride : depth * stride;
   static const int width = packs && !turns ? 4 : 1;
   static const int across = (along_k ? depth : lines) / width;  // copies of a row
-  static const int rows = threads / across;  // of a round; the last one may have fewer
-  static const int rounds = ((along_k ? lines : depth) + rows - 1) / rows;
-  static const int in_last = (along_k ? lines : depth) - (rounds - 1) * rows;
-  static_assert(threads % across == 0, "whole rows");
+  static const int all = along_k ? lines : depth;               // rows of copies
+  static const bool is_even = threads % across == 0;         // a thread's copies are of one column
+  static const int rows = is_even ? threads / across : all;  // of a round; the last may have fewer
+  static const int rounds = (all + rows - 1) / rows, in_last = all - (rounds - 1) * rows;
   const float* from;
   int64_t apart, step;  // of what a thread copies in a slice; from slice to slice
   int outer, inner;     // what is left of the operand from here, across rows and along them
@@ -95,20 +95,42 @@ struct Slice {
   /*! \brief Begins at line `first` of `count`, at k of `last`. */
   __device__ Slice(const float* x, int64_t lead, int first, int count, int k, int last,
                    int thread) {
-    const int row = thread / across, column = thread % across * width;
+    const int row = is_even ? thread / across : 0, column = is_even ? thread % across * width : 0;
     const int line = first + (along_k ? row : column), at = k + (along_k ? column : row);
     from = x + (along_k ? line * lead + at : at * lead + line);
-    apart = rows * lead;
+    apart = is_even ? rows * lead : lead;
     step = along_k ? depth : depth * lead;
     outer = along_k ? count - line : last - at;
     inner = along_k ? last - at : count - line;
-    to = turns ? column * stride + row : row * stride + column;
+    to = is_even ? place(row, column) : thread;
     own_rounds = row < in_last ? rounds : rounds - 1;
+  }
+
+  /*! \brief Where a row's column lies in shared memory. */
+  __device__ static int place(int row, int column) {
+    return turns ? column * stride + row : row * stride + column;
   }
 
   /*! \brief Starts copies of the next slice; where the operand ends, plain stores fill it up. */
   __device__ void copy(float* shared) {
-    const int down = turns ? rows : rows * stride;  // from round to round
+    if constexpr (is_even)
+      copy_columns(shared);
+    else
+      for (int at = to; at < all * across; at += threads) {
+        const int row = at / across, column = at % across * width;
+        copy_at(shared + place(row, column), from + row * apart + column, outer - row,
+                inner - column);
+      }
+    from += step;
+    if (along_k)
+      inner -= depth;
+    else
+      outer -= depth;
+  }
+
+  /*! \brief The same where all copies of a thread are of one column. */
+  __device__ void copy_columns(float* shared) {
+    const int down = place(rows, 0);  // from round to round
     const int last = in_last == rows ? rounds : own_rounds;
     if ((rounds - 1) * rows < outer && inner >= width) {
 #pragma unroll
@@ -117,15 +139,16 @@ struct Slice {
           __pipeline_memcpy_async(shared + to + round * down, from + round * apart, 4 * width);
     } else {
       for (int round = 0; round < last; ++round)
-        for (int i = 0; i < width; ++i)
-          shared[to + round * down + i] =
-              round * rows < outer && i < inner ? from[round * apart + i] : 0;
+        copy_at(shared + to + round * down, from + round * apart, outer - round * rows, inner);
     }
-    from += step;
-    if (along_k)
-      inner -= depth;
+  }
+
+  /*! \brief Copies neighbours, of which so many rows and columns are left. */
+  __device__ static void copy_at(float* there, const float* x, int rows_left, int left) {
+    if (rows_left > 0 && left >= width)
+      __pipeline_memcpy_async(there, x, 4 * width);
     else
-      outer -= depth;
+      for (int i = 0; i < width; ++i) there[i] = rows_left > 0 && i < left ? x[i] : 0;
   }
 };
 
@@ -259,33 +282,50 @@ __device__ inline void wait_for_cluster() {
 #endif
 }
 
-/*! \brief Four floats of another block's shared memory, which lie there as `own` lies here. */
-__device__ inline float4 of_block(const float* own, int block) {
+/*! \brief Where that lies in another block's shared memory which lies at `own` here. */
+__device__ inline unsigned place_in_block(const float* own, int block) {
+  unsigned there = static_cast<unsigned>(__cvta_generic_to_shared(own));
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(there) : "r"(block));
+#endif
+  return there;
+}
+
+/*! \brief Four floats, or one, of another block's shared memory. */
+__device__ inline float4 four_of_block(unsigned place) {
   float4 x = {};
 #if __CUDA_ARCH__ >= 900
-  const unsigned here = static_cast<unsigned>(__cvta_generic_to_shared(own));
-  asm volatile(
-      "{\n.reg .u32 there;\n"
-      "mapa.shared::cluster.u32 there, %4, %5;\n"
-      "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n}"
-      : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-      : "r"(here), "r"(block)
-      : "memory");
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+               : "r"(place)
+               : "memory");
+#endif
+  return x;
+}
+__device__ inline float one_of_block(unsigned place) {
+  float x = 0;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(place) : "memory");
 #endif
   return x;
 }
 
 /*!
  * \brief Puts a part of K into shared memory, and adds up the parts, in their order, of those packs
- * of four sums that are this block's: each `parts`-th.
+ * of four sums that are this block's: each `parts`-th. The first block adds up columns of b.
  */
 template <class T>
-__device__ inline void add_up_in_cluster(float (&sum)[T::of_rows][T::of_columns], int parts,
-                                         float* shared) {
+__device__ inline void add_up_in_cluster(float (&sum)[T::of_rows][T::of_columns], float& column_sum,
+                                         int parts, float* shared, bool adds_column) {
   float* const own = shared + 4 * threadIdx.x;
+  float* const own_column = shared + T::rows * T::columns + threadIdx.x;
   __syncthreads();  // all have read the last slice
   put_part(reinterpret_cast<float4*>(own), T::threads, sum);
+  if (adds_column) *own_column = column_sum;
   wait_for_cluster();
+  if (adds_column && blockIdx.z == 0)
+    for (int part = 1; part < parts; ++part)
+      column_sum += one_of_block(place_in_block(own_column, part));
   int next = blockIdx.z;
 #pragma unroll
   for (int i = 0; i < T::of_rows; ++i)
@@ -297,7 +337,7 @@ __device__ inline void add_up_in_cluster(float (&sum)[T::of_rows][T::of_columns]
       float4 total = {};
 #pragma unroll 4
       for (int part = 0; part < parts; ++part) {
-        const float4 x = of_block(own + 4 * pack * T::threads, part);
+        const float4 x = four_of_block(place_in_block(own + 4 * pack * T::threads, part));
         total.x += x.x, total.y += x.y, total.z += x.z, total.w += x.w;
       }
       sum[i][j] = total.x, sum[i][j + 1] = total.y;
@@ -377,15 +417,16 @@ __global__ __launch_bounds__(T::threads, T::blocks) void gemm_kernel(const float
   int first_pack = 0, shares = 1;  // of the sums that this block gives
   bool is_added = !T::is_cut || e.parts == 1;
 #ifndef __CUDA_EMULATOR__
-  if constexpr (T::in_cluster && !Sums::wanted)
+  if constexpr (T::in_cluster)
     if (!is_added && blocks_of_cluster() == e.parts) {
-      add_up_in_cluster<T>(sum, e.parts, gemm_shared);
+      add_up_in_cluster<T>(sum, column_sum, e.parts, gemm_shared, has_column);
       is_added = true, first_pack = blockIdx.z, shares = e.parts;
     }
 #endif
   if constexpr (T::is_cut)
     if (!is_added && !add_up<T>(sum, column_sum, e.parts, partial, arrived, has_column)) return;
-  if (has_column && first_column + thread < e.n) sums(first_column + thread, column_sum);
+  if (has_column && first_pack == 0 && first_column + thread < e.n)
+    sums(first_column + thread, column_sum);
   warp.give(sum, first_pack, shares, [&](int row, int column, float value) {
     const int m = first_row + row, n = first_column + column;
     if (m < e.m && n < e.n) epilogue(m, n, value);
@@ -435,13 +476,13 @@ void launch_gemm(const float* a, const float* b, Extents e, Epilogue epilogue, S
                  float* partial, unsigned* arrived, cudaStream_t on) {
   const auto kernel = gemm_kernel<T, a_along_k, b_along_k, packs_a, packs_b, Epilogue, Sums>;
   int bytes = T::stages * 4 * Operands<T, a_along_k, b_along_k, packs_a, packs_b>::floats;
-  const int of_sums = 4 * T::columns * T::rows;
+  const int of_sums = 4 * T::columns * (T::rows + 1);
   if (T::in_cluster && bytes < of_sums) bytes = of_sums;
   if (bytes > 47 * 1024)  // with what the kernel has besides, 48 KB need no leave
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   const dim3 grid((e.n + T::columns - 1) / T::columns, (e.m + T::rows - 1) / T::rows, e.parts);
 #ifndef __CUDA_EMULATOR__
-  if constexpr (T::in_cluster && !Sums::wanted) {
+  if constexpr (T::in_cluster) {
     static signed char known[kLargestCluster + 1];
     if (launch_in_clusters(known, kernel, grid, T::threads, bytes, on, a, b, e, epilogue, sums,
                            partial, arrived))

@@ -21,11 +21,13 @@ namespace backend {
 template <bool along_k, int count, int lanes, int stride, int deep>
 struct Lines {
   static const int depth = deep;
+  static const int packed = along_k ? 0 : count / 4 * 4;  // lines that are read four at a time
   float x[deep][count];
 
   /*! \brief The i-th line, of a thread's first one. */
   __device__ static int place(int lane, int i) {
-    return along_k ? lane + i * lanes : (lane + i / 4 * lanes) * 4 + i % 4;
+    return i < packed ? (lane + i / 4 * lanes) * 4 + i % 4
+                      : packed * lanes + lane + (i - packed) * lanes;
   }
 
   /*! \brief Reads from k on; `first` is the warp's first line. */
@@ -51,7 +53,7 @@ struct Lines {
 #pragma unroll
       for (int d = 0; d < deep; ++d)
 #pragma unroll
-        for (int i = 0; i < count; i += 4) {
+        for (int i = 0; i < packed; i += 4) {
           const float4 four =
               *reinterpret_cast<const float4*>(shared + (k + d) * stride + first + place(lane, i));
           x[d][i] = four.x;
@@ -59,6 +61,11 @@ struct Lines {
           x[d][i + 2] = four.z;
           x[d][i + 3] = four.w;
         }
+#pragma unroll
+      for (int d = 0; d < deep; ++d)
+#pragma unroll
+        for (int i = packed; i < count; ++i)
+          x[d][i] = shared[(k + d) * stride + first + place(lane, i)];
     }
   }
 };

@@ -44,6 +44,7 @@ struct Slide {
   /*! \brief The window whose element k is that of the image at `at`; -1 if there is none. */
   DLSYS_INLINE int64_t window_of(int64_t at, int64_t k) const {
     const int64_t moved = at + padding - k * dilation;
+    if (stride == 1) return moved >= 0 && moved < out ? moved : -1;
     if (moved < 0 || moved % stride != 0) return -1;
     return moved / stride < out ? moved / stride : -1;
   }

@@ -201,8 +201,8 @@ const int kSide = 3, kTaps = kSide * kSide;
 
 /*! \brief Whether a convolution has such kernels; places in a plane are 32-bit there. */
 inline bool is_unrolled(const Convolution& all) {
-  return all.down.kernel == kSide && all.across.kernel == kSide &&
-         all.plane() <= INT_MAX / 2 && all.images * all.out() <= INT_MAX / 2;
+  return all.down.kernel == kSide && all.across.kernel == kSide && all.plane() <= INT_MAX / 2 &&
+         all.images * all.out() <= INT_MAX / 2;
 }
 
 /*! \brief sum + w * (the element of x at a place); at -1 there is none. Without a branch, so that
@@ -366,8 +366,7 @@ __global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* 
  */
 template <class T>
 __global__ __launch_bounds__(kLargeTeam) void unrolled_weights_kernel(T* out, const T* x,
-                                                                      const T* g,
-                                                                      Convolution all) {
+                                                                      const T* g, Convolution all) {
   __shared__ T sums[kTaps][kLargeTeam / 2];
   const int64_t f = blockIdx.x / all.depth(), in_group = blockIdx.x - f * all.depth();
   const int64_t c = f / all.height() * all.depth() + in_group;

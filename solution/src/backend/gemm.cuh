@@ -83,7 +83,7 @@ struct Slice {
   static const int width = packs && !turns ? 4 : 1;
   static const int across = (along_k ? depth : lines) / width;  // copies of a row
   static const int all = along_k ? lines : depth;               // rows of copies
-  static const bool is_even = threads % across == 0;  // a thread's copies are of one column
+  static const bool is_even = threads % across == 0;         // a thread's copies are of one column
   static const int rows = is_even ? threads / across : all;  // of a round; the last may have fewer
   static const int rounds = (all + rows - 1) / rows, in_last = all - (rounds - 1) * rows;
   const float* from;

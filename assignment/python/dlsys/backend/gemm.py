@@ -60,7 +60,7 @@ class Gemm(Instruction):
         self.steps = [steps_of_matrix(view) for view in (a, b)]
         flips = (self.steps[0][1] != 1, self.steps[1][1] != 1)
         shape = (self.m, self.n, self.k, *flips)
-        self.tile, parts = _choice(self.tf32, self.sums is not None, *shape)
+        self.tile, parts = _choice(self.tf32, *shape)
         tiles = _tiles(self.tile, self.m, self.n)
         slices = -(-self.k // self.tile[2])
         self.of_part = -(-slices // max(1, min(parts, slices)))
@@ -149,15 +149,11 @@ def _tuned():
         }
 
 
-def _choice(tf32, has_sums, m, n, k, flips_a, flips_b):
-    """A tile and parts of K for a product: as tuned, else enough blocks for a whole GPU.
-
-    Clusters have no sums of columns.
-    """
-    for name in ["tf32"] if tf32 else ["float32, in clusters"] * (not has_sums) + ["float32"]:
-        tuned = _tuned()[name].get((m, n, k, flips_a, flips_b))
-        if tuned:
-            return tuned
+def _choice(tf32, m, n, k, flips_a, flips_b):
+    """A tile and parts of K for a product: as tuned, else enough blocks for a whole GPU."""
+    tuned = _tuned()["tf32" if tf32 else "float32"].get((m, n, k, flips_a, flips_b))
+    if tuned:
+        return tuned
     # A wave of large tiles may leave most of a GPU idle: 5000 x 256 are 40 of them.
     waves = -(-_tiles(_LARGE, m, n) // _PROCESSORS)
     room = waves * _PROCESSORS * _LARGE[0] * _LARGE[1]
