@@ -260,7 +260,7 @@ def asked(kept, stride=1):
     shapes = [feeds[each].shape for each in node.inputs[:2]]
     shapes.append(nodes[0].op.infer_shape(nodes[0], shapes))
     views = [dataclasses.make_dataclass("Fed", ["shape", "dtype"])(s, FLOAT32) for s in shapes]
-    return choosing.chosen(program.Program, GPU, False, node, views)
+    return choosing.Chooser(program.Program, GPU, False).choose(node, views)
 
 
 def test_a_shape_is_measured_once_and_its_choice_kept(kept, monkeypatch):
@@ -269,6 +269,39 @@ def test_a_shape_is_measured_once_and_its_choice_kept(kept, monkeypatch):
     assert tile[0] == implicit._TILES[False][0][0]
     monkeypatch.setattr(choosing, "_Trials", None)  # who measures again fails
     assert asked(kept) == "implicit"
+
+
+def test_what_a_program_may_try_is_compiled_in_one_go(kept, monkeypatch):
+    """Values and gradients of three convolutions, and then none of their trials compiles."""
+    monkeypatch.setattr(program.ndarray, "is_emulated", lambda: False)
+    monkeypatch.setattr(choosing, "_FEW", 1 << 25)
+    asked_for, compiled = [], kernels.kernels
+
+    def note(backend, keys):
+        if not kernels.are_only_asked():
+            asked_for.append(set(keys))
+        return compiled(backend, keys)
+
+    monkeypatch.setattr(kernels, "kernels", note)
+    x, w = ops.variable("x"), [ops.variable(f"w{i}") for i in range(3)]
+    y = x
+    for each, stride in zip(w, (1, 2, 1)):
+        y = ops.relu(ops.conv2d(y, each, padding=1, stride=stride))
+    nodes = [y, *autodiff.gradients(ops.sum(y), w)]
+    shapes = {x: (2, 3, 8, 8), w[0]: (4, 3, 3, 3), w[1]: (4, 4, 3, 3), w[2]: (5, 4, 3, 3)}
+    random = np.random.default_rng(0)
+    feeds = {node: random.normal(size=shape) for node, shape in shapes.items()}
+    rounded = {node: values.astype(np.float32) for node, values in feeds.items()}
+    found, made = run(nodes, rounded, GPU, (), FLOAT32)
+    for got, wanted in zip(found, evaluate(nodes, feeds), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4)
+    first, *later = asked_for
+    own = {e.key for e in made.instructions if "x0" not in repr(e.key)}
+    assert len(later) > 8 * 2 and own and own <= first
+    without = {("runner",), ("timer",), *(e.key for e in made.instructions)}
+    assert set().union(*later) - without <= first
+    answers = [each for each in kept if "tile" not in each]
+    assert len(answers) == 8  # three values, as many of weights, and of images but the first
 
 
 def test_the_fastest_method_is_chosen_and_one_that_fails_is_not(kept, monkeypatch):
