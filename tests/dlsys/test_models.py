@@ -90,19 +90,21 @@ NETS = {
 }
 
 
-def in_pytorch(torch, net, parameters, x):
-    """The same network, of PyTorch's functions."""
+def in_pytorch(torch, net, parameters, x, buffers=None, train=True):
+    """The same network, of PyTorch's functions; with running figures, if they are given."""
     F = torch.nn.functional
 
     def applied(name, module, x):
-        p = {key: parameters[f"{name}.{key}" if name else key] for key in module.own()}
+        whole = {key: f"{name}.{key}" if name else key for key in module.own()}
+        p = {key: parameters[found] for key, found in whole.items() if found in parameters}
         if isinstance(module, nn.Linear):
             return F.linear(x, p["weight"], p["bias"])
         if isinstance(module, nn.Conv2d):
             how = {key: value for key, value in module._how.items() if key != "method"}
             return F.conv2d(x, p["weight"], p.get("bias"), **how)
         if isinstance(module, nn.BatchNorm2d):
-            return F.batch_norm(x, None, None, p["weight"], p["bias"], training=True)
+            running = [(buffers or {}).get(f"{name}.running_{of}") for of in ("mean", "var")]
+            return F.batch_norm(x, *running, p["weight"], p["bias"], training=train)
         if isinstance(module, nn.MaxPool2d):
             how = module._how
             return F.max_pool2d(x, how["kernel"], how["stride"], how["padding"])
