@@ -94,7 +94,9 @@ class Training:
         for first in range(0, len(images), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
             x = (images[some] / np.float32(255) - mean) / deviation
-            right += int((self.scores(placed(x), False).argmax(1).cpu().numpy() == labels[some]).sum())
+            right += int(
+                (self.scores(placed(x), False).argmax(1).cpu().numpy() == labels[some]).sum()
+            )
         return right / len(images)
 
 
@@ -126,12 +128,12 @@ def main():
             (rate,) = evaluate([rates], {counter: np.asarray(float(number))})
             training.step(x, y, float(rate))
         valid = training.accuracy(images.valid_x, images.valid_y, of_pixels)
-        print("epoch %d: loss %.4f, validation %.1f %%, %.0f s" % (
-            epoch + 1, training.loss.item() / len(batches), 100 * valid,
-            time.perf_counter() - begun), flush=True)  # fmt: skip
+        loss, seconds = training.loss.item() / len(batches), time.perf_counter() - begun
+        said = f"epoch {epoch + 1}: loss {loss:.4f}, validation {valid:.1%}, {seconds:.0f} s"
+        print(said, flush=True)
     if len(images.test_x):
         found = training.accuracy(images.test_x, images.test_y, of_pixels)
-        print("test images: %.2f %%" % (100 * found))
+        print(f"test images: {found:.2%}")
     return 0
 
 
