@@ -285,7 +285,7 @@ def test_what_a_program_may_try_is_compiled_in_one_go(kept, monkeypatch):
     monkeypatch.setattr(kernels, "kernels", note)
     x, w = ops.variable("x"), [ops.variable(f"w{i}") for i in range(3)]
     y = x
-    for each, stride in zip(w, (1, 2, 1)):
+    for each, stride in zip(w, (1, 2, 1), strict=True):
         y = ops.relu(ops.conv2d(y, each, padding=1, stride=stride))
     nodes = [y, *autodiff.gradients(ops.sum(y), w)]
     shapes = {x: (2, 3, 8, 8), w[0]: (4, 3, 3, 3), w[1]: (4, 4, 3, 3), w[2]: (5, 4, 3, 3)}

@@ -1,6 +1,12 @@
-"""Which method a convolution has on a real GPU that was left the choice: measured once a shape."""
+"""Which method a convolution has on a real GPU that was left the choice: measured once a shape.
 
+What may be tried for a program is compiled first, on all processors at once: each trial alone would
+wait for a compiler of its own.
+"""
+
+import contextlib
 import functools
+import json
 import warnings
 
 import numpy as np
@@ -28,28 +34,68 @@ _FEW = 1 << 25
 _UNMEASURED = "implicit"
 
 
-def chosen(program, ctx, tf32, node, inputs):
-    """The fastest method of a convolution or its gradient.
+class Chooser:
+    """Chooses for the convolutions of one program.
 
-    Args:
-        program: the class Program.
-        ctx: the device.
-        tf32: whether tensor cores may multiply.
-        node: whose op it is.
-        inputs: the views of its inputs.
+    Attributes:
+        unknown: whether `guess` met one whose methods were never measured.
     """
-    if any(each.dtype != FLOAT32 for each in inputs):
-        return gpu.CONVOLUTION
-    shapes = [each.shape for each in inputs]
-    question = (type(node.op).__name__, sorted(node.attributes.items()), shapes, tf32)
-    found = measured.known(*question)
-    if found is None and kernels.are_only_asked():
-        return _UNMEASURED
-    if found is None:
-        trials = _Trials(program, ctx, tf32, node, shapes)
+
+    def __init__(self, program, ctx, tf32):
+        """
+        Args:
+            program: the class Program.
+            ctx: the device.
+            tf32: whether tensor cores may multiply.
+        """
+        self._given, self._tf32 = (program, ctx, tf32), tf32
+        self._trials = {}
+
+    @property
+    def unknown(self):
+        return bool(self._trials)
+
+    def guess(self, node, inputs):
+        """The method of a convolution or its gradient: the fastest, or any if none was measured.
+
+        Args:
+            node: whose op it is.
+            inputs: the views of its inputs.
+        """
+        if any(each.dtype != FLOAT32 for each in inputs):
+            return gpu.CONVOLUTION
+        question = self._question(node, inputs)
+        found = measured.known(*question)
+        if found is None:
+            self._trials[json.dumps(question)] = _Trials(*self._given, node, question[2])
+            return _UNMEASURED
+        return min(found, key=found.get)
+
+    def compile_all(self):
+        """Compiles what trials of the convolutions that it met may run."""
+        keys = implicit.keys(self._tf32)
+        for each in self._trials.values():
+            keys += each.keys()
+        try:
+            kernels.kernels(gpu, keys)
+        except kernels.CompileError:
+            return  # each trial says so, and those of other methods go on
+
+    def choose(self, node, inputs):
+        """The fastest method, which is measured if nobody has done so yet; arguments as those of
+        guess."""
+        guess = self.guess(node, inputs)
+        question = self._question(node, inputs)
+        trials = self._trials.pop(json.dumps(question), None)
+        if trials is None:
+            return guess
         found = trials.times()
         measured.keep(found, *question, is_final=trials.is_final)
-    return min(found, key=found.get)
+        return min(found, key=found.get)
+
+    def _question(self, node, inputs):
+        shapes = [each.shape for each in inputs]
+        return type(node.op).__name__, sorted(node.attributes.items()), shapes, self._tf32
 
 
 def with_known_tiles(instructions, kept):
@@ -72,11 +118,32 @@ class _Trials:
 
     def __init__(self, program, ctx, tf32, node, shapes):
         self._program, self._ctx, self._tf32, self._node = program, ctx, tf32, node
+        self._shapes = shapes
         self.is_final = True
-        self._fed = {
-            each: ndarray.array(np.resize(_numbers(), shape), ctx, FLOAT32)
-            for each, shape in zip(node.inputs, shapes)
+
+    @functools.cached_property
+    def _fed(self):
+        return {
+            each: ndarray.array(np.resize(_numbers(), shape), self._ctx, FLOAT32)
+            for each, shape in zip(self._node.inputs, self._shapes)
         }
+
+    def keys(self):
+        """Of the kernels that `times` runs."""
+        found = []
+        for method in self._methods():
+            tiled = []
+
+            def look(instructions, kept, tiled=tiled):
+                tiled.extend(filter(_has_tile, instructions))
+                return instructions
+
+            with contextlib.suppress(*_FAILURES):
+                found += kernels.asked_by(functools.partial(self._made, method, look))
+                for made in tiled:
+                    cuts = made.likely(TILED[method][1])
+                    found += [_as([made], cut)[0].key for cut in cuts]
+        return found
 
     def times(self):
         """Method -> microseconds, of those that can compute it."""
@@ -94,7 +161,7 @@ class _Trials:
 
     def _methods(self):
         said = self._node.attributes
-        (images, _, *size), filters = (self._fed[each].shape for each in self._node.inputs[:2])
+        (images, _, *size), filters = self._shapes[:2]
         found = ["implicit"]
         # Where most products of the implicit method are with 0, or columns are the images.
         with_zeros = said.get("of") == 0 and said["stride"] != (1, 1)
@@ -105,8 +172,6 @@ class _Trials:
 
     def _best_tile(self, method):
         """The time with the best of the likely tiles, which is kept."""
-        if method == "implicit":  # for this and what is asked next, in one go
-            kernels.kernels(gpu, implicit.keys(self._tf32))
         (made,) = filter(_has_tile, self._made(method).instructions)
         times, failed, cuts = {}, None, made.likely(TILED[method][1])
         kernels.kernels(gpu, [_as([made], cut)[0].key for cut in cuts])  # in one go
@@ -124,7 +189,7 @@ class _Trials:
 
     def _made(self, method, *passes):
         node = self._node.op(*self._node.inputs, **{**self._node.attributes, "method": method})
-        kinds = {each: (array.shape, FLOAT32) for each, array in self._fed.items()}
+        kinds = {each: (shape, FLOAT32) for each, shape in zip(self._node.inputs, self._shapes)}
         return self._program([node], [node], kinds, self._ctx, passes=passes, tf32=self._tf32)
 
     def _time(self, method, *passes):

@@ -55,6 +55,12 @@ class Lowering:
         self._node = None
         self._dtype = default
 
+    def with_nodes(self, nodes):
+        """This, after lowering nodes; inputs stand first."""
+        for node in nodes:
+            self.lower(node)
+        return self
+
     def lower(self, node):
         """Adds what computes a node, whose inputs are done.
 

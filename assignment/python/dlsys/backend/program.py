@@ -68,10 +68,7 @@ class Program:
         doubles = any(dtype == dtypes.FLOAT64 for _, dtype in feeds.values())
         self.backend = gpu if ndarray.is_gpu_ctx(ctx) else cpu
         default = dtypes.FLOAT64 if doubles else dtypes.FLOAT32
-        lowering = Lowering(feeds, default, self.backend.MOST_PARTIAL, self._chooser(tf32))
-        for node in topo_order:
-            if node not in feeds:
-                lowering.lower(node)
+        lowering = self._lowered(topo_order, feeds, default, tf32)
         updates = updates or {}
         written = {lowering.values[node].buffer for node in updates}
         values = [lowering.values[node] for node in eval_nodes]
@@ -86,11 +83,19 @@ class Program:
         self._lay_out(plan)
         self._load()
 
-    def _chooser(self, tf32):
-        """Which method convolutions get that leave the choice; see Lowering."""
-        if self.backend is gpu and not ndarray.is_emulated():
-            return functools.partial(choosing.chosen, Program, self.ctx, tf32)
-        return lambda node, inputs: self.backend.CONVOLUTION
+    def _lowered(self, topo_order, feeds, default, tf32):
+        """Instructions for the nodes. On a real GPU the methods of convolutions that leave the
+        choice are measured, once for each shape."""
+        nodes = [node for node in topo_order if node not in feeds]
+        lowered = functools.partial(Lowering, feeds, default, self.backend.MOST_PARTIAL)
+        if self.backend is not gpu or ndarray.is_emulated():
+            return lowered(lambda node, inputs: self.backend.CONVOLUTION).with_nodes(nodes)
+        chooser = choosing.Chooser(Program, self.ctx, tf32)
+        found = lowered(chooser.guess).with_nodes(nodes)
+        if not chooser.unknown or kernels.are_only_asked():
+            return found
+        chooser.compile_all()
+        return lowered(chooser.choose).with_nodes(nodes)
 
     def feed(self, arrays):
         """Says what the next runs compute from.
