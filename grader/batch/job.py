@@ -98,7 +98,11 @@ def grade_work(work: GradingJob) -> tuple[Report, str]:
     """
     scratch.use_memory()
     if _grader_digest(work.course) != work.site.grader:
-        raise GraderError(f"{socket.gethostname()} has another version of the grader")
+        raise GraderError(
+            f"{socket.gethostname()} has another version of the grader, the skeleton or the "
+            "solution than the batch began with; hint: all machines need the same, and it must "
+            "stay as it is while they grade"
+        )
     if _level(work.isolation) != work.site.isolation:
         raise GraderError(f"{socket.gethostname()} has another level of isolation")
     found = _data(str(work.data or ""))
