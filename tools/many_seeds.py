@@ -99,10 +99,10 @@ def run(options: argparse.Namespace) -> int:
     profile, folder = RIGHT[wanted[0]]  # builds the kit once
     grade(folder, Options(load_rubric(profile), options.device, only=("build",)))
     console = Console(stderr=True)
-    kept = options.json
-    runs = json.loads(kept.read_text()) if kept and kept.exists() else []
+    kept, before = options.json, None
 
     def figures() -> str:
+        nonlocal before
         found = {
             "date": date.today().isoformat(),
             "machine": f"{platform.machine()}, {options.jobs} at a time",
@@ -114,7 +114,12 @@ def run(options: argparse.Namespace) -> int:
             "seconds_each": round(sum(seconds) / len(seconds), 1),
         }
         if kept:
-            kept.write_text(json.dumps([*runs, found], indent=1) + "\n")
+            runs = json.loads(kept.read_text()) if kept.exists() else []
+            runs = [each for each in runs if each != before]  # what others added stays
+            before = json.loads(json.dumps(found))
+            new = kept.with_suffix(f".{os.getpid()}")
+            new.write_text(json.dumps([*runs, found], indent=1) + "\n")
+            new.replace(kept)
         return json.dumps(found, indent=1)
 
     with Progress(console=console) as progress, ProcessPoolExecutor(options.jobs) as pool:

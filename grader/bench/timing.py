@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -71,12 +72,14 @@ def timed(clock: Clock, budget: float) -> Timing:
     slow: list[float] = []
     while (about := max(clock(1), 1e-9)) > budget:
         slow.append(about)
+        if len(slow) == 2 and slow[0] > 2 * slow[1]:
+            del slow[0]  # it was that call
         if len(slow) == 3:
             return _timing(slow, 1)
     if about < SAMPLE:  # one call says little of so short a time
         calls = max(1, round(SAMPLE / about / 4))
         about = clock(calls) / calls
-    calls = max(1, round(SAMPLE / about))
+    calls = math.ceil(SAMPLE / about)
     samples = max(FEWEST, min(MOST, int(budget / (about * calls))))
     return _timing([clock(calls) / calls for _ in range(samples)], calls)
 

@@ -90,7 +90,6 @@ class Child:
             LimitError: the child uses too much.
             Cancelled: nobody needs the child any more.
         """
-        self._watch.count_missed(0.0)
         while True:
             cancel.go_on()
             left = deadline - self.now()
@@ -98,17 +97,18 @@ class Child:
             if self._out in ready:
                 self.collect()
             self._watch.look(at_once=left <= 0)
-            self._watch.count_missed(LOOK)
             if fd in ready and left > -_LATE:
                 return True
             if self.exited():
                 return False
-            if left <= 0 and self.now() >= deadline:
-                raise self._watch.time_is_up()
+            if left <= 0:
+                self._watch.settle()
+                if self.now() >= deadline:
+                    raise self._watch.time_is_up()
 
     def now(self) -> float:
         """Like time.monotonic(), by a clock that stands still while the child waits for a core, or
-        this process does not run."""
+        this process is stopped."""
         return self._watch.now()
 
     def most(self, kind: str) -> float | None:
@@ -181,6 +181,7 @@ class Child:
         if not self._killed:
             self._end_processes()
             self._killed = True
+            self._watch.end()
             with contextlib.suppress(LimitError):
                 self.collect()
             self._release()

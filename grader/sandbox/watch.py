@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
-from typing import NamedTuple
 
 from grader.sandbox import usage
 from grader.sandbox.isolation import View
 from grader.sandbox.limits import MOST_WAITING, LimitError, Limits, Starved
+from grader.sandbox.pulse import Pulse
 from grader.sandbox.scratch import Scratch
 from grader.sandbox.waiting import Waiting
 
 LOOK = 0.2  # seconds between two looks, on average
-_STOPPED = 1.0  # seconds by which this process is late if it was stopped (Ctrl-Z) or got no core
 _CHANCE = random.SystemRandom()  # nobody can know when the next one is
-
-
-class _Ran(NamedTuple):
-    """When a thread of this process ran, and the processor time that it had had."""
-
-    thread: int
-    time: float
-    worked: float
-
-    @classmethod
-    def now(cls) -> _Ran:
-        return cls(threading.get_ident(), time.monotonic(), time.thread_time())
 
 
 class Watch:
@@ -42,25 +28,24 @@ class Watch:
         self._pid, self._limits, self._view, self._home = pid, limits, view, home
         self._waiting = Waiting()
         self._next = 0.0
-        self._missed, self._ran = 0.0, _Ran.now()
+        self._pulse = Pulse()
         self._cpu = 0.0
         self._waiting.look(usage.processes(pid, limits.processes))
         self._plan()
 
     def now(self) -> float:
         """Like time.monotonic(), by a clock that stands still while the child waits for a core, or
-        this process does not run."""
+        this process is stopped."""
         waited = min(self._waiting.seconds, MOST_WAITING * self._limits.wall)
-        return time.monotonic() - self._missed - waited
+        return time.monotonic() - self._pulse.stopped - waited
 
-    def count_missed(self, waited: float) -> None:
-        """Is called before this thread waits for the child, and after it did for `waited` seconds
-        at most. Beyond them, and what it computed itself, it did not run: what it can't have seen
-        is nobody's fault. The child's processor time is limited anyway."""
-        before, self._ran = self._ran, _Ran.now()
-        if before.thread == self._ran.thread:
-            missed = self._ran.time - before.time - (self._ran.worked - before.worked) - waited
-            self._missed += missed if missed > _STOPPED else 0.0
+    def settle(self) -> None:
+        """Has `now` know of any time up to here in which this process was stopped."""
+        self._pulse.settle()
+
+    def end(self) -> None:
+        """Is called when the child has ended."""
+        self._pulse.end()
 
     def time_is_up(self) -> TimeoutError:
         """What to raise at a deadline: Starved if the child lost more than this clock stood still,

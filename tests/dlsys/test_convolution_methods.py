@@ -64,6 +64,16 @@ def test_loops_over_kernels_of_three_by_three_are_right_for_all_windows():
         assert_as_numpy(nodes, feeds, GPU, "float32", 2e-5)
 
 
+def test_borders_of_any_width_are_right():
+    """So wide that numpy can't lay them out, of which only the middle tap meets the image."""
+    said = {"padding": 2**32, "dilation": 2**32, "method": "direct"}
+    nodes, feeds = nodes_of((1, 1, 3, 3), (1, 1, 3, 3), said)
+    rounded = {node: values.astype(np.float32) for node, values in feeds.items()}
+    found, wanted = (run(nodes, rounded, ctx, (), FLOAT32)[0] for ctx in (GPU, CPU))
+    for got, expected in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
+
+
 def test_a_weight_that_is_infinite_counts_only_where_its_tap_is():
     (value, *_), feeds = nodes_of((1, 1, 4, 4), (1, 1, 3, 3), {"padding": 1, "method": "direct"})
     w = next(node for node in feeds if feeds[node].shape[2:] == (3, 3))

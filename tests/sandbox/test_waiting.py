@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.sandbox import usage, waiting
+from grader.sandbox import pulse, usage, waiting
 from grader.sandbox.isolation import View
 from grader.sandbox.process import Limits, run, start
 from grader.sandbox.waiting import Interval, Run
@@ -247,11 +247,10 @@ finally:
 """
 
 
-@pytest.mark.parametrize("busy", [0.0, 0.6])
 @pytest.mark.parametrize(("seconds", "outcome"), [(3.5, "answered"), (50, "late")])
-def test_a_grader_that_was_stopped_fails_nobody_for_it(tmp_path, seconds, outcome, busy):
+def test_a_grader_that_was_stopped_fails_nobody_for_it(tmp_path, seconds, outcome):
     """By Ctrl-Z, say. The child goes on meanwhile."""
-    words = [sys.executable, "-c", WAITS, str(seconds), str(tmp_path), str(busy)]
+    words = [sys.executable, "-c", WAITS, str(seconds), str(tmp_path), "0.6"]
     grader = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=KIT)
     try:
         assert grader.stdout.readline() == "begun\n"
@@ -262,3 +261,25 @@ def test_a_grader_that_was_stopped_fails_nobody_for_it(tmp_path, seconds, outcom
         assert grader.communicate(timeout=60)[0] == outcome + "\n"
     finally:
         grader.kill()
+
+
+def test_who_holds_up_the_measuring_of_its_use_gains_no_time(tmp_path, monkeypatch):
+    """As by locks of its memory, for which /proc waits."""
+    look = usage.processes
+    monkeypatch.setattr(usage, "processes", lambda *given: time.sleep(1.5) or look(*given))
+    began = time.monotonic()
+    assert python(tmp_path, "import time; time.sleep(60)", wall=2.0).reason == "timeout"
+    assert time.monotonic() - began < 15
+
+
+def test_time_without_a_core_is_no_time_in_which_the_grader_was_stopped(monkeypatch):
+    clock, waited = iter([0.0, 8.0, 8.0, 20.0]), iter([1.0, 8.5, 8.5, 9.0])
+    monkeypatch.setattr(pulse, "_waited", lambda: next(waited))
+    monkeypatch.setattr(pulse.time, "monotonic", lambda: next(clock))
+    found = object.__new__(pulse.Pulse)
+    found.stopped, found._beats = 0.0, 0
+    found._ended = type(
+        "Twice", (), {"is_set": lambda _: found._beats == 2, "wait": lambda *_: 0}
+    )()
+    found._run()
+    assert found.stopped == pytest.approx(20.0 - 8.0 - 0.5 - pulse._BEAT)

@@ -201,6 +201,8 @@ const int kSide = 3, kTaps = kSide * kSide;
 
 /*! \brief Whether a convolution has such kernels; places in a plane are 32-bit there. */
 inline bool is_unrolled(const Convolution& all) {
+  for (const Slide& side : {all.down, all.across})
+    if (side.padding > INT_MAX / 8 || side.dilation > INT_MAX / 16) return false;
   return all.down.kernel == kSide && all.across.kernel == kSide && all.plane() <= INT_MAX / 2 &&
          all.images * all.out() <= INT_MAX / 2;
 }

@@ -55,6 +55,7 @@ struct Block {
   static const int values = of_rows * of_columns;
   static_assert(threads % columns == 0, "a thread adds up one column of b");
   static_assert(of_columns % 4 == 0, "sums of a thread are packs of four");
+  static_assert(rows % (down * of_rows) == 0 && columns % (along * of_columns) == 0, "whole warps");
 };
 
 /*! \brief Sizes of a product, and how the operands lie. */

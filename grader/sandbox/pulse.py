@@ -1,0 +1,56 @@
+"""Notices that this process was stopped: by Ctrl-Z, a debugger, a machine that was put by.
+
+A thread wakes up some times a second. If it comes late, and did not wait for a core meanwhile, then
+nothing of this process ran. What another thread waits for, a lock of a child's memory, say, makes
+this one no later; nor do a child's threads that leave it no core.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from pathlib import Path
+
+_BEAT = 0.2  # seconds
+_LATE = 1.0  # seconds by which a busy machine may be late
+
+
+class Pulse:
+    """A thread that beats until `end`.
+
+    Attributes:
+        stopped: seconds in which this process was stopped, as far as is known.
+    """
+
+    def __init__(self) -> None:
+        self.stopped = 0.0
+        self._beats = 0
+        self._ended = threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            began, waited = time.monotonic(), _waited()
+            self._ended.wait(_BEAT)
+            late = time.monotonic() - began - _BEAT - (_waited() - waited)
+            self.stopped += late if late > _LATE else 0.0
+            self._beats += 1
+
+    def settle(self) -> None:
+        """Waits for the next beat, after which `stopped` holds all that was before."""
+        seen, patience = self._beats, time.monotonic() + 5 * _BEAT
+        while self._beats == seen and time.monotonic() < patience and not self._ended.is_set():
+            time.sleep(_BEAT / 20)
+
+    def end(self) -> None:
+        """Ends the thread. May be repeated."""
+        self._ended.set()
+
+
+def _waited() -> float:
+    """Seconds for which this thread has been ready and had no core; see proc_schedstat."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        task = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
+        return int(task.read_bytes().split()[1]) / 1e9
+    return 0.0
