@@ -2,7 +2,8 @@
 
 A thread wakes up some times a second. If it comes late, and did not wait for a core meanwhile, then
 nothing of this process ran. What another thread waits for, a lock of a child's memory, say, makes
-this one no later; nor do a child's threads that leave it no core.
+this one no later; nor do a child's threads that leave it no core. Where the kernel does not tell
+how long it waited for one (CONFIG_SCHED_INFO), no lateness counts.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ class Pulse:
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            began, waited = time.monotonic(), _waited()
+            began, before = time.monotonic(), _waited()
             self._ended.wait(_BEAT)
-            late = time.monotonic() - began - _BEAT - (_waited() - waited)
-            self.stopped += late if late > _LATE else 0.0
+            length, after = time.monotonic() - began, _waited()
+            if before is not None and after is not None:
+                late = length - _BEAT - (after - before)
+                self.stopped += late if late > _LATE else 0.0
             self._beats += 1
 
     def settle(self) -> None:
@@ -48,9 +51,10 @@ class Pulse:
         self._ended.set()
 
 
-def _waited() -> float:
-    """Seconds for which this thread has been ready and had no core; see proc_schedstat."""
+def _waited() -> float | None:
+    """Seconds for which this thread has been ready and had no core (see proc_schedstat); None if
+    nobody knows."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         task = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
         return int(task.read_bytes().split()[1]) / 1e9
-    return 0.0
+    return None

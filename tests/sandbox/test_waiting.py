@@ -247,6 +247,7 @@ finally:
 """
 
 
+@needs_schedstat
 @pytest.mark.parametrize(("seconds", "outcome"), [(3.5, "answered"), (50, "late")])
 def test_a_grader_that_was_stopped_fails_nobody_for_it(tmp_path, seconds, outcome):
     """By Ctrl-Z, say. The child goes on meanwhile."""
@@ -272,8 +273,14 @@ def test_who_holds_up_the_measuring_of_its_use_gains_no_time(tmp_path, monkeypat
     assert time.monotonic() - began < 15
 
 
-def test_time_without_a_core_is_no_time_in_which_the_grader_was_stopped(monkeypatch):
-    clock, waited = iter([0.0, 8.0, 8.0, 20.0]), iter([1.0, 8.5, 8.5, 9.0])
+@pytest.mark.parametrize(
+    ("waits", "stopped"), [((1.0, 8.5, 8.5, 9.0), 12 - 0.5 - pulse._BEAT), ((None,) * 4, 0.0)]
+)  # fmt: skip
+def test_time_without_a_core_is_no_time_in_which_the_grader_was_stopped(
+    monkeypatch, waits, stopped
+):
+    """Two beats of 8 and 12 seconds; None is a kernel that does not tell."""
+    clock, waited = iter([0.0, 8.0, 8.0, 20.0]), iter(waits)
     monkeypatch.setattr(pulse, "_waited", lambda: next(waited))
     monkeypatch.setattr(pulse.time, "monotonic", lambda: next(clock))
     found = object.__new__(pulse.Pulse)
@@ -282,4 +289,4 @@ def test_time_without_a_core_is_no_time_in_which_the_grader_was_stopped(monkeypa
         "Twice", (), {"is_set": lambda _: found._beats == 2, "wait": lambda *_: 0}
     )()
     found._run()
-    assert found.stopped == pytest.approx(20.0 - 8.0 - 0.5 - pulse._BEAT)
+    assert found.stopped == pytest.approx(stopped)
