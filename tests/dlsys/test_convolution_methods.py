@@ -314,6 +314,14 @@ def test_what_a_program_may_try_is_compiled_in_one_go(kept, monkeypatch):
     assert len(answers) == 8  # three values, as many of weights, and of images but the first
 
 
+def test_who_only_asks_for_kernels_takes_no_memory(monkeypatch):
+    """Of dozens of convolutions with large columns, before one is measured."""
+    nodes, feeds = nodes_of((2, 3, 6, 5), (4, 3, 3, 3), {"padding": 1, "method": "im2col"})
+    before = ndarray.allocations()
+    asked = kernels.asked_by(lambda: run(nodes[:1], feeds, GPU, (), FLOAT32))
+    assert asked and ndarray.allocations() == before
+
+
 def test_the_fastest_method_is_chosen_and_one_that_fails_is_not(kept, monkeypatch):
     times = {"implicit": 3.0, "im2col": 2.0, "cudnn": 1.0, "direct": 1.5}
 

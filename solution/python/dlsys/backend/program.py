@@ -80,8 +80,10 @@ class Program:
             self.instructions = each(self.instructions, self._kept() | written)
         self._feeds = {node: lowering.values[node] for node in feeds}
         self._captured, self._captures, self._fed_at = {}, {}, {}
+        # Before there is memory: who only asks for kernels takes none.
+        functions = kernels.kernels(self.backend, [each.key for each in self.instructions])
         self._lay_out(plan)
-        self._load()
+        self._load(functions)
 
     def _lowered(self, topo_order, feeds, default, tf32):
         """Instructions for the nodes. On a real GPU the methods of convolutions that leave the
@@ -307,9 +309,8 @@ class Program:
     def _views(self):
         return [view for instruction in self.instructions for view in instruction.operands]
 
-    def _load(self):
+    def _load(self, functions):
         """Makes one table of all pointers, and a step of each instruction."""
-        functions = kernels.kernels(self.backend, [each.key for each in self.instructions])
         views = self._views()
         #: What is added to the address of a fed array; the address itself for all others.
         self._offsets = np.array([view.offset * view.dtype.itemsize for view in views], np.int64)
