@@ -35,11 +35,7 @@ _UNMEASURED = "implicit"
 
 
 class Chooser:
-    """Chooses for the convolutions of one program.
-
-    Attributes:
-        unknown: whether `guess` met one whose methods were never measured.
-    """
+    """Chooses for the convolutions of one program."""
 
     def __init__(self, program, ctx, tf32):
         """
@@ -53,6 +49,7 @@ class Chooser:
 
     @property
     def unknown(self):
+        """Whether `guess` met one whose methods were never measured."""
         return bool(self._trials)
 
     def guess(self, node, inputs):
