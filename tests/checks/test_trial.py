@@ -30,6 +30,9 @@ PUBLISHED = {
     "softmax_cross_entropy": (400, 1000),
 }
 
+PROFILES = ("default", "classic")
+SCALAR = "matrix_elementwise_"
+
 
 def cases(check, profile, seed="1"):
     """(arguments, expected, bound, judge) of every case of a check."""
@@ -102,6 +105,33 @@ def test_zeros_are_out_of_tolerance_by_far(check):
             assert not expected.any()
             continue
         assert np.nanmax(np.abs(expected)) > 100 * np.max(bound)
+
+
+def by_the_first(x):
+    """Softmax in float32 that subtracts the first element of a row."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        powers = np.exp(x - x[:, :1])
+        return powers / powers.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("check", "profile", "wrong"),
+    [
+        *[("relu", profile, lambda x: np.clip(x, 0, 1)) for profile in PROFILES],
+        *[(f"{SCALAR}add_by_const", profile, lambda x, c: abs(x) + c) for profile in PROFILES],
+        *[(f"{SCALAR}multiply_by_const", profile, lambda x, c: abs(x) * c) for profile in PROFILES],
+        ("softmax", "default", by_the_first),
+    ],
+)
+def test_what_is_right_on_tame_inputs_alone_shows_whatever_the_seed(check, profile, wrong):
+    """Both signs, numbers far above 1 and rows that are spread are always there, not by luck."""
+    for seed in range(20):
+        context = ChildContext(Path(), load_rubric(profile), "emulated", str(seed), check, 1)
+        small = (
+            case for case in CHECKS[check].__wrapped__(context) if np.prod(case.out or 1) < 400_000
+        )
+        drawn = ((case.draw(), case.judge) for case in small)
+        assert any(not accepts(wrong(*args), *judge(*args)) for args, judge in drawn), seed
 
 
 @pytest.mark.parametrize("check", kernels.CHECKS)
