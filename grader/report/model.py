@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -239,8 +240,19 @@ class Report:
         """The report as JSON types: the attributes, with schema, score and points."""
         with _TIMING:
             values = asdict(self)
+        for result in values["results"]:
+            result["facts"], result["findings"] = _finite([result["facts"], result["findings"]])
         return {"schema": SCHEMA, **values, "score": self.score, "points": self.points}
 
     def write(self, path: Path) -> None:
         """Writes the JSON so that the file is always whole."""
-        write_whole(path, json.dumps(self.to_dict(), indent=1) + "\n")
+        write_whole(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    """A value whose numbers JSON has: what was measured as NaN or infinite is None."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

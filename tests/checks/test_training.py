@@ -1,12 +1,16 @@
 """A step of training that is made here accepts what rounding does to it, and no more."""
 
+import contextlib
+import warnings
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from grader.checks.harness import mnist_reference
 from grader.checks.harness.compare import Failure, verify
 from grader.checks.harness.recipe import initial_parameters, one_hot
-from grader.checks.harness.trainer import names_of
+from grader.checks.harness.trainer import Trainer, names_of
 
 
 def batch(seed=3, rows=50):
@@ -118,3 +122,23 @@ def test_larger_weights_round_to_a_larger_error():
     assert mnist_reference.rounding([100 * p for p in params], images) > mnist_reference.rounding(
         params, images
     )
+
+
+def epoch_of(*losses):
+    """The mean loss of an epoch of steps that have these losses."""
+    trainer, left = Trainer.__new__(Trainer), list(losses)
+    trainer.remote = SimpleNamespace(doing=lambda _: contextlib.nullcontext(), now=lambda: 0.0)
+    trainer.name, trainer.steps, trainer.is_short = "mlp on numpy", len(losses), False
+    trainer._pace = lambda took: None
+    trainer._step = lambda step, words, is_watched: trainer._loss(np.array([left.pop(0)]), words)
+    return trainer.epoch(0)[0]
+
+
+def test_losses_are_finite_each_and_in_sum():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # on the terminal of whoever grades
+        assert epoch_of(3.0, 1.0) == 2
+        with pytest.raises(Failure, match="step 2 of epoch 1: the loss is nan, the first loss"):
+            epoch_of(3.0, np.nan)
+        with pytest.raises(Failure, match="the sum of the losses of epoch 1 is not finite"):
+            epoch_of(1e308, 1e308)

@@ -231,6 +231,20 @@ def test_a_stored_report_is_the_same_when_it_is_read(tmp_path, graded):
     assert read_report(graded).to_dict() == json.loads(graded.read_text())
 
 
+def test_what_was_measured_as_nan_is_null_in_the_file(tmp_path):
+    odd = {"losses": [2.3, float("nan")], "mlp": {"ratio": (float("inf"), -float("inf"), 1)}}
+    kept = sample_report.report([sample_report.result("mnist_gpu", facts=odd)])
+    kept.write(tmp_path / "r.json")
+    text = (tmp_path / "r.json").read_text()
+    raw = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    wanted = {"losses": [2.3, None], "mlp": {"ratio": [None, None, 1]}}
+    assert raw["results"][0]["facts"] == wanted
+    assert read_report(tmp_path / "r.json").results[0].facts == wanted
+    kept.results[0].score = float("nan")
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        kept.write(tmp_path / "r.json")
+
+
 def test_a_stored_finding_that_calls_its_hint_a_cure_is_read(tmp_path):
     raw = sample_report.report().to_dict()
     [findings] = [result["findings"] for result in raw["results"] if result["findings"]]
