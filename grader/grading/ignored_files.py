@@ -38,7 +38,8 @@ def with_changed_headers(result: Result, changed: Sequence[str]) -> Result:
     own = [name for name in changed if not name.endswith(".md")]
     if result.status != FAIL or not own:
         return result
-    hint = f"the course's own {', '.join(own[:5])} replaces the one that was handed in"
+    which = "replaces the one that was" if len(own) == 1 else "replace those that were"
+    hint = f"the course's own {', '.join(own[:5])} {which} handed in"
     return replace(result, hint="; ".join(filter(None, (result.hint, hint))))
 
 

@@ -239,6 +239,19 @@ def test_the_same_failure_again_is_no_race(monkeypatch, tmp_path):
     assert compared(monkeypatch, tmp_path, [same, same]) == ""
 
 
+@pytest.mark.parametrize(
+    ("beyond", "told"),
+    [(Failure("x", "", "c"), True), (None, False)],
+    ids=["one more is wrong", "one more is right, too"],
+)
+def test_edges_are_blamed_only_where_a_larger_size_is_wrong(monkeypatch, tmp_path, beyond, told):
+    """All multiples of 32 may be right by chance: the same seed draws other sizes for them."""
+    same = Failure("x", "", "a")
+    hint = compared(monkeypatch, tmp_path, [same, None, beyond])
+    assert ("sizes that are multiples of 32 are right, and one more is wrong" in hint) == told
+    assert bool(hint) == told
+
+
 def test_findings_are_read_by_one_child_at_a_time(monkeypatch, tmp_path):
     """An audit and an explanation may want it at once, and the sandbox gives the tree away."""
     inside, most = [], []

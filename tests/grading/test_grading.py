@@ -15,6 +15,7 @@ import catalogue
 import example_reports
 import readme_report
 from built_trees import build_as
+from edits import edit
 from grader.building.tree import copy_files, whole_tree
 from grader.cli import main
 from grader.course.rubric import load_rubric
@@ -104,6 +105,19 @@ def test_a_check_that_needs_a_failed_one_is_skipped_not_failed(tmp_path):
     assert results(report)["relu"].status == SKIPPED
     assert "needs build" in results(report)["relu"].message
     assert "src/gpu_op.cu:" in results(report)["build"].message
+
+
+def test_a_build_that_misses_what_a_changed_header_had_names_the_header(tmp_path):
+    for name in ("python/dlsys/autodiff.py", "src/gpu_op.cu", "src/cuda_check.h"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(KIT / "solution" / name, tmp_path / name)
+    top = "static const int kThreads = 256;"
+    edit(tmp_path / "src/gpu_op.cu", (top, "static const int kThreads = OWN_THREADS;"))
+    (tmp_path / "src/cuda_check.h").write_text("#define OWN_THREADS 256\n")
+    build = results(grade(tmp_path, options(only=("build",))))["build"]
+    assert build.status == FAIL
+    assert "OWN_THREADS" in "\n".join([build.message, *build.details])
+    assert "the course's own src/cuda_check.h replaces the one that was handed in" in build.hint
 
 
 def test_other_files_of_a_submission_are_ignored_and_named(tmp_path):

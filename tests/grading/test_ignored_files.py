@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.grading.ignored_files import with_ignored_files
+from grader.grading.ignored_files import with_changed_headers, with_ignored_files
 from grader.report.model import FAIL, PASS, Result
 from grader.submission.reader import Submission
 
@@ -45,3 +45,14 @@ def test_what_nobody_handed_in_or_nobody_misses_is_not_named():
     assert hint_of("No module named 'my_plan'", "my_plan.h") == ""
     assert hint_of("values differ", "src/my_tiles.h") == ""
     assert hint_of(missing, "src/my_tiles.h", status=PASS) == ""
+
+
+def test_a_failed_build_names_the_headers_that_the_course_replaced():
+    build = Result("build", "", 0, 0, FAIL, "", message="`my_sum` was not declared", hint="first")
+    changed = ["README.md", "src/cuda_check.h", "src/dlarray.h"]
+    assert with_changed_headers(build, changed).hint == (
+        "first; the course's own src/cuda_check.h, src/dlarray.h replace those that were handed in"
+    )
+    assert with_changed_headers(build, ["README.md"]) == build
+    passed = Result("build", "", 0, 0, PASS, "")
+    assert with_changed_headers(passed, changed) == passed
