@@ -7,7 +7,9 @@ import pytest
 
 import sample_report
 from grader.batch.batch import Batch, Running
+from grader.batch.job import Site
 from grader.course.rubric import load_rubric
+from grader.submission import contained_reader
 from packed import WORK, tar
 
 RUBRIC = load_rubric("default")
@@ -89,3 +91,47 @@ def test_a_final_report_holds_when_the_work_is_gone_and_without_one_it_is_a_faul
         plan = running.plan()
     assert (plan.finished, plan.failed, plan.students) == (1, 1, 1)
     assert "is gone" in running.book.error_path(bob).read_text()
+
+
+@pytest.fixture
+def hangs(monkeypatch):
+    """A function: work by that name is read for ever, by a reader with little time."""
+
+    def hang(name):
+        monkeypatch.setattr(
+            contained_reader,
+            "_CODE",
+            f"""
+import sys
+sys.path.insert(0, sys.argv[1])
+from grader.submission import contained_reader, reader
+load = reader.load_submission
+def hang(source, *more):
+    while source.name == {name!r}: pass
+    return load(source, *more)
+reader.load_submission, contained_reader._SECONDS = hang, 0.3
+contained_reader.serve()""",
+        )
+
+    return hang
+
+
+def test_work_that_hangs_who_reads_it_is_refused_and_the_rest_is_planned(batch, hangs):
+    hangs("bob.tar.gz")
+    plan, todo, book = planned(batch)
+    assert todo == [["ada"], ["carl"]]
+    assert (plan.unreadable, plan.failed) == (2, 0)
+    told = book.report(book.entries[1])
+    assert "bob.tar.gz takes more than 60 s of processor time to read" in told.problem
+    assert {result.status for result in told.results} == {"skipped"}
+
+
+def test_work_that_hangs_when_it_is_sent_holds_up_nobody_else(batch, hangs):
+    """It was read when the run was planned: an archive on a disk may change."""
+    with Running(batch) as running:
+        plan = running.plan()
+        hangs("carl.tar.gz")
+        running._reader._end()  # the next one that reads has the new code
+        site = Site("emulated", "process", "", "", "")
+        sent = [job.submission.source.name for job in running._works(plan.todo, site)]
+    assert sent == ["ada.tar.gz"]
