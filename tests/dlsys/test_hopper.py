@@ -73,8 +73,9 @@ class Kernel:
         self.wrote[(part, *place)] += 1
 
 
-def of_pixels(made, w, x):
-    """The result of OfPixels. w: (taps, lines, depth); x: (images, height, width, depth)."""
+def of_pixels(made, w, x, deep_of=32):
+    """The result of OfPixels. w: (taps, lines, depth); x: (images, height, width, depth); of which
+    a slice has `deep_of`."""
     rows, wide, high, deep, _, group, apart = made._shape
     images, depth, _, _, lines, _, _, _, _, step_in, step_out, tiles, parts, _ = made.sizes
     run = Kernel(made, w, x)
@@ -82,7 +83,7 @@ def of_pixels(made, w, x):
     copies = 1 if group > 1 else run.halves
     step = run.halves * high if group > 1 else high
     tall = step + (group - 1) * apart if group > 1 else high
-    chunks, heights = -(-depth // 32), -(-lines // rows)
+    chunks, heights = -(-depth // deep_of), -(-lines // rows)
     assert group == 1 or wide % 8 == 0  # taps lie whole groups of eight lines apart
     assert wide * step_in <= 256 and tall * step_in <= 256
     for number in range(tiles * heights * parts):
@@ -97,16 +98,19 @@ def of_pixels(made, w, x):
             return image * deep, h * step, v * wide
 
         for slice_ in range(part * slices // parts, (part + 1) * slices // parts):
-            channel, these = slice_ % chunks * 32, taps[tap + slice_ // chunks * group :][:group]
+            channel, these = (
+                slice_ % chunks * deep_of,
+                taps[tap + slice_ // chunks * group :][:group],
+            )
             boxes = []
             for i in range(copies):
                 image, h, v = find((tile - first) * copies + i)
                 start = (image, h * step_in + these[0][1], v * step_in + these[0][0], channel)
-                sizes, steps = (deep, tall, wide, 32), (1, step_in, step_in, 1)
+                sizes, steps = (deep, tall, wide, deep_of), (1, step_in, step_in, 1)
                 boxes.append(Kernel.box(x, start, sizes, steps))
             for i, (_, _, matrix, _) in enumerate(these):
                 start = (matrix, row * rows, channel)
-                weights = Kernel.box(w, start, (1, rows, 32), (1, 1, 1))[0]
+                weights = Kernel.box(w, start, (1, rows, deep_of), (1, 1, 1))[0]
                 for half in range(run.halves):
                     top = i * apart + (half * high if copies < run.halves else 0)
                     pixels = boxes[half if copies > 1 else 0][:, top : top + high]
@@ -164,6 +168,12 @@ def laid(kind, x, w, g):
     return of_taps_.transpose(2, 1, 0), g.transpose(0, 2, 3, 1)
 
 
+def some_of(plans):
+    """The first, the last, one between, one whose taps are a group, one of three parts."""
+    found = {plans[0], plans[-1], plans[len(plans) // 2], (plans[0][0], 3)}
+    return sorted(found | {next((p for p in plans if p[0][5:6] > (1,)), plans[0])})
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(6))
 def test_tiles_and_taps_make_the_convolution(kind, seed):
@@ -174,11 +184,7 @@ def test_tiles_and_taps_make_the_convolution(kind, seed):
     wanted = evaluate(nodes, feeds)[KINDS.index(kind)]
     made = instruction(kind, x, w, attributes)
     plans = made.likely(1000)
-    some = {plans[0], plans[-1], plans[len(plans) // 2]}
-    some |= {next((p for p in plans if p[0][5:6] > (1,)), plans[0])} if kind != "weights" else set()
-    shape = plans[0][0]
-    some |= {(shape, 3)}
-    for plan in sorted(some):
+    for plan in some_of(plans):
         made.cut(*plan)
         a, b = laid(kind, *values)
         run = (of_taps if kind == "weights" else of_pixels)(made, a, b)
@@ -209,7 +215,7 @@ def test_every_box_is_one_that_the_copy_engine_takes():
                 assert wide * high * deep <= 256
                 assert max(wide, tall) * (stride if kind == "value" else 1) <= 256
                 lines = group * rows + wide * tall if group > 1 else 0
-                assert 2 * lines * 128 <= hopper._SHARED
+                assert 2 * lines * 128 <= hopper.SHARED
                 assert not packs or wide % 4 == 0
 
 

@@ -1,0 +1,274 @@
+"""Convolutions of bfloat16 by wgmma: what the kernels are told, on numpy; the kernels where they
+run; and values whose channels lie last, on all back ends."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from test_convolution import GPU, nodes_of
+from test_hopper import KINDS, Kernel, case, laid, of_pixels, on_hopper, some_of
+
+from dlsys import autodiff, dtypes, models, ndarray, nn, ops, optim
+from dlsys.backend import gpu, hopper, hopper_halves, kernels, program
+from dlsys.backend.hopper_halves import HalfConvolution
+from dlsys.backend.instructions import Elementwise
+from dlsys.backend.lowering import Lowering
+from dlsys.backend.view import new_view
+from dlsys.backend.windows import Windows
+from dlsys.gradcheck import evaluate
+from dlsys.step import compile
+
+DEVICES = {"cpu": ndarray.cpu(0), "gpu": GPU}
+
+
+def instruction(kind, x, w, attributes):
+    """The instruction for some shapes."""
+    strides = (attributes["stride"],) * 2
+    windows = Windows(x[2:], w[2:], strides, attributes["padding"], attributes["dilation"])
+    out = {"value": (x[0], w[0], *windows.out), "data": x, "weights": w}[kind]
+    output = new_view(out, dtypes.BFLOAT16 if kind != "weights" else dtypes.FLOAT32)
+    return HalfConvolution(output, (), kind, windows, (x[0], x[1], w[0]))
+
+
+def of_taps(made, g, x):
+    """The result of TapsOfHalves, line by line of shared memory. g: (images, height, width, lines);
+    x: (images, height, width, channels)."""
+    rows, wide, high, deep, blocks, group, apart = made._shape
+    images, channels, _, _, lines, height, width, count, step, parts, _ = made.sizes
+    run = Kernel(made, g, x)
+    (taps,) = run.tables
+    of_tap, all_ = -(-channels // 64), blocks * run.halves
+    across, down = -(-width // wide), -(-height // high)
+    tall, whole = high + (group - 1) * apart, -(-wide * high * deep // 16) * 16
+    below = apart * wide
+    slices = across * down * -(-images // deep)
+    heights = -(-lines // rows)
+    tiles = -(-(count // group * of_tap) // all_)
+    assert group == 1 or (below % 8 == 0 and blocks == deep == 1 and count % group == 0)
+
+    def as_lines(box, most):
+        found = np.zeros((most, 64))
+        found[: box[..., 0].size] = box.reshape(-1, 64)
+        return found
+
+    for number in range(tiles * heights * parts):
+        row, tile, part = number % heights, number // heights % tiles, number // heights // tiles
+        for block in range(rows // 64):
+            for i in range(all_):
+                own = tile * all_ + i
+                if own >= count // group * of_tap:
+                    continue
+                first, channel = own // of_tap * group, own % of_tap * 64
+                total = np.zeros((group, 64, 64))
+                for slice_ in range(part * slices // parts, (part + 1) * slices // parts):
+                    column, rest = slice_ % across * wide, slice_ // across
+                    at, image = rest % down * high, rest // down * deep
+                    start = (image, at, column, row * rows + block * 64)
+                    of_g = Kernel.box(g, start, (deep, high, wide, 64), (1,) * 4)
+                    start = (image, at * step + taps[first][1], column * step + taps[first][0])
+                    steps = (1, step, step, 1)
+                    of_x = Kernel.box(x, (*start, channel), (deep, tall, wide, 64), steps)
+                    a = as_lines(of_g, whole)
+                    b = as_lines(of_x, whole + (group - 1) * below)
+                    for tap in range(group):
+                        total[tap] += a.T @ b[tap * below : tap * below + whole]
+                for tap, f, c in np.ndindex(total.shape):
+                    line = row * rows + block * 64 + f
+                    if line < lines and channel + c < channels:
+                        matrix = divmod(taps[first + tap][2], made.windows.kernel[1])
+                        run.put(part, (line, channel + c, *matrix), total[tap, f, c])
+    return run
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(6))
+def test_tiles_and_taps_make_the_convolution(kind, seed):
+    x, w, attributes = case(seed)
+    nodes, feeds = nodes_of(x, w, attributes)
+    values = list(feeds.values())
+    wanted = evaluate(nodes, feeds)[KINDS.index(kind)]
+    made = instruction(kind, x, w, attributes)
+    for plan in some_of(made.likely(1000)):
+        made.cut(*plan)
+        if kind == "weights":
+            images, g = (values[i].transpose(0, 2, 3, 1) for i in (0, 2))
+            run = of_taps(made, g, images)
+        else:
+            run = of_pixels(made, *laid(kind, *values), deep_of=64)
+        assert (run.wrote == 1).all(), plan
+        np.testing.assert_allclose(run.out.sum(0), wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_groups_of_taps_are_tried_for_wide_images():
+    """A group is what random small images seldom have."""
+    x, w = (2, 64, 16, 16), (64, 64, 3, 3)
+    said = {"stride": 1, "padding": (1, 1), "dilation": (1, 1)}
+    made = instruction("weights", x, w, said)
+    nodes, feeds = nodes_of(x, w, said)
+    made.cut(*next(plan for plan in made.likely(1000) if plan[0][5] == 3))
+    images, _, g = (each.transpose(0, 2, 3, 1) for each in feeds.values())
+    run = of_taps(made, g, images)
+    assert (run.wrote == 1).all()
+    np.testing.assert_allclose(run.out.sum(0), evaluate(nodes, feeds)[2], rtol=1e-9, atol=1e-9)
+
+
+def test_every_box_is_one_that_the_copy_engine_takes():
+    layers = [(64, 32, 64, 3, 1, 1), (8, 224, 64, 7, 2, 3), (512, 7, 512, 3, 1, 1)]
+    layers += [(64, 56, 128, 1, 2, 0), (256, 8, 256, 3, 1, 1), (16, 40, 16, 5, 4, 2)]
+    for channels, size, filters, kernel, stride, padding in layers:
+        x, w = (64, channels, size, size), (filters, channels, kernel, kernel)
+        said = {"stride": stride, "padding": (padding,) * 2, "dilation": (1, 1)}
+        for shape, _ in instruction("weights", x, w, said).likely(1000):
+            rows, wide, high, deep, blocks, group, apart = shape
+            tall = high + (group - 1) * apart
+            assert max(wide, tall) * stride <= 256
+            assert 64 * blocks * group <= 256
+            whole, boxes = -(-wide * high * deep // 16) * 16, blocks * hopper.boxes_of(rows)
+            room = rows // 64 * whole + boxes * (whole + (group - 1) * apart * wide)
+            assert 2 * room * hopper.LINE <= hopper.SHARED
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc here")
+def test_the_kernels_compile(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu, "HEADERS", ("numbers.h",))
+    keys = [
+        ("halves", False, (64, 16, 8, 1, 0, 3, 1)),
+        ("halves", True, (128, 16, 8, 1, 1, 3, 1)),
+        ("halves", True, (64, 7, 7, 1, 2, 1, 1)),
+    ]
+    source = tmp_path / "kernels.cu"
+    source.write_text(kernels.text_of(gpu, {f"k{i}": key for i, key in enumerate(keys)}))
+    command = ["nvcc", "-std=c++17", "-gencode=arch=compute_90a,code=sm_90a"]
+    command += ["-Werror=all-warnings", f"-I{kernels._SOURCES}", "-c", source]
+    done = subprocess.run([*command, "-o", tmp_path / "k.o"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@on_hopper
+def test_random_convolutions_on_the_gpu():
+    for seed in range(12):
+        x, w, attributes = case(seed)
+        nodes, feeds = nodes_of(x, w, {**attributes, "method": "wgmma"})
+        rounded = {node: values.astype(dtypes.BFLOAT16) for node, values in feeds.items()}
+        kinds = {node: (values.shape, dtypes.BFLOAT16) for node, values in rounded.items()}
+        made = program.Program(autodiff.find_topo_sort(nodes), nodes, kinds, GPU)
+        made.feed({n: ndarray.array(v, GPU, dtypes.BFLOAT16) for n, v in rounded.items()})
+        exact = evaluate(nodes, {n: v.astype(np.float64) for n, v in rounded.items()})
+        for got, wanted in zip(made.run(), exact, strict=True):
+            bound = 6e-3 * np.abs(wanted).max()
+            found = got.asnumpy().astype(np.float64)
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=bound)
+
+
+@pytest.fixture
+def channels_last(monkeypatch):
+    """Convolutions whose results lie with their channels last, on any back end."""
+    plain = Lowering.convolve
+
+    def convolve(self, kind, method, shape, windows, channels, groups, *inputs):
+        found = plain(self, kind, method, shape, windows, channels, groups, *inputs)
+        return found if kind == "weights" else self.channels_last(found, found.dtype)
+
+    monkeypatch.setattr(Lowering, "convolve", convolve)
+
+
+def losses(ctx, method):
+    """Of some steps of a small network with norms, pools and a residual."""
+    nn.seed(3)
+    first, second = (
+        nn.Conv2d(channels, 8, 3, padding=1, method=method, bias=None) for channels in (2, 8)
+    )
+    norms, last = (nn.BatchNorm2d(8), nn.BatchNorm2d(8)), nn.Linear(8, 3)
+    net = nn.Sequential(first, second, *norms, last)
+    x, y = ops.variable("x", (4, 2, 6, 8), np.float32), ops.variable("y", (4,), np.int64)
+    seen = ops.relu(norms[0](first(x, True), True))
+    seen = ops.relu(seen + norms[1](second(seen, True), True))
+    seen = ops.concatenate(ops.max_pool(seen, 2), ops.average_pool(seen, 2), axis=2)
+    loss = ops.cross_entropy(last(ops.global_average_pool(seen), True), y)
+    weights = net.parameters()
+    updates = optim.sgd(weights, autodiff.gradients(loss, weights), 0.1, 0.9)
+    step = compile([loss, seen], updates, ctx)
+    random = np.random.default_rng(0)
+    fed = {x: random.normal(size=(4, 2, 6, 8)).astype(np.float32), y: np.array([0, 2, 1, 2])}
+    return [np.copy(v.asnumpy()) for _ in range(3) for v in step(fed)], step
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_network_computes_the_same_with_channels_last(device, monkeypatch, request):
+    wanted, _ = losses(DEVICES[device], "direct")
+    request.getfixturevalue("channels_last")
+    got, _ = losses(DEVICES[device], "direct")
+    for found, expected in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6)
+
+
+def test_what_is_made_element_by_element_lies_as_its_input_does(channels_last):
+    x, w = (ops.variable(name, (2, 3, 4, 5), np.float32) for name in "xw")
+    seen = ops.convolution(x, w, padding=(1, 2), method="direct")
+    nodes = autodiff.find_topo_sort([ops.relu(seen * 2.0 + 1.0)])
+    fed = {x: ((2, 3, 4, 5), dtypes.FLOAT32), w: ((2, 3, 4, 5), dtypes.FLOAT32)}
+    made = Lowering(fed).with_nodes([node for node in nodes if node not in fed])
+    *_, last = made.instructions
+    assert type(last) is Elementwise
+    assert last.output.is_channels_last
+    assert last.strides[0][-1] == 1  # its loops go along the channels
+
+
+def test_a_training_in_bfloat16_learns_as_one_in_float32_does():
+    """On the CPU back end; norms and parameters are float32."""
+    found = {}
+    for dtype in (None, "bfloat16"):
+        nn.seed(0)
+        net = models.ResNet((8, 16), (1, 1))
+        x, y = ops.variable("x", (8, 3, 8, 8), np.float32), ops.variable("y", (8,), np.int64)
+        with nn.autocast(dtype):
+            logits = net(x, train=True)
+        loss, weights = ops.cross_entropy(logits, y), net.parameters()
+        updates = optim.sgd(weights, autodiff.gradients(loss, weights), 0.05, 0.9)
+        step = compile(loss, updates | net.updates(), ndarray.cpu(0))
+        random = np.random.default_rng(1)
+        fed = {x: random.normal(size=(8, 3, 8, 8)).astype(np.float32), y: np.arange(8)}
+        found[dtype] = [float(step(fed).asnumpy()) for _ in range(6)]
+        assert {step.get(each).dtype for each in weights} == {dtypes.FLOAT32}
+    np.testing.assert_allclose(found["bfloat16"][:2], found[None][:2], rtol=0.1)
+    assert found["bfloat16"] != found[None]
+    assert found["bfloat16"][-1] < 0.5 * found["bfloat16"][0]
+
+
+def test_a_node_is_cast_to_what_has_a_fraction():
+    x = ops.variable("x", (3,), np.float32)
+    with pytest.raises(TypeError, match="is cast to bfloat16, float16, float32, float64, not"):
+        ops.cast(x, "int32")
+    (found,) = evaluate([ops.cast(x, "bfloat16")], {x: np.array([1.0, 1.001, 3.14159])})
+    assert found.tolist() == [1.0, 1.0, 3.140625]
+
+
+def test_weights_that_were_rounded_for_a_convolution_are_laid_from_what_they_were():
+    w, x = ops.variable("w", (8, 8, 3, 3)), ops.variable("x", (2, 8, 6, 6))
+    half = ops.cast(w, "bfloat16")
+    fed = {w: ((8, 8, 3, 3), dtypes.FLOAT32), x: ((2, 8, 6, 6), dtypes.BFLOAT16)}
+    made = Lowering(fed).with_nodes([half])
+    windows, channels = Windows((6, 6), (3, 3), (1, 1), (1, 1)), (2, 8, 8)
+    view = hopper_halves.convolved(
+        made, "value", (2, 8, 6, 6), windows, channels, made.values[x], made.values[half]
+    )
+    instruction = made.instructions[-1]
+    assert instruction.inputs[0] is made.values[w]
+    assert view.is_channels_last and view.dtype == dtypes.BFLOAT16
+    assert made.before_cast(made.values[x], dtypes.FLOAT32).dtype == dtypes.FLOAT32
+
+
+def test_channels_that_are_no_packs_get_zeros():
+    x, w = ops.variable("x", (2, 3, 6, 6)), ops.variable("w", (10, 3, 3, 3))
+    fed = {x: ((2, 3, 6, 6), dtypes.BFLOAT16), w: ((10, 3, 3, 3), dtypes.FLOAT32)}
+    made = Lowering(fed)
+    windows = Windows((6, 6), (3, 3), (1, 1), (1, 1))
+    view = hopper_halves.convolved(
+        made, "value", (2, 10, 6, 6), windows, (2, 3, 10), made.values[x], made.values[w]
+    )
+    product = made.instructions[-1]
+    assert product.channels == (2, 8, 16)
+    assert [each.shape for each in product.inputs] == [(16, 8, 3, 3), (2, 8, 6, 6)]
+    assert view.shape == (2, 10, 6, 6)
+    assert product.output.shape == (2, 16, 6, 6)
