@@ -365,15 +365,15 @@ class _Grading:
         )
 
     def _unexpected(self, row: Row, context: FarContext, error: Exception) -> Result:
-        """The result of a check that raised an unexpected exception: the submission's fail if the
-        reference passes the check with the same inputs, since only the child's answers differ then;
-        else the grader's error."""
+        """The result of a check that raised what none should: a fail if the reference passes with
+        the same inputs, since only the child's answers differ then; else the grader's error."""
         fault = own_fault(row, error)
         if isinstance(error, OF_THE_MACHINE) or context.reference is None:
             return fault
         try:
             with self._report.timed("running the reference"), context.reference() as tree:
                 own = {"tree": tree, "reaches": (), "call": None, "awaited": "", "far": context.far}
+                own["view"] = replace(context.view, budget=None)  # which may be spent
                 self._checks[row.name](FarContext(**{**settings_of(context), **own}))
         except Exception:  # then it is not known whose fault it is
             return fault

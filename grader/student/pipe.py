@@ -139,6 +139,7 @@ class Pipe:
 
         Raises:
             StartError: it does not come.
+            ChildExcess: earlier children of the submission have spent the budget.
         """
         if self._ready:
             return
@@ -148,6 +149,9 @@ class Pipe:
         except (EOFError, TimeoutError, LimitError, ProtocolError, ReplyTooLarge) as error:
             rc = self.farewell()
             self.end()
+            if isinstance(error, LimitError) and error.kind == "budget":
+                most = int(self.child.most("budget") or 0)
+                raise ChildExcess("budget", most, "the start of the check") from error
             raise StartError(
                 f"the worker did not start ({type(error).__name__}, exit code {rc}): "
                 f"{self.child.output.text().strip()[-2000:]}"

@@ -8,7 +8,9 @@ import time
 import numpy as np
 import pytest
 
+from grader.sandbox.isolation import View
 from grader.sandbox.limits import Starved
+from grader.sandbox.usage import Budget
 from grader.sandbox.watch import Watch
 from grader.student import pipe
 from grader.student.remote import (
@@ -171,6 +173,21 @@ def test_a_worker_that_cannot_start_is_no_fault_of_the_student(tmp_path):
     ):
         remote.fetch(1)
     assert not issubclass(StartError, ChildError)
+
+
+@linux_only
+def test_a_worker_that_starts_when_the_budget_is_spent_is_no_fault_of_the_machine(
+    student, monkeypatch
+):
+    monkeypatch.setattr("grader.sandbox.watch.LOOK", 0.0)
+    budget = Budget(3.0)
+    budget.spend(4.0)
+    view = View("none", budget=budget)
+    with pytest.raises(ChildExcess) as caught, student(view=view) as remote:
+        remote.fetch(1)
+    assert (caught.value.kind, caught.value.limit) == ("budget", 3)
+    with pytest.raises(ChildExcess), student(view=view) as remote, remote.deadline(9):
+        pass
 
 
 # What a dying child has printed
