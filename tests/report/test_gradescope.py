@@ -21,6 +21,7 @@ from grader.release import holes
 from grader.report.audience import student_view
 from grader.report.gradescope import failed, to_gradescope
 from grader.report.gradescope_zip import Autograder, build_zip
+from grader.sandbox import isolation
 from grader.sandbox.isolation import UNCONTAINED
 from sample_report import result
 
@@ -275,6 +276,22 @@ def test_an_autograder_that_runs_out_of_time_keeps_what_it_had(root):
     assert "score" not in results and len(results["tests"]) == len(honest())
     assert "did not finish" in results["output"]
     assert "exit code 124" in printed
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+@pytest.mark.parametrize("level", ["auto", "process"])
+def test_root_grades_and_the_submission_runs_as_another_user(root, level):
+    """The platform starts the script as root, and its containers may offer the weakest level."""
+    if level != "auto" and (reason := isolation.why_not(level)):
+        pytest.skip(reason)
+    with open(root / "submission" / "autodiff.py", "a") as file:
+        file.write("\nimport os\nraise SystemError(f'users {os.getresuid()} {os.getresgid()}')\n")
+    asked = f"--isolation {level} --only topological_order"
+    results, printed = run(root, fake_python(root, f'exec "{sys.executable}" "$@" {asked}'))
+    said = "\n".join(test["output"] for test in results["tests"])
+    found = re.search(r"users \(([\d, ]+)\) \(([\d, ]+)\)", said)
+    assert found, printed
+    assert "0" not in ", ".join(found.groups()).split(", ")
 
 
 def test_no_results_of_an_earlier_run_and_none_of_a_submission_stay(root):
