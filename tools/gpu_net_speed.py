@@ -3,12 +3,13 @@
     python3 tools/gpu_net_speed.py                  # writes docs/gpu_train_speed.md
     python3 tools/gpu_net_speed.py --print --sizes 32
 
-32 x 32 at batch 128, 224 x 224 at batch 64; SGD with momentum. Products are rounded to TF32. The
-first losses of both must agree. Both are timed in turn, ten steps at a time, and kernels of the
-back end are summed by name.
+32 x 32 at batch 128, 224 x 224 at batch 64; SGD with momentum. Products are rounded to TF32, or
+convolutions compute in bfloat16. The first losses of both must agree. Both are timed in turn, ten
+steps at a time, and kernels of the back end are summed by name.
 """
 
 import argparse
+import itertools
 import re
 import statistics
 import sys
@@ -28,17 +29,20 @@ from test_models import in_pytorch
 import dlsys
 from dlsys import autodiff, models, ndarray, nn, ops, optim
 
+#: Numbers -> how far the first losses may be apart.
+NUMBERS = {"tf32": 1e-3, "bf16": 2e-2}
 #: Height and width of an image -> images of a batch, classes.
 SIZES = {32: (128, 10), 224: (64, 1000)}
 RATE, MOMENTUM = 0.01, 0.9
 _STEPS, _SAMPLES, _KERNELS = 10, 15, 12
 
 
-def our_step(net, images, labels):
+def our_step(net, images, labels, numbers):
     """A function that makes a step and gives its loss, an array of the GPU."""
     x = ops.variable("x", images.shape)
     y = ops.variable("y", labels.shape, np.int64)
-    loss, weights = ops.cross_entropy(net(x, train=True), y), net.parameters()
+    with nn.autocast("bfloat16" if numbers == "bf16" else None):
+        loss, weights = ops.cross_entropy(net(x, train=True), y), net.parameters()
     updates = optim.sgd(weights, autodiff.gradients(loss, weights), RATE, MOMENTUM)
     gpu = ndarray.gpu(0)
     step = dlsys.compile(loss, updates, gpu, tf32=True)
@@ -46,7 +50,7 @@ def our_step(net, images, labels):
     return lambda: step(feeds)
 
 
-def their_step(net, images, labels):
+def their_step(net, images, labels, numbers):
     """The same of PyTorch: a graph that is replayed, and its loss."""
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
@@ -63,7 +67,9 @@ def their_step(net, images, labels):
 
     def step():
         optimiser.zero_grad(set_to_none=False)
-        loss = torch.nn.functional.cross_entropy(in_pytorch(torch, net, parameters, x), y)
+        with torch.autocast("cuda", torch.bfloat16, numbers == "bf16", cache_enabled=False):
+            found = in_pytorch(torch, net, parameters, x)
+        loss = torch.nn.functional.cross_entropy(found.float(), y)
         loss.backward()
         optimiser.step()
         return loss
@@ -116,7 +122,7 @@ def said(times):
     return f"{middle:.2f} ± {(third - first) / 2:.2f}"
 
 
-def section(size):
+def section(size, numbers):
     """(a row of the table, the lines of the kernels)."""
     batch, classes = SIZES[size]
     random = np.random.default_rng(0)
@@ -124,35 +130,37 @@ def section(size):
     labels = random.integers(0, classes, batch)
     nn.seed(0)
     net = models.resnet18(classes, 3, size)
-    theirs, loss = their_step(net, images, labels)
-    ours = our_step(net, images, labels)
+    theirs, loss = their_step(net, images, labels, numbers)
+    ours = our_step(net, images, labels, numbers)
     first = float(ours().asnumpy())
-    assert abs(first - loss) < 1e-3 * loss, f"losses {first} and {loss}"
+    assert abs(first - loss) < NUMBERS[numbers] * loss, f"losses {first} and {loss}"
     times = [], []
     for _ in range(_SAMPLES):
         for step, kept in zip((ours, theirs), times, strict=True):
             kept.append(milliseconds(step))
     ratio = statistics.median(times[1]) / statistics.median(times[0])
-    row = f"| {size} | {batch} | {said(times[0])} | {said(times[1])} | {ratio:.2f} |\n"
+    row = f"| {size} | {batch} | {numbers} | {said(times[0])} | {said(times[1])} | {ratio:.2f} |\n"
     print(row, flush=True)
     return row, kernels_of(ours)
 
 
-def page(sizes):
+def page(sizes, numbers):
     """The text of docs/gpu_train_speed.md."""
-    found = {size: section(size) for size in sizes}
+    found = {each: section(*each) for each in itertools.product(sizes, numbers)}
     version = torch.backends.cudnn.version()
     lines = [
         "# Training steps of ResNet-18 on a GPU\n\n",
         f"`tools/gpu_net_speed.py` on {torch.cuda.get_device_name()}, {date.today()}, PyTorch "
-        f"{torch.__version__}, cuDNN {version}: forward,\nbackward and update with products in "
-        "TF32, both in turn in one process; medians with half the distance\nof the quartiles. "
-        "PyTorch replays a CUDA graph of a step in channels last.\n\n",
-        "| H = W | batch | compiled step, ms | PyTorch, ms | ratio |\n|--:|--:|--:|--:|--:|\n",
+        f"{torch.__version__}, cuDNN {version}: forward,\nbackward and update, both in turn in one "
+        "process; medians with half the distance of the quartiles. tf32: products\nare rounded to "
+        "it; bf16: convolutions, and what lies between them, are of bfloat16. PyTorch replays a "
+        "CUDA graph\nof a step in channels last.\n\n",
+        "| H = W | batch | numbers | compiled step, ms | PyTorch, ms | ratio |\n"
+        "|--:|--:|---|--:|--:|--:|\n",
         *(row for row, _ in found.values()),
     ]
-    for size, (_, kernels) in found.items():
-        lines += [f"\n## Kernels of a step of {size} x {size}\n\n"]
+    for (size, kind), (_, kernels) in found.items():
+        lines += [f"\n## Kernels of a step of {size} x {size}, {kind}\n\n"]
         lines += ["| kernel | ms | launches |\n|---|--:|--:|\n", *kernels]
     return "".join(lines)
 
@@ -163,9 +171,10 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--numbers", nargs="+", choices=NUMBERS, default=list(NUMBERS))
     parser.add_argument("--print", action="store_true", help="writes nothing")
     options = parser.parse_args()
-    text = page(options.sizes)
+    text = page(options.sizes, options.numbers)
     print(text)
     if not options.print:
         PAGE.write_text(text)

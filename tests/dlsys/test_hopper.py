@@ -98,10 +98,8 @@ def of_pixels(made, w, x, deep_of=32):
             return image * deep, h * step, v * wide
 
         for slice_ in range(part * slices // parts, (part + 1) * slices // parts):
-            channel, these = (
-                slice_ % chunks * deep_of,
-                taps[tap + slice_ // chunks * group :][:group],
-            )
+            channel = slice_ % chunks * deep_of
+            these = taps[tap + slice_ // chunks * group :][:group]
             boxes = []
             for i in range(copies):
                 image, h, v = find((tile - first) * copies + i)
