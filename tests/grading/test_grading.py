@@ -78,6 +78,21 @@ def test_a_solution_in_the_classic_manner_gets_the_published_points():
     assert not any("--profile" in note for note in report.notes)
 
 
+def test_classic_work_that_writes_nothing_on_numpy_keeps_its_points_for_the_gpu(tmp_path):
+    """As the catalogue's numpy_writes_nothing, whose loss is that of the kit's own recipe."""
+    shutil.copytree(KIT / "tests/submissions/classic", tmp_path / "work")
+    python = tmp_path / "work/python/dlsys/autodiff.py"
+    text = python.read_text()
+    assert text.count("output_val[:] = ") == 13
+    python.write_text(text.replace("output_val[:] = ", "output_val = "))
+    only = ("mnist_numpy", "mnist_gpu")
+    found = results(grade(tmp_path / "work", options("classic", only=only)))
+    assert found["mnist_numpy"].status == FAIL
+    assert "on numpy: the output was never written" in found["mnist_numpy"].message
+    assert found["mnist_gpu"].message == ""
+    assert (found["mnist_gpu"].status, found["mnist_gpu"].score) == (PASS, 2)
+
+
 def test_classic_work_graded_by_another_rubric_is_told_of_its_own(reference, skeleton):
     """Whoever began with the skeleton, or hands in hardly anything, hears nothing of it."""
     report = grade(KIT / "tests/submissions/classic", options(only=("infer_shape",)))
