@@ -28,7 +28,7 @@ SMALL = [(images, 4, 32, filters) for images in (1, 4, 16) for filters in (1, 4,
 KINDS = ("value", "data", "weights")
 METHODS = ("implicit", "wgmma", "im2col", "winograd2", "winograd4", "cudnn")
 #: Relative error, in the norm of the whole, that each kind of number may have.
-BOUNDS = {"float32": 1e-4, "tf32": 2e-3}
+BOUNDS = {"float32": 1e-4, "tf32": 2e-3, "bf16": 1e-2}
 _CALLS, _SAMPLES = 10, 7
 
 
@@ -73,10 +73,21 @@ def called(kind, x, w, g):
     return found[KINDS.index(kind) - 1]
 
 
+def as_numbers(arrays, numbers):
+    """Arrays of the GPU as a convolution of such numbers has them in a network: images of bfloat16
+    with their channels last."""
+    import torch
+
+    if numbers != "bf16":
+        return arrays
+    return tuple(each.bfloat16().to(memory_format=torch.channels_last) for each in arrays)
+
+
 def of_pytorch(kind, arrays, numbers):
     """Quartiles of cuDNN's time, with the algorithm that PyTorch finds the fastest."""
     import torch
 
+    arrays = as_numbers(arrays, numbers)
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = numbers == "tf32"
     side = torch.cuda.Stream()
@@ -91,39 +102,52 @@ def of_pytorch(kind, arrays, numbers):
     return microseconds(graph.replay, _CALLS)
 
 
-def node_of(kind, method):
-    """A node whose value it is."""
+def node_of(kind, method, by_channel=False):
+    """(a node whose value it is, variables for what it is made of); `by_channel`: images are fed,
+    and come, as (N, H, W, C), and weights are rounded to bfloat16."""
     from dlsys import ops
     from dlsys.ops.convolution import convolution_gradient_op, convolution_op
 
-    inputs = [ops.variable(name) for name in "xwg"][: 2 if kind == "value" else 3]
-    said = {"padding": 1, "method": method}
+    fed = [ops.variable(name) for name in "xwg"][: 2 if kind == "value" else 3]
+    inputs, said = list(fed), {"padding": 1, "method": method}
+    if by_channel:
+        inputs = [ops.transpose(each, (0, 3, 1, 2)) for each in fed]
+        inputs[1] = ops.cast(fed[1], "bfloat16")
     if kind == "value":
-        return convolution_op(*inputs, **said)
-    return convolution_gradient_op(*inputs, of=KINDS.index(kind) - 1, **said)
+        found = convolution_op(*inputs, **said)
+    else:
+        found = convolution_gradient_op(*inputs, of=KINDS.index(kind) - 1, **said)
+    turned = by_channel and kind != "weights"
+    return ops.transpose(found, (0, 2, 3, 1)) if turned else found, fed
 
 
 def find_tile(kind, method, arrays, numbers):
     """Measures the likely tiles of a method, and has programs use the best."""
-    from dlsys import ndarray
+    from dlsys import dtypes, ndarray
     from dlsys.backend import choosing
     from dlsys.backend.program import Program
 
-    node, shapes = node_of(kind, method), [tuple(array.shape) for array in arrays]
-    trials = choosing._Trials(Program, ndarray.gpu(0), numbers == "tf32", node, shapes)
+    (node, _), shapes = node_of(kind, method), [tuple(array.shape) for array in arrays]
+    said = dtypes.BFLOAT16 if numbers == "bf16" else dtypes.FLOAT32
+    trials = choosing._Trials(Program, ndarray.gpu(0), numbers == "tf32", node, shapes, said)
     trials._best_tile(method)
 
 
 def program_of(kind, method, arrays, numbers):
     """A program that computes it, fed."""
-    from dlsys import dtypes, ndarray
+    from dlsys import autodiff, ndarray
     from dlsys.backend.program import Program
 
-    node = node_of(kind, method)
-    inputs = node.inputs
-    kinds = {v: (tuple(a.shape), dtypes.FLOAT32) for v, a in zip(inputs, arrays, strict=False)}
-    made = Program([node], [node], kinds, ndarray.gpu(0), tf32=numbers == "tf32")
-    made.feed({v: ndarray.from_dlpack(a) for v, a in zip(inputs, arrays, strict=False)})
+    by_channel = numbers == "bf16"
+    node, inputs = node_of(kind, method, by_channel)
+    if by_channel:
+        images = [as_numbers([each], numbers)[0].permute(0, 2, 3, 1) for each in arrays]
+        arrays = (images[0], arrays[1], images[2])
+    fed = {v: ndarray.from_dlpack(a) for v, a in zip(inputs, arrays, strict=False)}
+    kinds = {v: (a.shape, a.dtype) for v, a in fed.items()}
+    order = autodiff.find_topo_sort([node])
+    made = Program(order, [node], kinds, ndarray.gpu(0), tf32=numbers == "tf32")
+    made.feed(fed)
     return made
 
 
@@ -134,6 +158,8 @@ def of_method(kind, method, arrays, numbers, wanted):
     try:
         made = program_of(kind, method, arrays, numbers)
         found = torch.from_dlpack(made.run()[0]).double()
+        turned = numbers == "bf16" and kind != "weights"
+        found = found.permute(0, 3, 1, 2) if turned else found
         error = ((found - wanted).norm() / wanted.norm()).item()
         if not error < BOUNDS[numbers] * (100 if "winograd" in method else 1):
             return {"failed": f"its error is {error:.0e}"}
@@ -145,11 +171,16 @@ def of_method(kind, method, arrays, numbers, wanted):
         return {"failed": f"{type(failure).__name__}: {failure}"[:200]}
 
 
+def of_numbers(methods, numbers):
+    """Those of the methods that such numbers have on their own."""
+    return [each for each in methods if numbers != "bf16" or each == "wgmma"]
+
+
 def compile_all(shapes, methods):
     """Compiles the kernels of all programs in one go."""
     import torch
 
-    from dlsys.backend import choosing, gpu, hopper, implicit, kernels
+    from dlsys.backend import choosing, gpu, hopper, hopper_halves, implicit, kernels
     from dlsys.backend.windows import Windows
 
     keys = [*implicit.keys(False), *implicit.keys(True)]
@@ -160,14 +191,19 @@ def compile_all(shapes, methods):
             torch.empty(*two, side, side, device="cuda")
             for two, side in zip(of_each, sides, strict=True)
         ]
-        for said in itertools.product(KINDS, methods, [arrays], BOUNDS):
-            keys += kernels.asked_by(functools.partial(program_of, *said))
+        for kind, method, numbers in itertools.product(KINDS, methods, BOUNDS):
+            if method in of_numbers(methods, numbers):
+                said = kind, method, arrays, numbers
+                keys += kernels.asked_by(functools.partial(program_of, *said))
         if "wgmma" in methods:
             windows = Windows((size, size), (3, 3), padding=(1, 1))
             for kind, products in itertools.product(KINDS, (1, 3)):
                 made = hopper.plans(kind, windows, (images, channels, filters), products)
                 most = choosing.TILED["wgmma"][1]
                 keys += [("hopper", kind == "weights", tile) for tile, _ in made[:most]]
+            for kind in KINDS:
+                made = hopper_halves.plans(kind, windows, (images, channels, filters))[:most]
+                keys += [("halves", kind == "weights", tile) for tile, _ in made]
     kernels.kernels(gpu, keys)
 
 
@@ -180,10 +216,11 @@ def measured(shapes, methods):
     for shape in shapes:
         arrays, wanted = operands(shape)
         for numbers in BOUNDS:
-            for kind in KINDS:
-                for method in choosing.TILED.keys() & set(methods):
+            some = of_numbers(methods, numbers)
+            for kind in KINDS if some else ():
+                for method in choosing.TILED.keys() & set(some):
                     find_tile(kind, method, arrays, numbers)
-                times = {m: of_method(kind, m, arrays, numbers, wanted[kind]) for m in methods}
+                times = {m: of_method(kind, m, arrays, numbers, wanted[kind]) for m in some}
                 row = {"shape": shape, "numbers": numbers, "kind": kind, "methods": times}
                 row["pytorch"] = of_pytorch(kind, arrays, numbers)
                 rows.append(row)
@@ -219,7 +256,7 @@ def of_layers(rows):
     for row in rows:
         base, methods = best_of_cudnn(row), row["methods"]
         cells = [cell(methods.get(method, {})) for method in METHODS]
-        implicit = methods["implicit"]
+        implicit = methods.get("implicit", {})
         share = f"{base / implicit['us'][1]:.2f}" if "us" in implicit else ""
         lines.append(
             f"| {', '.join(map(str, row['shape']))} | {row['numbers']} | {row['kind']} | "
@@ -254,8 +291,8 @@ def page(kept):
         "before and\nafter. cudnn is the method of that name; PyTorch calls the same library, and "
         "tries each of its algorithms.\nA share is the time of the faster of these two over that "
         "of the implicit method, or of the fastest own one.\nWinograd's methods have im2col's "
-        "gradient of weights. In float32, wgmma adds three products in TF32, of high and low parts."
-        "\n\n",
+        "gradient of weights. In float32, wgmma adds three products in TF32, of high and low "
+        "parts; of\nbfloat16, images lie with their channels last, here and in PyTorch.\n\n",
         "## Layers of a ResNet-18\n\nKernels of 3 x 3, stride and padding 1.\n\n",
         *of_layers(kept["layers"]),
         "\n## Small convolutions\n\nC = 4, 32 x 32, kernels of 3 x 3: the value and both gradients "

@@ -64,17 +64,21 @@ run ops-memcheck 500 compute-sanitizer --tool memcheck --error-exitcode 9 \
 run profile 200 "$PYTHON" -m pytest -q tests/dlsys/test_step_profile.py tests/dlsys/test_pictures.py -k gpu
 run ladder 300 "$PYTHON" tools/gemm_ladder.py --built "$OUT/rungs"
 run ladders 300 "$PYTHON" tools/ladders.py
+run convolution-tests 500 "$PYTHON" -m pytest -q tests/dlsys/test_hopper.py \
+  tests/dlsys/test_hopper_halves.py tests/dlsys/test_convolution.py tests/dlsys/test_convolution_methods.py
 run convolutions 600 "$PYTHON" tools/convolution_methods.py
 run net-steps 400 "$PYTHON" tools/gpu_net_speed.py
 run class40 400 "$PYTHON" tools/class_run.py "$OUT/class" --students 40 --kills 0 --device cuda \
   --json handout/class-h200.json ${DATA:+--data "$DATA"}
 
-# train NAME NET DECAY EPOCHS: a run, and the same in PyTorch, on the same batches.
+# train NAME NET DECAY EPOCHS: a run, the same in bfloat16, and in PyTorch, on the same batches.
 train() {
   local said=("$2" --data cifar10 ${IMAGES:+--path "$IMAGES"} --tf32 --batch 128 --rate 0.1
     --decay "$3" --epochs "$4" --warm-up 400 --threads 6)
   named "$1" && run "$1" 580 env PYTHONPATH=solution/python "$PYTHON" -m dlsys.train "${said[@]}" \
     --save-every 100000 --output "$OUT/$2" && tail -n 2 "$OUT/$1.log"
+  named "$1-bf16" && run "$1-bf16" 580 env PYTHONPATH=solution/python "$PYTHON" -m dlsys.train \
+    "${said[@]}" --bf16 --save-every 100000 --output "$OUT/$2-bf16" && tail -n 2 "$OUT/$1-bf16.log"
   named "$1-torch" && run "$1-torch" 580 "$PYTHON" tools/train_in_pytorch.py "${said[@]}" &&
     tail -n 2 "$OUT/$1-torch.log"
 }
