@@ -60,6 +60,7 @@ class Mutant:
         device: "cuda" or "emulated", where only one of them shows it: those in the folder cuda
             are for a real GPU.
         missed: why the check passes all the same; "" where it fails, as it should.
+        missed_on: the device where alone that is so; "" for both.
         audit: whether only a look at every access of a kernel that passes can catch it.
         opinion: whether tests ask the emulated GPU twice before the fail; the table always does.
         status: what the check must be: "fail", or "error" where a person must look.
@@ -78,6 +79,7 @@ class Mutant:
     seconds: float | None = None
     device: str = ""
     missed: str = ""
+    missed_on: str = ""
     audit: bool = False
     opinion: bool = False
     status: str = FAIL
@@ -93,6 +95,10 @@ class Mutant:
             return (LATER[self.course], self.check)
         edits_python = any(name.endswith(".py") for name, _, _ in self.edits)
         return ("topological_order", self.check) if edits_python else (self.check,)
+
+    def is_missed(self, device: str) -> bool:
+        """Whether the check is known to pass on a device."""
+        return bool(self.missed) and self.missed_on in ("", device)
 
     @property
     def setting(self) -> tuple[Rubric, Course]:
