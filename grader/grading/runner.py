@@ -29,7 +29,7 @@ from grader.explain.audit import Auditor
 from grader.explain.diagnosis import Diagnosis
 from grader.explain.rerun import settings_of
 from grader.explain.second_opinion import SecondOpinion
-from grader.grading import origin
+from grader.grading import origin, reach
 from grader.grading.checked_builds import checked_builds
 from grader.grading.hangs import ENDLESS, Hangs
 from grader.grading.ignored_files import with_ignored_files
@@ -131,6 +131,7 @@ def grade(
     if options.course.is_kit:
         said = origin.note(submission.taken, options.course.skeleton, options.rubric.profile)
         report.notes += [said] * bool(said)
+        report.notes += reach.notes(submission.taken)
     order = [row.name for row in rows].index
     with (
         # BLAS's threads wait for each other by spinning, which takes the cores from the children.

@@ -13,7 +13,16 @@ from typing import Any, Final
 
 from grader.building.tree import KIT, cache_folder
 from grader.course.rubric import AFTER_DUE_DATE, ALWAYS, NEVER, Visible
-from grader.report.model import BROKE_OFF, ERROR, FAIL, PASS, SKIPPED, Report, Result
+from grader.report.model import (
+    BROKE_OFF,
+    ERROR,
+    FAIL,
+    FOR_INSTRUCTORS,
+    PASS,
+    SKIPPED,
+    Report,
+    Result,
+)
 from grader.sandbox.isolation import UNCONTAINED
 from grader.sandbox.scratch import in_memory
 
@@ -46,13 +55,17 @@ def student_view(report: Report, after_due_date: bool = False) -> Report:
         submission=PurePath(report.submission).name,
         seed="",
         audience=STUDENT,
-        notes=hide([note for note in report.notes if note != UNCONTAINED]),
+        notes=hide([note for note in report.notes if not _is_for_instructors(note)]),
         problem=hide(report.problem),
         results=[_for_student(r, hide) for r in report.results if r.visibility in shown],
         withheld=dict(Counter(result.visibility for result in hidden)),
         withheld_points=sum(result.points for result in hidden),
         by_hand=[c for c in report.by_hand if c["on"] not in {r.check for r in hidden}],
     )
+
+
+def _is_for_instructors(note: str) -> bool:
+    return note == UNCONTAINED or note.startswith(FOR_INSTRUCTORS)
 
 
 def _folders(report: Report) -> list[Path]:

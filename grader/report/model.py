@@ -31,6 +31,9 @@ ERROR: Final = "error"
 #: How a failure is shown whose task nobody has written yet.
 NOT_BEGUN = "unbegun"
 
+#: Begins a note for instructors alone: no student needs to know.
+FOR_INSTRUCTORS = "for instructors: "
+
 #: In `facts`: what a check raised that broke off on a submission's answer.
 BROKE_OFF = "broke_off"
 
