@@ -441,3 +441,25 @@ def test_only_bubblewrap_needs_its_program(monkeypatch):
         assert isolation.why_not("bubblewrap") == ""
     finally:
         isolation.why_not.cache_clear()
+
+
+@pytest.mark.parametrize("known, works", [(True, True), (True, False), (False, True)])
+def test_bubblewrap_is_told_to_forbid_user_namespaces_where_it_can(monkeypatch, known, works):
+    """Without bwrap: what it would say of itself, and how a try would end."""
+    said = "--unshare-user\n" + "--disable-userns\n" * known
+
+    def ran(words, **_):
+        assert words[0] == "bwrap"
+        return subprocess.CompletedProcess(words, 0 if works or "--help" in words else 1, said)
+
+    caches = isolation._knows, isolation._no_user_namespaces
+    for each in caches:
+        each.cache_clear()
+    try:
+        monkeypatch.setattr(isolation.subprocess, "run", ran)
+        words = isolation._bubblewrap((), (), None, (), (Path("/tmp/home"), None))
+        assert ("--disable-userns" in words) == (known and works)
+        assert "--unshare-user" in words
+    finally:
+        for each in caches:
+            each.cache_clear()

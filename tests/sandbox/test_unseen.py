@@ -416,6 +416,35 @@ def test_the_keys_of_a_login_are_not_there(tree, level):
     assert "of-the-login" not in done.stdout or (level == "process" and os.getuid() != 0)
 
 
+RINGS = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+rings = (-1, -2, -3, -4, -5)  # of the thread, the process, the session, the user, the user's login
+name = b"note-to-the-next"
+"""
+ADDS = RINGS + 'print([libc.syscall({add_key}, b"user", name, b"hello", 5, r) for r in rings])'
+LOOKS = (
+    RINGS
+    + """
+found = [libc.syscall({keyctl}, 10, r, b"user", name, 0) for r in rings]
+found.append(libc.syscall({request_key}, b"user", name, None, 0))
+try:
+    listed = name.decode() in open("/proc/keys").read()
+except OSError:
+    listed = False
+print(max(found), listed)
+"""
+)
+
+
+@pytest.mark.parametrize("tools", [True, False])
+def test_no_child_leaves_a_key_for_the_next(tree, level, tools):
+    """A kernel without keys refuses them too, so this needs no other."""
+    numbers = {n: syscalls._REFUSED[n][COLUMN] for n in ("keyctl", "add_key", "request_key")}
+    assert python(tree, level, ADDS.format(**numbers), tools).output.strip() == str([-1] * 5)
+    assert python(tree, level, LOOKS.format(**numbers), tools).output.strip() == "-1 False"
+
+
 # --- never as root ------------------------------------------------------------------------------
 
 WHO = "import os; print(os.getuid(), os.getgid(), os.getgroups()); open('build/x', 'w').close()"
