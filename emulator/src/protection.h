@@ -15,7 +15,7 @@
  * launches without end is not stopped each time.
  *
  * EMULATOR_PROTECT=1 closes it each time, toggle does that even where there are keys, and 0 never
- * closes it.
+ * closes it. What counts is the variable as the program was started, or loaded the library.
  */
 #ifndef EMULATOR_PROTECTION_H_
 #define EMULATOR_PROTECTION_H_

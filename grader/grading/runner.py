@@ -130,8 +130,7 @@ def grade(
     report.sha256, report.notes = submission.sha256, [*report.notes, *submission.notes]
     if options.course.is_kit:
         said = origin.note(submission.taken, options.course.skeleton, options.rubric.profile)
-        report.notes += [said] * bool(said)
-        report.notes += reach.notes(submission.taken)
+        report.notes += [said] * bool(said) + reach.notes(submission.taken)
     order = [row.name for row in rows].index
     with (
         # BLAS's threads wait for each other by spinning, which takes the cores from the children.

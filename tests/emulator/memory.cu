@@ -244,6 +244,13 @@ CASE(a_kernel_jumps_into_memory) {
   CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
 }
 
+CASE(the_host_asks_for_no_protection_and_reads_device_memory) {
+  CHECK(setenv("EMULATOR_PROTECT", "0", 1) == 0);
+  float* memory;
+  CHECK(cudaMalloc(&memory, 400) == cudaSuccess);
+  CHECK(memory[3] == 0);
+}
+
 CASE(the_host_reads_device_memory) {
   float* ptr;
   CHECK(cudaMalloc(&ptr, 400) == cudaSuccess);

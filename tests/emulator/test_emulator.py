@@ -245,6 +245,12 @@ def test_the_host_cannot_touch_device_memory(kit, protect):
     assert "hint: copy it to the host with cudaMemcpy" in done.stderr
 
 
+def test_a_program_cannot_open_device_memory_by_a_variable(kit):
+    done = kit.run("memory", "the_host_asks_for_no_protection_and_reads_device_memory")
+    assert done.returncode in (-signal.SIGSEGV, -signal.SIGBUS)
+    assert "host code touched device memory at 0x" in done.stderr
+
+
 def test_code_of_the_runtime_never_counts_as_that_of_kernels(kit):
     """A linker that keeps to no order may put it between the ends."""
     library = ctypes.CDLL(str(kit.library))

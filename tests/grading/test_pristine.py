@@ -27,6 +27,11 @@ def test_secrets_of_the_environment_stay_away(monkeypatch):
     assert "TOKEN" not in build.child_environment("emulated")
 
 
+def test_nobodys_environment_opens_the_memory_of_the_emulated_gpu(monkeypatch):
+    monkeypatch.setenv("EMULATOR_PROTECT", "0")
+    assert build.child_environment("emulated")["EMULATOR_PROTECT"] == "1"
+
+
 def test_old_builds_go_and_those_in_use_or_being_made_stay(tmp_path):
     for number in range(20):
         (tmp_path / f"{number:02}").mkdir()
