@@ -54,6 +54,7 @@ from grader.grading.verdicts import (
 from grader.report.model import ERROR, FAIL, PASS, SKIPPED, Report, Result
 from grader.report.stored import unfinished
 from grader.sandbox import gpu_memory, isolation, usage
+from grader.sandbox.alone import Alone
 from grader.sandbox.scratch import sweep, workspace
 from grader.student import blame, endless
 from grader.student.remote import ChildError
@@ -64,7 +65,6 @@ __all__ = ["Options", "grade", "sentence"]
 
 # Of processor time that a submission may use, for each second that its checks may take together.
 _CPU_PER_SECOND = 2
-
 _MOST_ON_GPU = 3  # checks at the same time
 
 
@@ -187,7 +187,7 @@ class _Grading:
         self._auditor = Auditor(self._diagnosis, budget.seconds, budget.total)
         self._auditing, self._audits_begun = threading.Lock(), False
         self._rows: Sequence[Row] = ()
-        self._alone = threading.Lock()  # held by a check whose child was killed before
+        self._alone = Alone()
         self._hangs = Hangs()
         self._disputed: set[str] = set()  # checks whose result differs between the GPU's forms
         self._resources = contextlib.ExitStack()
@@ -286,8 +286,7 @@ class _Grading:
             check_device(self._kit)
 
     def _seen(self, *writable: Path) -> isolation.View:
-        view = _view(self._report, self._options, *writable)
-        return replace(view, budget=self._budget)
+        return replace(_view(self._report, self._options, *writable), budget=self._budget)
 
     def _check(
         self, row: Row, snapshot: Snapshot, evidence: blame.Evidence | None = None
@@ -304,13 +303,14 @@ class _Grading:
             if self._is_audited(row) and snapshot is self._built:
                 self._begin_audits()
             try:
-                self._checks[row.name](context)
+                with self._alone.beside(is_rerun=evidence is not None):
+                    self._checks[row.name](context)
             except Exception as raised:  # the grader's own fault must not end the other checks
                 error = raised
             meter = context.view.gpu
             full = meter is not None and meter.was_full(error)
-            chance = blame.may_be_chance(error) or isinstance(error, DeviceLost)
-            again = evidence is None and (full or chance)
+            chance = full or blame.may_be_chance(error) or isinstance(error, DeviceLost)
+            again = evidence is None and chance
             if error is not None and evidence is not None:
                 error = evidence.judged(error)
                 error = meter.judged(error) if meter is not None else error
@@ -319,7 +319,7 @@ class _Grading:
                 if result.status == PASS and self._is_audited(row):
                     result = with_audit(result, self._auditor.result(row.name))
         if again:
-            with self._alone:
+            with self._alone.exclusively():
                 if full:
                     gpu_memory.wait_for_room()
                 return self._check(row, snapshot, blame.Evidence())
