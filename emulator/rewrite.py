@@ -13,9 +13,10 @@ Macros do most of it (include/emulator/language.h). What they cannot do is done 
 - loops in which a thread may wait for another let the others run, see
   cuda_source/waiting_loops.py;
 - kernels get a second version that runs a whole block as loops, see block_loops/loops.py;
-- for the checked build instead, the names of a kernel's parameters stand behind it, copied
-  vectors are shown to the compiler, see instrument/vector_copies.py, and loops that only read are
-  checked once, see instrument/quick_loops.py.
+- for the checked build instead, the names of a kernel's parameters stand behind it, variables of
+  the host are told, see instrument/host_variables.py, copied vectors are shown to the compiler, see
+  instrument/vector_copies.py, and loops that only read are checked once, see
+  instrument/quick_loops.py.
 
 Text is inserted, and never moved to another line (but for the name of a launch, which goes behind
 its `>>>`), so the compiler's errors name the lines of the original file.
@@ -40,6 +41,7 @@ from cuda_source.tokens import (
     without_prelude,
 )
 from cuda_source.waiting_loops import let_others_run
+from instrument.host_variables import tell_host_variables
 from instrument.parameter_names import name_parameters
 from instrument.quick_loops import quick_loops
 from instrument.vector_copies import show_copies
@@ -88,7 +90,7 @@ def rewritten(source, path, mode, refused=None, pinned=None):
     program = None
     if mode == CHECKED:
         program = Program(tokens, refused, pinned)
-        edits += name_parameters(tokens) + show_copies(tokens)
+        edits += name_parameters(tokens) + tell_host_variables(tokens) + show_copies(tokens)
         edits += quick_loops(program, edits)
     elif mode == LOOPS:
         try:

@@ -269,6 +269,8 @@ void access_host_words(State* s, const Region& region, uintptr_t address, size_t
 void access_elsewhere(State* s, uintptr_t address, size_t size, Access access, const void* place) {
   if (s->owns(address)) return;
   if (program_region.has(address)) {
+    if (is_host_variable(address) && !is_shared_host_memory(reinterpret_cast<void*>(address)))
+      add(finding_here(Kind::kHostPointerInKernel, place, size, access != Access::kRead), address);
     return access_words(s, program_region, address, size, access, place);
   }
   if (heap_in_use && use_heap(address, size, access, place)) return;

@@ -278,7 +278,8 @@ Memory memory_at(uintptr_t address) {
       return memory;
     }
   }
-  memory.space = is_program_memory(address) ? "constant" : "host";
+  const bool of_device = is_program_memory(address) && !is_host_variable(address);
+  memory.space = of_device ? "constant" : "host";
   return memory;
 }
 

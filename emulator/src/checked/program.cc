@@ -58,6 +58,13 @@ std::map<std::string, std::string>& parameters() {
   return *all;
 }
 
+// Where variables of the host end, by where they begin. Libraries are loaded, and closed, while no
+// kernel runs.
+std::map<uintptr_t, uintptr_t>& host_variables() {
+  static auto* all = new std::map<uintptr_t, uintptr_t>;
+  return *all;
+}
+
 // "ns::kernel<float, 4>" is "kernel"
 std::string base_name(std::string kernel) {
   kernel = kernel.substr(0, kernel.find('<'));
@@ -87,6 +94,12 @@ bool is_program_memory(uintptr_t address) {
   return std::any_of(ranges.begin(), ranges.end(), [address](const Range& range) {
     return address >= range.begin && address < range.end;
   });
+}
+
+bool is_host_variable(uintptr_t address) {
+  const auto& all = host_variables();
+  const auto behind = all.upper_bound(address);
+  return behind != all.begin() && address < std::prev(behind)->second;
 }
 
 bool is_own_memory(uintptr_t address) {
@@ -120,5 +133,11 @@ std::string parameter_name(const std::string& kernel, size_t position) {
 ParameterNames::ParameterNames(const char* kernel, const char* names) {
   checked::parameters()[kernel] = names;
 }
+
+HostVariable::HostVariable(const volatile void* begin, unsigned long size)
+    : begin_(reinterpret_cast<uintptr_t>(begin)) {
+  checked::host_variables()[begin_] = begin_ + size;
+}
+HostVariable::~HostVariable() { checked::host_variables().erase(begin_); }
 
 }  // namespace emulator

@@ -19,7 +19,10 @@ namespace checked {
 void use_program(const Grid& grid);
 /*! \brief Whether an address lies in a variable of the program. */
 bool is_program_memory(uintptr_t address);
-/*! \brief The same, or in what the runtime itself hands to kernels. */
+/*! \brief Whether an address lies in a variable that is the host's alone. */
+bool is_host_variable(uintptr_t address);
+/*! \brief Whether an address lies in a variable of the program, or in what the runtime itself hands
+ * to kernels. */
 bool is_own_memory(uintptr_t address);
 /*! \brief The name of a kernel's parameter, by its position, or "". */
 std::string parameter_name(const std::string& kernel, size_t position);
