@@ -36,7 +36,8 @@ def _shapes(ctx: Context, published: Shape, odd: Iterable[Shape]) -> list[Shape]
 
     If the rubric asks for published sizes alone, the random shapes are no larger, so that a kernel
     written for those sizes meets no new limit. Otherwise one random shape is larger than all
-    others, so that no fixed limit is large enough.
+    others, so that no fixed limit is large enough. Its arrays have nothing behind them: a tool that
+    sees every access is given smaller ones.
     """
     largest = [min(size, 600 if axis < 2 else 4) for axis, size in enumerate(published)]
     fresh = [ctx.sizes(*largest), ctx.sizes(*largest)]
@@ -48,12 +49,25 @@ def _shapes(ctx: Context, published: Shape, odd: Iterable[Shape]) -> list[Shape]
         largest[:2] = [max(pair) for pair in zip(published, LARGE, strict=True)]
     else:
         fresh += [_beyond(ctx, (9000, 3)), _beyond(ctx, (3, 4000))]
-    return [ctx.sized(shape) for shape in [*odd, _beyond(ctx, tuple(largest)), *fresh]]
+    large = [_to_its_end(_beyond(ctx, tuple(largest)))]
+    if not ctx.watched:  # there it would be made smaller, too
+        large.append(_beyond(ctx, tuple(map(min, largest, LARGE))))
+    return [ctx.sized(shape) for shape in [*odd, *large, *fresh]]
 
 
 def _beyond(ctx: Context, sizes: Shape) -> Shape:
     """Random sizes, each a little larger than the one given."""
     return tuple(size + int(ctx.random.integers(1, 2 + size // 20)) for size in sizes)
+
+
+def _to_its_end(sizes: Shape) -> Shape:
+    """Sizes that are hardly larger, of an array that fills its memory: cudaMalloc gives 256 bytes
+    and multiples of them, and the emulated GPU has a page behind that nobody may touch. Blocks of
+    128 threads or more have some left over, which must not look behind it."""
+    longest = sizes.index(max(sizes))
+    odd = [size | 1 for size in sizes]
+    odd[longest] = (-(-sizes[longest] // 64) | 1) * 64
+    return tuple(odd)
 
 
 @KernelCheck
@@ -85,7 +99,8 @@ def broadcast_to(ctx: Context) -> Iterator[Case]:
     fresh = [(ctx.sizes(90, 90), ctx.sizes(20)[0]), (ctx.sizes(40, 9), ctx.sizes(70)[0])]
     cases = [((200, 300), 130), *fresh]
     if ctx.thorough:
-        cases = [*odd, (_beyond(ctx, (200, 300)), 130), (_beyond(ctx, (3,)), 2000), *fresh]
+        large = [(_to_its_end(_beyond(ctx, (200, 300))), 130), (_beyond(ctx, (3,)), 2000)]
+        cases = [*odd, *large, *fresh]
     for shape, copies in cases:
         out = ctx.sized((copies, *shape))
 
@@ -256,11 +271,20 @@ def _larger_products(ctx: Context, flags: list[tuple[bool, bool]]) -> Iterator[A
     for axis, flag in enumerate(flags[:3]):
         mnk = [5, 3, 4]
         mnk[axis] = 2500
-        yield (*_beyond(ctx, tuple(mnk)), *flag)
+        sizes = _beyond(ctx, tuple(mnk))
+        yield (*sizes, *flag)
+        yield (*_filled(sizes), *flag)
     least = (1000, 2000) if ctx.backend == "cuda" else (520, 520)
     m, n = (size + int(ctx.random.integers(1, 1 + size // 5)) for size in least)
     k = int(ctx.random.integers(3, 10))
-    yield (m, n, k, *flags[int(ctx.random.integers(4))])
+    flag = flags[int(ctx.random.integers(4))]
+    yield (m, n, k, *flag)
+    yield (*_filled((m, n, k)), *flag)
+
+
+def _filled(sizes: Shape) -> Shape:
+    """Sizes of a product whose factors fill their memory, see `_to_its_end`."""
+    return tuple(-(-size // 8) * 8 for size in sizes)
 
 
 def _matrices(ctx: Context, sizes: Shape, trans_a: bool, trans_b: bool) -> list[Any]:

@@ -172,16 +172,19 @@ __global__ void reduce_rows_kernel(Nest<Body> nest, Cut cut, Body body,
   }
 }
 
-/*! \brief Outputs of a block of columns: a pack for each thread of a warp. */
-const int kColumnsOfABlock = kWarp * kPack;
-const int kRowsOfABlock = kThreads / kWarp;
+/*! \brief Threads that lie along the columns of a block, a pack for each: few where the columns
+ * are few, so that none is idle. */
+inline int threads_across(int64_t columns) {
+  int threads = kWarp;
+  while (threads > 4 && threads / 2 * kPack >= columns) threads /= 2;
+  return threads;
+}
 
-/*! \brief A thread's states of 4 columns, over each 8th row of begin .. end - 1. */
+/*! \brief A thread's states of 4 columns, over each `step`-th row of begin .. end - 1. */
 template <class Body>
 __device__ void reduce_columns(const Nest<Body>& nest, const int64_t (*at)[Body::kOperands],
-                               int64_t begin, int64_t end, int columns, bool packed,
+                               int64_t begin, int64_t end, int64_t step, int columns, bool packed,
                                const Body& body, typename Body::State* totals) {
-  const int64_t step = kRowsOfABlock;
   int64_t i = begin;
   if (packed) {
     for (; i + (Body::kAtOnce - 1) * step < end; i += Body::kAtOnce * step) {
@@ -216,19 +219,21 @@ __device__ void reduce_columns(const Nest<Body>& nest, const int64_t (*at)[Body:
     }
 }
 
-/*! \brief Each block reduces one chunk for 128 outputs; neighbouring threads have neighbours. */
+/*! \brief Each block reduces one chunk for a pack of outputs of each thread across; neighbouring
+ * threads have neighbours. */
 template <class Body>
 __global__ void reduce_columns_kernel(Nest<Body> nest, Cut cut, Body body,
-                                      typename Body::State* partial) {
-  __shared__ typename Body::State all[kRowsOfABlock][kColumnsOfABlock];
+                                      typename Body::State* partial, int across) {
+  __shared__ typename Body::State all[kThreads * kPack];
   const int64_t outer = nest.outer;
-  const int64_t tiles = (outer + kColumnsOfABlock - 1) / kColumnsOfABlock;
-  const int lane = threadIdx.x % kWarp, row = threadIdx.x / kWarp;
-  // Thread's columns: a pack; or each 32nd, so that neighbours read neighbours.
-  const int first = cut.packed ? lane * kPack : lane, step = cut.packed ? 1 : kWarp;
+  const int wide = across * kPack, rows = kThreads / across;
+  const int64_t tiles = (outer + wide - 1) / wide;
+  const int lane = threadIdx.x % across, row = threadIdx.x / across;
+  // Thread's columns: a pack; or such as are apart, so that neighbours read neighbours.
+  const int first = cut.packed ? lane * kPack : lane, step = cut.packed ? 1 : across;
   for (int64_t item = blockIdx.x; item < tiles * cut.chunks; item += gridDim.x) {
     const int64_t tile = cut.chunks == 1 ? item : item / cut.chunks;
-    const int64_t chunk = item - tile * cut.chunks, output = tile * kColumnsOfABlock + first;
+    const int64_t chunk = item - tile * cut.chunks, output = tile * wide + first;
     const int64_t begin = chunk * cut.length;
     const int64_t end = begin + cut.length < nest.length ? begin + cut.length : nest.length;
     int64_t at[kPack][Body::kOperands] = {};
@@ -241,14 +246,14 @@ __global__ void reduce_columns_kernel(Nest<Body> nest, Cut cut, Body body,
     typename Body::State totals[kPack];
     for (int j = 0; j < kPack; ++j) totals[j] = Body::start();
     if (columns > 0)
-      reduce_columns<Body>(nest, at, begin + row, end, columns, cut.packed, body, totals);
-    for (int j = 0; j < kPack; ++j) all[row][first + j * step] = totals[j];
+      reduce_columns<Body>(nest, at, begin + row, end, rows, columns, cut.packed, body, totals);
+    for (int j = 0; j < kPack; ++j) all[row * wide + first + j * step] = totals[j];
     __syncthreads();
     const int column = threadIdx.x;
-    const int64_t mine = tile * kColumnsOfABlock + column;
-    if (column < kColumnsOfABlock && mine < outer) {
-      typename Body::State total = all[0][column];
-      for (int r = 1; r < kRowsOfABlock; ++r) total = Body::both(total, all[r][column]);
+    const int64_t mine = tile * wide + column;
+    if (column < wide && mine < outer) {
+      typename Body::State total = all[column];
+      for (int r = 1; r < rows; ++r) total = Body::both(total, all[r * wide + column]);
       if (cut.chunks > 1) {
         partial[mine * cut.chunks + chunk] = total;
       } else {
@@ -323,11 +328,12 @@ int reduce(char* const* data, const int64_t* n, const Body& body, char* partial,
   } else {
     const bool packed = Body::kPacks &&
                         are_packed<Body>(data, nest.kept, Body::kResults, nest.reduced, 0) &&
-                        nest.kept.inner() % kPack == 0 && nest.outer >= kColumnsOfABlock;
-    const int64_t tiles = (nest.outer + kColumnsOfABlock - 1) / kColumnsOfABlock;
-    parts = cut(tiles, nest.length, kRowsOfABlock * 32, packed);
+                        nest.kept.inner() % kPack == 0;
+    const int across = threads_across(nest.outer), wide = across * kPack;
+    const int64_t tiles = (nest.outer + wide - 1) / wide;
+    parts = cut(tiles, nest.length, kThreads / across * 32, packed);
     const int grid = grid_of(tiles * parts.chunks);
-    reduce_columns_kernel<Body><<<grid, kThreads, 0, on>>>(nest, parts, body, states);
+    reduce_columns_kernel<Body><<<grid, kThreads, 0, on>>>(nest, parts, body, states, across);
   }
   if (parts.chunks > 1) {
     const dim3 team = teams_of(parts.chunks <= kThreads ? kWarp : kThreads);

@@ -23,6 +23,7 @@
 
 #include "hopper_block.cuh"
 #include "hopper_lays.cuh"
+#include "numbers.h"
 
 namespace dlsys {
 namespace backend {
@@ -50,8 +51,10 @@ struct alignas(16) Tap {
  * box that is so much higher. In it the pixels of each tap lie some lines of `wide` below those of
  * the one before.
  */
-template <int rows_, int wide, int high, int deep, bool packs, int group_, int apart>
+template <int rows_, int wide, int high, int deep, bool packs, int group_, int apart,
+          int depth = kDepth>
 struct OfPixels {
+  static const bool pads = false;
   static const int rows = rows_, count = wide * high * deep, columns = (count + 7) / 8 * 8;
   static const int group = group_, below = group > 1 ? apart * wide * kLine : 0;
   static const int halves = rows == 128 ? 1 : 2;             // each with pixels of its own
@@ -104,7 +107,7 @@ struct OfPixels {
                        const CUtensorMap* of_b, Barrier* full) const {
     const Phase& in = phases[unit.phase];
     const int product = slice % products, number = slice / products;
-    const int channel = number % chunks * kDepth;
+    const int channel = number % chunks * depth;
     const int low_a = product == 2 ? matrices : 0, low_b = product == 1 ? images : 0;
     const Tap* const own = taps + in.tap + number / chunks * group;
     for (int i = 0; i < group; ++i)
@@ -116,6 +119,10 @@ struct OfPixels {
       hopper::copy(to + (group * rows + i * of_box) * kLine, of_b, channel,
                    column * step_in + own->column, row * step_in + own->row, image + low_b, full);
     }
+  }
+
+  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
+    multiply_lines<OfPixels, Wgmma<columns>>(sum, own, half);
   }
 
   /*! \brief Writes a warp's 16 lines, 32 pixels at a time: these lie side by side in the result,
@@ -168,6 +175,7 @@ struct OfPixels {
  */
 template <int rows_, int block, int blocks>
 struct OfTaps {
+  static const bool pads = false;
   static const int rows = rows_, columns = block * blocks, boxes = rows == 128 ? 1 : 2;
   static const int group = 1, below = 0;
   static const int bytes = (rows + boxes * columns) * kLine, room = bytes;
@@ -213,6 +221,10 @@ struct OfTaps {
     }
   }
 
+  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
+    multiply_lines<OfTaps, Wgmma<columns>>(sum, own, half);
+  }
+
   __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half, int thread,
                         float*) const {
     const int first = unit.row * rows + (rows == 128 ? half * 64 : 0) + thread / 32 * 16;
@@ -235,10 +247,14 @@ struct OfTaps {
   }
 };
 
+inline CUtensorMapDataType kind_of(const float*) { return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; }
+inline CUtensorMapDataType kind_of(const BFloat16*) { return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16; }
+
 /*! \brief The map of a tensor, the innermost axis first, and of boxes of it; each `step`-th element
  * of its second and third axes. */
-inline bool encode(CUtensorMap* map, float* at, int rank, const int64_t* extents, int64_t lead,
-                   const int* box, int step) {
+template <class Element>
+bool encode(CUtensorMap* map, Element* at, int rank, const int64_t* extents, int64_t lead,
+            const int* box, int step) {
   static decltype(&cuTensorMapEncodeTiled) function = nullptr;
   cudaDriverEntryPointQueryResult found;
   if (!function && (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled",
@@ -248,7 +264,7 @@ inline bool encode(CUtensorMap* map, float* at, int rank, const int64_t* extents
     return false;
   cuuint64_t sizes[5], strides[5];
   cuuint32_t boxes[5], steps[5];
-  int64_t stride = lead * 4;
+  int64_t stride = lead * static_cast<int64_t>(sizeof(Element));
   for (int i = 0; i < rank; ++i) {
     sizes[i] = static_cast<cuuint64_t>(extents[i]);
     strides[i] = static_cast<cuuint64_t>(stride);  // to the next of the axis behind
@@ -256,8 +272,8 @@ inline bool encode(CUtensorMap* map, float* at, int rank, const int64_t* extents
     steps[i] = i == 1 || i == 2 ? static_cast<cuuint32_t>(step) : 1;
     boxes[i] = static_cast<cuuint32_t>(box[i]) * steps[i];
   }
-  return function(map, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, static_cast<cuuint32_t>(rank), at, sizes,
-                  strides, boxes, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+  return function(map, kind_of(at), static_cast<cuuint32_t>(rank), at, sizes, strides, boxes, steps,
+                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                   CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }

@@ -85,15 +85,38 @@ __device__ inline void copy(void* to, const CUtensorMap* from, int x, int y, int
       : "memory");
 }
 
-/*! \brief How wgmma is told of a tile: lines of 128 bytes, swizzled, groups of eight lines. */
-__device__ inline uint64_t descriptor(const void* shared) {
+/*! \brief How wgmma is told of a tile: lines of 128 bytes, swizzled, groups of eight lines.
+ * \param lead bytes from block to block, where lines are blocks of the other axis than K. */
+__device__ inline uint64_t descriptor(const void* shared, unsigned lead = 16) {
   const uint64_t at = (address(shared) & 0x3ffff) >> 4;
-  return at | (uint64_t{1} << 16) | (uint64_t{1024 >> 4} << 32) | (uint64_t{1} << 62);
+  return at | (uint64_t{lead >> 4} << 16) | (uint64_t{1024 >> 4} << 32) | (uint64_t{1} << 62);
 }
 
 /*! \brief multiply(sum, a, b): sum += a b, 64 x columns, 8 of K. hopper.py writes each. */
 template <int columns>
 struct Wgmma;
+
+/*!
+ * \brief Multiplies a slice whose operands have K side by side.
+ *
+ * Work has `rows` of a tile, and the `group` of matrices of a that a slice has, each with b some
+ * bytes `below`. Of 128 rows each warpgroup has a half; of 64, each has columns of its own.
+ */
+template <class Work, class Instruction>
+__device__ inline void multiply_lines(float (&sum)[Work::columns / 2], const unsigned char* own,
+                                      int half) {
+  const int at_a = Work::rows == 128 ? half * 64 * kLine : 0;
+  const int at_b =
+      (Work::group * Work::rows + (Work::rows == 128 ? 0 : half * Work::columns)) * kLine;
+#pragma unroll
+  for (int tap = 0; tap < Work::group; ++tap) {
+    const uint64_t a = descriptor(own + at_a + tap * Work::rows * kLine);
+    const uint64_t b = descriptor(own + at_b + tap * Work::below);
+#pragma unroll
+    for (int step = 0; step < kLine / 32; ++step)
+      Instruction::multiply(sum, a + step * (32 >> 4), b + step * (32 >> 4));
+  }
+}
 
 /*! \brief A unit of work: where its tile begins, and its slices of K. */
 struct Unit {
@@ -103,9 +126,9 @@ struct Unit {
 /*!
  * \brief The kernel. grid: as many blocks as there are multiprocessors, or units.
  *
- * Work says what is multiplied: `rows` of a tile, `columns` of a warpgroup's part of it, the
- * `group` of matrices of a that a slice has, each with b some bytes `below`, the `bytes` of a slice
- * and the `room` that it takes, `stages` of slices; unit(), copy() and store().
+ * Work says what is multiplied: `columns` of a warpgroup's part of a tile, the `bytes` of a slice
+ * and the `room` that it takes, `stages` of slices, whether it has lines that nobody copies;
+ * unit(), copy(), multiply() and store().
  */
 template <class Work>
 __global__ __launch_bounds__(kThreads,
@@ -117,6 +140,11 @@ __global__ __launch_bounds__(kThreads,
   unsigned char* const slices = raw + (1024 - address(raw) % 1024) % 1024;
   float* const trays = reinterpret_cast<float*>(slices + Work::stages * Work::room);
   const int warpgroup = threadIdx.x / kWarpgroup, thread = threadIdx.x % kWarpgroup;
+  if constexpr (Work::pads) {  // such lines are zeros
+    for (int i = threadIdx.x * 16; i < Work::stages * Work::room; i += kThreads * 16)
+      *reinterpret_cast<uint4*>(slices + i) = make_uint4(0, 0, 0, 0);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  }
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Work::stages; ++stage) {
       prepare(&full[stage], 1);
@@ -142,10 +170,6 @@ __global__ __launch_bounds__(kThreads,
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     const int half = warpgroup - 1, lane = thread % 32;
-    // Of 128 rows each has a half; of 64, each has columns of its own.
-    const int at_a = Work::rows == 128 ? half * 64 * kLine : 0;
-    const int at_b =
-        (Work::group * Work::rows + (Work::rows == 128 ? 0 : half * Work::columns)) * kLine;
     for (int number = blockIdx.x; number < work.units; number += gridDim.x) {
       const Unit unit = work.unit(number);
       float sum[Work::columns / 2];
@@ -156,14 +180,7 @@ __global__ __launch_bounds__(kThreads,
         wait(&full[stage], phase);
         const unsigned char* const own = slices + stage * Work::room;
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#pragma unroll
-        for (int tap = 0; tap < Work::group; ++tap) {
-          const uint64_t a = descriptor(own + at_a + tap * Work::rows * kLine);
-          const uint64_t b = descriptor(own + at_b + tap * Work::below);
-#pragma unroll
-          for (int step = 0; step < kLine / 32; ++step)
-            Wgmma<Work::columns>::multiply(sum, a + step * (32 >> 4), b + step * (32 >> 4));
-        }
+        Work::multiply(sum, own, half);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         // While this slice is multiplied, the one before is done.
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");

@@ -10,18 +10,21 @@
 
 #include <cstdint>
 
+#include "numbers.h"
+
 namespace dlsys {
 namespace backend {
 namespace hopper {
 
 /*! \brief The sum of parts. */
-static __global__ void add_parts_kernel(float* out, const float* parts, int many, int64_t size) {
+template <class Element>
+__global__ void add_parts_kernel(Element* out, const float* parts, int many, int64_t size) {
   const int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
   if (i >= size) return;
   float sum = 0;
 #pragma unroll 8
   for (int part = 0; part < many; ++part) sum += parts[part * size + i];
-  out[i] = sum;
+  out[i] = Element(sum);
 }
 
 /*! \brief Writes a number as TF32; if there is a `low`, also what is lost, so far behind. What
@@ -37,6 +40,9 @@ __device__ inline void lay(float* to, int64_t low, float value) {
   to[0] = __uint_as_float(high);
   to[low] = value - __uint_as_float(high);
 }
+
+/*! \brief The same as bfloat16, which has no low. */
+__device__ inline void lay(BFloat16* to, int64_t, float value) { *to = BFloat16(value); }
 
 const int kAcross = 32;  // channels of a line that a block of the next two kernels does
 
@@ -63,8 +69,9 @@ static __global__ void join_kernel(float* out, const float* parts, int many, int
 
 /*! \brief The other way: from (lines, channels, taps) to (taps, lines, channels), whose lines are
  * `lead` apart. */
-static __global__ void split_kernel(const float* from, float* to, int channels, int taps, int lead,
-                                    int64_t low) {
+template <class Element>
+__global__ void split_kernel(const float* from, Element* to, int channels, int taps, int lead,
+                             int64_t low) {
   extern __shared__ float all[];
   const int first = blockIdx.x * kAcross, line = blockIdx.y;
   const int count = min(kAcross, channels - first) * taps;
@@ -87,7 +94,8 @@ struct Turn {
 };
 
 /*! \brief Lays it, through a tile in shared memory. */
-static __global__ void turn_kernel(const float* from, float* to, const Turn all) {
+template <class Element>
+__global__ void turn_kernel(const float* from, Element* to, const Turn all) {
   __shared__ float tile[32][33];
   const int line = blockIdx.x * 32, depth = blockIdx.y * 32, x = threadIdx.x;
   from += static_cast<int64_t>(blockIdx.z) * all.from_batch;
@@ -111,7 +119,8 @@ static __global__ void turn_kernel(const float* from, float* to, const Turn all)
   }
 }
 
-inline void turn(const float* from, float* to, const Turn& all, cudaStream_t on) {
+template <class Element>
+void turn(const float* from, Element* to, const Turn& all, cudaStream_t on) {
   const dim3 grid((all.lines + 31) / 32, (all.depth + 31) / 32, all.batch);
   turn_kernel<<<grid, dim3(32, 8), 0, on>>>(from, to, all);
 }

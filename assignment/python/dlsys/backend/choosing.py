@@ -13,10 +13,11 @@ import numpy as np
 
 from dlsys import ndarray
 from dlsys._base import _LIB, DeviceError, check_call
-from dlsys.dtypes import FLOAT32
+from dlsys.dtypes import BFLOAT16, FLOAT32
 from dlsys.ndarray import size_of
 
-from . import cudnn, gpu, hopper, implicit, kernels, measured
+from . import cudnn, gpu, hopper, hopper_halves, implicit, kernels, measured
+from .windows import Windows
 
 #: Runs of which the median counts.
 _RUNS = 5
@@ -30,8 +31,6 @@ _ALL = 1 << 30
 _FAILURES = NotImplementedError, DeviceError, RuntimeError
 #: Multiplications of a convolution that may be as fast by plain loops.
 _FEW = 1 << 25
-#: The method where nobody may measure.
-_UNMEASURED = "implicit"
 
 
 class Chooser:
@@ -59,13 +58,14 @@ class Chooser:
             node: whose op it is.
             inputs: the views of its inputs.
         """
-        if any(each.dtype != FLOAT32 for each in inputs):
+        if {each.dtype for each in inputs} not in ({FLOAT32}, {BFLOAT16}):
             return gpu.CONVOLUTION
         question = self._question(node, inputs)
         found = measured.known(*question)
         if found is None:
-            self._trials[json.dumps(question)] = _Trials(*self._given, node, question[2])
-            return _UNMEASURED
+            found = _Trials(*self._given, node, question[2], inputs[0].dtype)
+            self._trials[json.dumps(question)] = found
+            return found.methods()[0]
         return min(found, key=found.get)
 
     def compile_all(self):
@@ -92,7 +92,8 @@ class Chooser:
 
     def _question(self, node, inputs):
         shapes = [each.shape for each in inputs]
-        return type(node.op).__name__, sorted(node.attributes.items()), shapes, self._tf32
+        rounded = self._tf32 if inputs[0].dtype == FLOAT32 else inputs[0].dtype.name
+        return type(node.op).__name__, sorted(node.attributes.items()), shapes, rounded
 
 
 def with_known_tiles(instructions, kept):
@@ -113,22 +114,22 @@ class _Trials:
         is_final: whether they would end so again: not where memory was full, or no compiler there.
     """
 
-    def __init__(self, program, ctx, tf32, node, shapes):
+    def __init__(self, program, ctx, tf32, node, shapes, dtype):
         self._program, self._ctx, self._tf32, self._node = program, ctx, tf32, node
-        self._shapes = shapes
+        self._shapes, self._dtype = shapes, dtype
         self.is_final = True
 
     @functools.cached_property
     def _fed(self):
         return {
-            each: ndarray.array(np.resize(_numbers(), shape), self._ctx, FLOAT32)
+            each: ndarray.array(np.resize(_numbers(), shape), self._ctx, self._dtype)
             for each, shape in zip(self._node.inputs, self._shapes)
         }
 
     def keys(self):
         """Of the kernels that `times` runs."""
         found = []
-        for method in self._methods():
+        for method in self.methods():
             tiled = []
 
             def look(instructions, kept, tiled=tiled):
@@ -145,7 +146,7 @@ class _Trials:
     def times(self):
         """Method -> microseconds, of those that can compute it."""
         found = {}
-        for method in self._methods():
+        for method in self.methods():
             try:
                 found[method] = (self._best_tile if method in TILED else self._time)(method)
             except (kernels.CompileError, DeviceError) as error:
@@ -156,9 +157,15 @@ class _Trials:
                 continue
         return found or {gpu.CONVOLUTION: 0.0}
 
-    def _methods(self):
+    def methods(self):
+        """Those that may be tried; where nobody may measure, it is the first."""
         said = self._node.attributes
-        (images, _, *size), filters = self._shapes[:2]
+        (images, channels, *size), filters = self._shapes[:2]
+        if self._dtype == BFLOAT16:
+            strides = said["stride"], said["padding"], said["dilation"]
+            windows = Windows(tuple(size), filters[2:], *strides)
+            why = hopper_halves.refusal(windows, (images, channels, filters[0]), said["groups"])
+            return [gpu.CONVOLUTION if why else "wgmma"]
         found = ["implicit"]
         # Where most products of the implicit method are with 0, or columns are the images.
         with_zeros = said.get("of") == 0 and said["stride"] != (1, 1)
@@ -186,7 +193,7 @@ class _Trials:
 
     def _made(self, method, *passes):
         node = self._node.op(*self._node.inputs, **{**self._node.attributes, "method": method})
-        kinds = {each: (shape, FLOAT32) for each, shape in zip(self._node.inputs, self._shapes)}
+        kinds = {each: (shape, self._dtype) for each, shape in zip(self._node.inputs, self._shapes)}
         return self._program([node], [node], kinds, self._ctx, passes=passes, tf32=self._tf32)
 
     def _time(self, method, *passes):

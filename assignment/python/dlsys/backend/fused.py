@@ -12,7 +12,7 @@ from dlsys.dtypes import C_NAMES, FLOAT64
 from .expressions import converted
 from .instructions import Elementwise, Instruction, Reduce, kind_of_stride, runs_by_rows
 from .spaces import AxesSpace, Space
-from .view import collapsed, new_view
+from .view import collapsed, loops_of, new_view
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Fused(Instruction):
             self.extents, self.strides = collapsed(shape[:-1], [s[:-1] for s in self.lies])
         else:
             self.columns, self.inner = 0, ()
-            self.extents, self.strides = collapsed(shape, self.lies)
+            self.extents, self.strides = loops_of(shape, self.lies)
 
     @property
     def operands(self):

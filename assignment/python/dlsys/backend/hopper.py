@@ -24,8 +24,8 @@ from .windows import Windows
 _CAPABILITY, _PROCESSORS = (9, 0), 132
 #: Of K in a slice; columns of wgmma at most; rows of a tile; the longest step of the copy engine.
 _DEPTH, _COLUMNS, _ROWS, _LONGEST = 32, 256, (64, 128), 8
-#: Bytes of slices in the shared memory of a block; see kShared in hopper.cuh.
-_SHARED = 207 << 10
+#: Bytes of slices in the shared memory of a block, and of a line; see hopper_block.cuh.
+SHARED, LINE = 207 << 10, 128
 #: Taps of a kernel that the shared memory of a block has room for.
 _TAPS = 384
 #: Of the account, in cycles: a box takes so long, so long for each of its rows, and never less; a
@@ -103,11 +103,11 @@ class HopperConvolution(Tabled):
         size, taps = size_of(self.windows.size), size_of(self.windows.kernel)
         out = size_of(self.windows.out)
         if self.kind == "weights":
-            tables = (_taps_of_weights(self.windows),)
+            tables = (taps_of(self.windows),)
             whole = _whole(images)
             laid = filters * out * whole, channels * size * whole
         else:
-            *tables, self._tiles = _tables(self.kind, self.windows, images, shape)
+            *tables, self._tiles = tables_of(self.kind, self.windows, images, shape)
             depth, lines = self._depth_and_lines
             plane = size if self.kind == "value" else out
             laid = (taps * lines * _packs(depth), images * plane * _packs(depth))
@@ -152,8 +152,8 @@ def _packs(count):
     return -(-count // 4) * 4
 
 
-def _taps_of_weights(windows):
-    """(taps, 4): column, row, and two that nobody reads."""
+def taps_of(windows):
+    """(taps, 4): column, row, the tap's number, and one that nobody reads."""
     (down, across), (dh, dw) = windows.kernel, windows.dilation
     top, left = windows.padding
     rows = [
@@ -176,7 +176,7 @@ class _Phase:
     def tiles(self, images, shape):
         """How many boxes there are across and down, and all tiles."""
         rows, wide, high, deep, _, group, _ = shape
-        step, boxes = (high, _boxes(rows)) if group == 1 else (high * _boxes(rows), 1)
+        step, boxes = (high, boxes_of(rows)) if group == 1 else (high * boxes_of(rows), 1)
         across, down = -(-self.width // wide), -(-self.height // step)
         return across, down, -(-across * down * -(-images // deep) // boxes)
 
@@ -185,7 +185,7 @@ class _Phase:
 def _phases(kind, windows):
     (_, across), stride = windows.kernel, windows.stride[0]
     if kind == "value":
-        taps = [tuple(each[:3]) for each in _taps_of_weights(windows).tolist()]
+        taps = [tuple(each[:3]) for each in taps_of(windows).tolist()]
         return (_Phase(0, 0, *windows.out, tuple(taps)),)
     found = []
     for row, column in itertools.product(range(stride), repeat=2):
@@ -209,7 +209,7 @@ def _met(first, kernel, padding, dilation, stride):
     return [(i, at // stride) for i, at in moved if at % stride == 0]
 
 
-def _tables(kind, windows, images, shape):
+def tables_of(kind, windows, images, shape):
     """Phases and taps as hopper.cuh has them, and how many tiles of pixels there are."""
     of_phases, of_taps, tiles = [], [], 0
     for each in _phases(kind, windows):
@@ -221,22 +221,24 @@ def _tables(kind, windows, images, shape):
     return np.array(of_phases, INT32), np.array(of_taps or [(0,) * 4], INT32), tiles
 
 
-def _boxes(rows):
+def boxes_of(rows):
     """Of a tile: two warpgroups share one, or each has one and all rows."""
     return 1 if rows == _ROWS[1] else 2
 
 
-@functools.lru_cache(1000)
 def plans(kind, windows, channels, products):
     """(template arguments, parts of K) of all tiles, by the time that they may take."""
-    ways = _of_taps if kind == "weights" else _of_pixels
+    ways = _of_taps if kind == "weights" else of_pixels
+    return ordered(ways, kind, windows, channels, products)
+
+
+@functools.lru_cache(1000)
+def ordered(ways, kind, windows, channels, products):
+    """The same of the tiles that `ways` finds, see of_pixels."""
     found = []
-    for shape, columns, boxes, size, tiles, slices in ways(kind, windows, channels):
-        # Two warpgroups multiply 64 rows each by 256 columns in 1,024 cycles.
-        copies = sum(max(_LEAST, _BOX + _ROW * lines) for lines in (shape[0], *boxes))
+    for shape, columns, cycles, boxes, size, tiles, slices in ways(kind, windows, channels):
         slices *= products
-        group = 1 if kind == "weights" else shape[5]
-        slice_ = max(4 * columns * group, copies)
+        slice_ = max(cycles, sum(max(_LEAST, _BOX + _ROW * lines) for lines in boxes))
         write = 2 * 64 * columns / _FLOATS
         most = max(1, min(_PARTS, int(slices) // 4, _MOST_ROOM // (4 * size)))
         for parts in range(1, most + 1):
@@ -252,9 +254,14 @@ def plans(kind, windows, channels, products):
     return list(best.items())
 
 
-def _of_pixels(kind, windows, channels):
-    """(template arguments, columns of a warpgroup, rows of each box beside that of a, elements of
-    the result, tiles, slices of a tile) of each."""
+def of_pixels(kind, windows, channels, depth_of_slice=_DEPTH):
+    """Tiles of the value, and of the gradient of the data.
+
+    Yields:
+        (template arguments, columns of a warpgroup, cycles in which a slice is multiplied, rows of
+        each of its boxes, elements of the result, tiles, slices of a tile). Two warpgroups multiply
+        64 rows each by 256 columns in 1,024 cycles.
+    """
     images, *sides = channels
     depth, lines = sides if kind == "value" else reversed(sides)
     phases = _phases(kind, windows)
@@ -262,25 +269,26 @@ def _of_pixels(kind, windows, channels):
     _, wide = plane = windows.out if kind == "value" else windows.size
     rows = _ROWS[0] if lines <= _ROWS[0] else _ROWS[1]
     taps = sum(len(each.taps) for each in phases) / len(phases)
-    chunks, heights = -(-depth // _DEPTH), -(-lines // rows)
+    chunks, heights = -(-depth // depth_of_slice), -(-lines // rows)
     down, apart = windows.kernel[0], windows.dilation[0]
     size = images * lines * size_of(plane)
-    for box in _likely_boxes(phases[0].width, phases[0].height, images, step):
+    for box in likely_boxes(phases[0].width, phases[0].height, images, step):
         columns = -(-size_of(box) // 8) * 8
         packs = int(box[0] % 4 == 0 == wide % 4 and (kind == "value" or windows.stride[0] == 1))
-        shapes = [((rows, *box, packs, 1, 1), [size_of(box)] * _boxes(rows))]
-        tall = box[1] * _boxes(rows) + (down - 1) * apart
+        shapes = [((rows, *box, packs, 1, 1), [rows, *[size_of(box)] * boxes_of(rows)])]
+        tall = box[1] * boxes_of(rows) + (down - 1) * apart
         lines_of_slice = down * rows + box[0] * tall
-        fits = tall <= _COLUMNS and 2 * lines_of_slice * _DEPTH * 4 <= _SHARED
+        fits = tall <= _COLUMNS and 2 * lines_of_slice * LINE <= SHARED
         if windows.stride == (1, 1) and down > 1 and box[0] % 8 == 0 and box[2] == 1 and fits:
-            boxes = [rows] * (down - 1) + [box[0] * tall]
+            boxes = [rows] * down + [box[0] * tall]
             shapes.append(((rows, *box, packs, down, apart), boxes))
         for shape, boxes in shapes:
             tiles, group = sum(each.tiles(images, shape)[2] for each in phases), shape[5]
-            yield shape, columns, boxes, size, tiles * heights, taps / group * chunks
+            cycles = 4 * columns * group
+            yield shape, columns, cycles, boxes, size, tiles * heights, taps / group * chunks
 
 
-def _likely_boxes(width, height, images, step):
+def likely_boxes(width, height, images, step):
     """Boxes of pixels (across, down, images) that waste little."""
     found = set()
     most = _COLUMNS // step
@@ -317,34 +325,43 @@ def _of_taps(kind, windows, channels):
             continue
         of_all = taps * -(-depth // block)
         for blocks in range(1, min(_COLUMNS // block, of_all, 16) + 1):
-            tiles = -(-of_all // (blocks * _boxes(rows))) * -(-lines // rows)
-            boxes, size = [block] * (blocks * _boxes(rows)), lines * depth * taps
-            yield (rows, block, blocks), block * blocks, boxes, size, tiles, slices
+            tiles = -(-of_all // (blocks * boxes_of(rows))) * -(-lines // rows)
+            boxes, size = [rows, *[block] * (blocks * boxes_of(rows))], lines * depth * taps
+            columns = block * blocks
+            yield (rows, block, blocks), columns, 4 * columns, boxes, size, tiles, slices
 
 
 def source(name, of_weights, shape):
     """The launcher, from the key of an instruction, and the wgmma that it needs."""
     columns = size_of(shape[1:]) if of_weights else -(-size_of(shape[1:4]) // 8) * 8
     call = "of_taps" if of_weights else "of_pixels"
+    said = "wgmma.mma_async.sync.aligned.m64n%dk8.f32.tf32.tf32" % columns
     return '#include "hopper.cuh"\n%s%s {\n  return hopper::%s<%s>(data, n, on);\n}\n' % (
-        _wgmma(columns), signature(name, "cudaStream_t on"), call, ", ".join(map(str, shape)),
+        wgmma("Wgmma<%d>" % columns, columns, said, ""), signature(name, "cudaStream_t on"), call,
+        ", ".join(map(str, shape)),
     )  # fmt: skip
 
 
-def _wgmma(columns):
-    """One instruction: 64 x columns, 8 of K; once in each file."""
+def wgmma(name, columns, said, more):
+    """One instruction: 64 x columns; once in each file.
+
+    Args:
+        name: of the struct that has it.
+        said: the instruction.
+        more: operands at its end.
+    """
     count = columns // 2
     sums = ", ".join("%%%d" % i for i in range(count))
     given = ", ".join('"+f"(d[%d])' % i for i in range(count))
-    said = "wgmma.mma_async.sync.aligned.m64n%dk8.f32.tf32.tf32" % columns
-    text = """#ifndef WGMMA_{0}
-#define WGMMA_{0}
+    text = """#ifndef {6}
+#define {6}
 template <>
-struct hopper::Wgmma<{0}> {{
+struct hopper::{0} {{
   static __device__ inline void multiply(float (&d)[{1}], uint64_t a, uint64_t b) {{
-    asm volatile("{2} {{{3}}}, %{1}, %{4}, 1, 1, 1;" : {5} : "l"(a), "l"(b));
+    asm volatile("{2} {{{3}}}, %{1}, %{4}, 1, 1, 1{7};" : {5} : "l"(a), "l"(b));
   }}
 }};
 #endif
 """
-    return text.format(columns, count, said, sums, count + 1, given)
+    guard = "".join(each if each.isalnum() else "_" for each in name).upper()
+    return text.format(name, count, said, sums, count + 1, given, guard, more)

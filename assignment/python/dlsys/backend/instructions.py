@@ -10,7 +10,7 @@ import numpy as np
 
 from dlsys.ndarray import size_of
 
-from .view import View, broadcast, collapsed
+from .view import View, broadcast, collapsed, loops_of
 
 
 @dataclasses.dataclass(eq=False)
@@ -71,7 +71,7 @@ class Elementwise(Instruction):
     def __post_init__(self):
         self.inputs = tuple(broadcast(view, self.output.shape) for view in self.inputs)
         strides = [view.strides for view in self.operands]
-        self.extents, self.strides = collapsed(self.output.shape, strides)
+        self.extents, self.strides = loops_of(self.output.shape, strides)
 
     @property
     def key(self):

@@ -82,7 +82,7 @@ def goes_over(instruction, buffer):
     All views of that buffer must be the output's elements in the output's order.
     """
     output = instruction.output
-    if type(instruction) is not Elementwise or not output.is_whole:
+    if type(instruction) is not Elementwise or not output.fills:
         return False
     size = output.dtype.itemsize
     return all(

@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 
-from dlsys.dtypes import BOOL, FLOAT32, FLOAT64, FLOATS, INT64, computed_in, promoted
+from dlsys.dtypes import BFLOAT16, BOOL, FLOAT32, FLOAT64, FLOATS, INT64, computed_in, promoted
 from dlsys.ndarray import size_of
 
-from . import cudnn, hopper, implicit
+from . import cudnn, hopper, hopper_halves, implicit
 from .classic import CLASSIC
 from .instructions import (
     Draw,
@@ -21,7 +21,7 @@ from .instructions import (
     steps_of_matrix,
 )
 from .spaces import is_short_row
-from .view import Buffer, Literal, View, broadcast, new_view
+from .view import Buffer, Literal, View, broadcast, channels_last_view, new_view
 from .windows import Convolve, Fold, MaxPool, bordered_view
 
 _LETTERS = "abcdefgh"
@@ -131,7 +131,7 @@ class Lowering:
         """
         if shape is None:
             shape = np.broadcast_shapes(*(each.shape for each in inputs))
-        output = new_view(shape, dtype or self._dtype) if into is None else into
+        output = self._new(shape, dtype or self._dtype, inputs) if into is None else into
         names = dict(zip(_LETTERS, inputs))
         # Literals become numbers of the launch, so that one kernel serves them all.
         views, given = [], list(numbers)
@@ -143,7 +143,7 @@ class Lowering:
                 code = _renamed(code, letter, "x%d" % len(views))
                 views.append(each)
         given = tuple(float(number) for number in given)
-        self._add(Elementwise(output, tuple(views), self._computed_in(output, inputs), code, given))
+        self.add(Elementwise(output, tuple(views), self._computed_in(output, inputs), code, given))
         return output
 
     def reduce(self, kind, inputs, axes, keepdims=False, code="a", dtype=None):
@@ -164,7 +164,7 @@ class Lowering:
             parts = (size_of(shape) + 127) * max(1, size_of(whole) // max(1, size_of(shape)) // 256)
             words = 3 if kind == "moment" else 1
             scratch = new_view((words * min(parts, self._most_partial),), FLOAT64)
-        self._add(Reduce(output, views, kind, code, computed, whole, tuple(axes), scratch))
+        self.add(Reduce(output, views, kind, code, computed, whole, tuple(axes), scratch))
         if not keepdims:
             return output
         return output.reshaped(tuple(1 if a in axes else e for a, e in enumerate(whole)))
@@ -197,7 +197,7 @@ class Lowering:
         shape = dense[0].shape[:-1] if is_reduction else dense[0].shape
         dense += [] if indices is None else [self.dense(indices, INT64)]
         output = new_view(shape, dtype)
-        self._add(Rows(output, tuple(dense), kind, tuple(numbers)))
+        self.add(Rows(output, tuple(dense), kind, tuple(numbers)))
         return self.as_dtype(output, self._dtype)
 
     def product(self, a, b):
@@ -210,30 +210,30 @@ class Lowering:
             view = self.as_dtype(each, dtype)
             view = view if steps_of_matrix(view) else self.dense(view)
             views.append(broadcast(view, (*batch, *view.shape[-2:])))
-        self._add(MatrixProduct(output, tuple(views)))
+        self.add(MatrixProduct(output, tuple(views)))
         return self.as_dtype(output, self._dtype)
 
     def gather(self, x, indices):
         """x[o, indices[o, k, i], i] of arrays of three axes."""
         output = new_view(indices.shape, self._dtype)
         inputs = (self.dense(x, self._dtype), self.as_dtype(indices, INT64))
-        self._add(Gather(output, inputs))
+        self.add(Gather(output, inputs))
         return output
 
     def scatter_add(self, x, indices, y):
         """x, with y[o, k, i] added at [o, indices[o, k, i], i]."""
         dtype = computed_in(self._dtype)
-        output = self.elementwise("a", x, dtype=dtype)
+        output = self.elementwise("a", x, into=new_view(x.shape, dtype))
         inputs = (self.dense(y, dtype), self.as_dtype(indices, INT64))
-        self._add(Gather(output, inputs, adds=True))
+        self.add(Gather(output, inputs, adds=True))
         return self.as_dtype(output, self._dtype)
 
     def checked_indices(self, indices, count):
         """Indices as int64; the run fails if one is not among 0 .. count - 1."""
-        found = self.elementwise("nearest(a)", indices, dtype=INT64)
+        found = self.elementwise("nearest(a)", indices, into=new_view(indices.shape, INT64))
         row = found.reshaped((1, size_of(found.shape)))
         operands = (row, self.constant(np.array([count])))
-        self._add(Rows(new_view((), BOOL), operands, "check_indices"))
+        self.add(Rows(new_view((), BOOL), operands, "check_indices"))
         return found
 
     def windows(self, x, windows, value=0.0):
@@ -244,7 +244,7 @@ class Lowering:
         """The sum of what windows (N, C, KH, KW, OH, OW) have of each element of the images."""
         dtype = computed_in(self._dtype)
         output = new_view((*columns.shape[:2], *windows.size), dtype)
-        self._add(Fold(output, (self.as_dtype(columns, dtype),), windows))
+        self.add(Fold(output, (self.as_dtype(columns, dtype),), windows))
         return self.as_dtype(output, self._dtype)
 
     def max_pool(self, kind, shape, windows, *inputs):
@@ -263,6 +263,9 @@ class Lowering:
             _refuse(method, implicit.refusal(windows, channels, dtype))
             inputs = implicit.operands(self, kind, groups, *inputs)
             return self._of_dense(implicit.ImplicitConvolution, shape, inputs, **said)
+        if method == "wgmma" and self._dtype == BFLOAT16:
+            _refuse(method, hopper_halves.refusal(windows, channels, groups))
+            return hopper_halves.convolved(self, kind, shape, windows, channels, *inputs)
         if method == "wgmma":
             _refuse(method, hopper.refusal(kind, windows, channels, groups, dtype))
             # Whose lines are those of the result comes first.
@@ -277,13 +280,13 @@ class Lowering:
         """An instruction whose operands all lie dense, in the dtype in which it computes."""
         dtype = computed_in(self._dtype)
         output = new_view(shape, dtype)
-        self._add(instruction(output, tuple(self.dense(each, dtype) for each in inputs), **said))
+        self.add(instruction(output, tuple(self.dense(each, dtype) for each in inputs), **said))
         return self.as_dtype(output, self._dtype)
 
     def draw(self, kind, shape, seed, parameters, next_run):
         """Random numbers; next_run() is the number of each run."""
         output = new_view(shape, self._dtype)
-        self._add(
+        self.add(
             Draw(output, (), kind=kind, seed=seed, parameters=parameters, next_run=next_run)
         )  # fmt: skip
         return output
@@ -319,7 +322,25 @@ class Lowering:
         dtype = dtype or x.dtype
         if isinstance(x, View) and x.is_dense and x.dtype == dtype:
             return x
-        return self.elementwise("a", x, dtype=dtype)
+        return self.elementwise("a", x, into=new_view(x.shape, dtype))
+
+    def channels_last(self, x, dtype):
+        """Images (N, C, H, W) in a dtype, as (N, H, W, C) lie; a copy where they don't."""
+        made = channels_last_view(x.shape, dtype)
+        if isinstance(x, View) and x.strides == made.strides and x.dtype == dtype:
+            return x
+        return self.elementwise("a", x, into=made)
+
+    def before_cast(self, x, dtype):
+        """What x was rounded from, if it was of a dtype and lies dense; else x, so."""
+        for each in reversed(self.instructions):
+            if each.output is x:
+                found = each.inputs[0] if each.inputs else x
+                is_cast = type(each) is Elementwise and each.code == "x0"
+                if is_cast and found.is_dense and (found.shape, found.dtype) == (x.shape, dtype):
+                    return found
+                break
+        return self.dense(x, dtype)
 
     def empty(self, shape, dtype=None):
         """A new view, to be written by elementwise(into=)."""
@@ -328,6 +349,12 @@ class Lowering:
     def part(self, view, index):
         """A part of a view, to be written."""
         return view.seen(lambda array: array[index])
+
+    def _new(self, shape, dtype, inputs):
+        """A view for what is made of inputs element by element: it lies as they do."""
+        last = (isinstance(each, View) and each.is_channels_last for each in inputs
+                if each.shape == tuple(shape))  # fmt: skip
+        return channels_last_view(shape, dtype) if any(last) else new_view(shape, dtype)
 
     def _computed_in(self, output, inputs):
         """The dtype of an expression's variables: that of the result, or what all inputs fit in."""
@@ -339,7 +366,8 @@ class Lowering:
             found.append(self.default)
         return computed_in(promoted(found or [output.dtype]))
 
-    def _add(self, instruction):
+    def add(self, instruction):
+        """Adds an instruction, as one of the node that is lowered."""
         instruction.node = self._node
         self.instructions.append(instruction)
 

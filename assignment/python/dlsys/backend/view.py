@@ -37,6 +37,19 @@ class View:
         """Whether the elements lie side by side in row-major order."""
         return self.strides == dense_strides(self.shape)
 
+    @property
+    def is_channels_last(self):
+        """Whether it is images (N, C, H, W) whose channels lie side by side: as (N, H, W, C)."""
+        return (
+            len(self.shape) == 4 and not self.is_dense
+            and self.strides == channels_last_strides(self.shape)
+        )  # fmt: skip
+
+    @property
+    def fills(self):
+        """Whether its elements are the first ones of the buffer, each once, in either order."""
+        return self.offset == 0 and (self.is_dense or self.is_channels_last)
+
     def seen(self, function):
         """The view that `function` makes of it, which does as numpy's functions of arrays do.
 
@@ -77,6 +90,17 @@ def new_view(shape, dtype, **of_buffer):
     return View(Buffer(size, **of_buffer), dtype, tuple(shape), dense_strides(shape))
 
 
+def channels_last_view(shape, dtype):
+    """A view (N, C, H, W) of a new buffer, whose channels lie side by side."""
+    return dataclasses.replace(new_view(shape, dtype), strides=channels_last_strides(shape))
+
+
+def channels_last_strides(shape):
+    """Strides of images (N, C, H, W) that lie as (N, H, W, C) do."""
+    n, h, w, c = dense_strides([shape[axis] for axis in (0, 2, 3, 1)])
+    return n, c, h, w
+
+
 def dense_strides(shape):
     """Strides of row-major order, in elements; 0 where an axis has one element or none."""
     strides, step = [], 1
@@ -93,6 +117,12 @@ def broadcast(view, shape):
     if isinstance(view, Literal):
         return dataclasses.replace(view, shape=tuple(shape))
     return view.seen(lambda array: np.broadcast_to(array, shape))
+
+
+def loops_of(shape, all_strides):
+    """Loops over all elements, in the order in which the first operand lies: see `collapsed`."""
+    order = sorted(range(len(shape)), key=lambda axis: -all_strides[0][axis])
+    return collapsed([shape[a] for a in order], [[s[a] for a in order] for s in all_strides])
 
 
 def collapsed(shape, all_strides):

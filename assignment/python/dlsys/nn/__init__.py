@@ -27,6 +27,7 @@ from .module import l2 as l2
 from .norm import BatchNorm2d as BatchNorm2d
 from .norm import GroupNorm as GroupNorm
 from .norm import LayerNorm as LayerNorm
+from .precision import autocast as autocast
 from .statistics import statistics as statistics
 from .summary import summary as summary
 from .weights import load as load

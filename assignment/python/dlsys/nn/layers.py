@@ -7,6 +7,7 @@ from dlsys.ops.convolution import pair
 
 from . import init
 from .module import Module, made
+from .precision import in_half
 
 
 class Linear(Module):
@@ -61,7 +62,8 @@ class Conv2d(Module):
 
     def forward(self, x, train):
         """(N, channels, H, W) -> (N, filters, OH, OW)."""
-        return ops.conv2d(x, self.weight, self.bias, **self._how)
+        bias = None if self.bias is None else in_half(self.bias)
+        return ops.conv2d(in_half(x), in_half(self.weight), bias, **self._how)
 
     def multiply_adds(self):
         """Of one call, whose shapes are known."""

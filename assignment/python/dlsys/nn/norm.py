@@ -7,6 +7,7 @@ from dlsys.ops.reduction import divide_by_count_op
 
 from . import init
 from .module import Module, made
+from .precision import in_float32
 
 
 def _normalised(x, mean, variance, epsilon):
@@ -18,7 +19,15 @@ def _by_channel(node):
     return ops.reshape(node, (1, -1, 1, 1))
 
 
-class BatchNorm2d(Module):
+class _Norm(Module):
+    """Computes in float32, whatever the network does."""
+
+    def __call__(self, x, train=False):
+        self.result = in_float32(lambda wide: super(_Norm, self).__call__(wide, train), x)
+        return self.result
+
+
+class BatchNorm2d(_Norm):
     """Each channel of a batch with mean 0 and deviation 1, times weight, plus bias.
 
     Training takes mean and variance of the batch, and moves the running ones towards them; else
@@ -56,7 +65,7 @@ class BatchNorm2d(Module):
         raise NotImplementedError("task 4.7 is not written yet")
 
 
-class LayerNorm(Module):
+class LayerNorm(_Norm):
     """The last axes together with mean 0 and deviation 1, times weight, plus bias."""
 
     def __init__(self, shape, epsilon=1e-5):
@@ -75,7 +84,7 @@ class LayerNorm(Module):
         return _normalised(x, mean, variance, self._epsilon) * self.weight + self.bias
 
 
-class GroupNorm(Module):
+class GroupNorm(_Norm):
     """Each group of channels of an image with mean 0 and deviation 1, times weight, plus bias.
 
     Raises:

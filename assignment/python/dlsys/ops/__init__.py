@@ -25,6 +25,8 @@ from .activation import softmax_along_op as softmax
 from .activation import softplus_op as softplus
 from .base import as_node as as_node
 from .base import constant_op as constant
+from .casting import cast_like_op as cast_like
+from .casting import cast_op as cast
 from .convolution import conv2d_op as conv2d
 from .convolution import convolution_op as convolution
 from .elementwise import abs_op as abs

@@ -60,6 +60,8 @@ def parser():
     )  # fmt: skip
     found.add_argument("--tf32", action="store_true", help="a GPU's tensor cores multiply: faster,"
                        " with 11 bits of each operand")  # fmt: skip
+    found.add_argument("--bf16", action="store_true", help="convolutions compute in bfloat16, which"
+                       " has 8 bits: faster still")  # fmt: skip
     found.add_argument("--plain", dest="augment", action="store_false", help="images as they are")
     found.add_argument("--device", choices=("auto", *_DEVICES), default="auto",
                        help="auto is a real GPU, or else all cores")  # fmt: skip

@@ -38,6 +38,7 @@ class Settings:
             over all, "exponential" is 0.91 of it in each epoch.
         warm_up: steps in which the rate rises from 0.
         tf32: whether a GPU may round operands of products to TF32, for its tensor cores.
+        bf16: whether convolutions compute in bfloat16; see nn.autocast.
         augment: whether images are moved by up to 4 pixels, and mirrored.
         seed: of the initial values, of the order and of all else that is random.
     """
@@ -53,6 +54,7 @@ class Settings:
     warm_up: int = 0
     augment: bool = True
     tf32: bool = False
+    bf16: bool = False
     seed: int = 0
 
     def __post_init__(self):

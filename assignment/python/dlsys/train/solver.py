@@ -167,7 +167,8 @@ class Solver:
         batch, settings = self.settings.batch, self.settings
         self._x = ops.variable("images", (batch, *shape))
         self._y = ops.variable("labels", (batch,), np.int64)
-        logits = self.net(self._x, train=True)
+        with self._precision():
+            logits = self.net(self._x, train=True)
         loss = ops.cross_entropy(logits, self._y)
         whole = loss + nn.l2(self.net, settings.decay) if settings.decay else loss
         weights = self.net.parameters()
@@ -178,6 +179,9 @@ class Solver:
         outputs = [loss, _right(logits, self._y)]
         updates |= self.net.updates()
         self.step = compile(outputs, updates, ctx, tf32=settings.tf32)
+
+    def _precision(self):
+        return nn.autocast("bfloat16" if self.settings.bf16 else None)
 
     def _make_measuring(self, shape, size, statistics):
         """Programs that read the step's parameters where they are: accuracy, and statistics."""
@@ -192,7 +196,8 @@ class Solver:
         """(images, labels, the program of how many are right) of batches of a size."""
         x = ops.variable("images", (size, *shape))
         y = ops.variable("labels", (size,), np.int64)
-        right = _right(self.net(x), y)
+        with self._precision():
+            right = _right(self.net(x), y)
         return x, y, compile(right, {}, self._ctx, tf32=self.settings.tf32)
 
     def _epoch(self, done, show, watch):

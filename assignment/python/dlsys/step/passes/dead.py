@@ -3,7 +3,7 @@
 import numpy as np
 
 from dlsys import autodiff
-from dlsys.ops import linear, loss, movement, random, reduction
+from dlsys.ops import casting, linear, loss, movement, random, reduction
 from dlsys.ops.base import TensorOp
 
 from ..graph import Report, constant_of, origin, rewired
@@ -14,6 +14,7 @@ _SHAPES = {
     autodiff.OnesLikeOp: (0,),
     autodiff.BroadcastToOp: (1,),
     autodiff.UnbroadcastOp: (1,),
+    casting.CastLikeOp: (1,),
     movement.ReshapeLikeOp: (1,),
     movement.PlaceOp: (1,),
     movement.PartOfWholeOp: (-1,),

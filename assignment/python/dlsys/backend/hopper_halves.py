@@ -1,0 +1,169 @@
+"""Convolutions of bfloat16 on a Hopper GPU, channels last: hopper_halves.cuh has the kernels."""
+
+import numpy as np
+
+from dlsys.dtypes import BFLOAT16, FLOAT32, INT32
+from dlsys.ndarray import size_of
+
+from . import hopper
+from .expressions import signature
+from .view import channels_last_view, new_view
+
+#: Channels of a line of shared memory; those of an image are a multiple of so many.
+_OF_LINE, _OF_PACK = 64, 8
+#: Columns of a warpgroup at most.
+_COLUMNS = 256
+
+
+def refusal(windows, channels, groups):
+    """Why the method can't compute such a convolution, in words; "" if it can."""
+    return hopper.refusal("value", windows, channels, groups, FLOAT32)
+
+
+class HalfConvolution(hopper.HopperConvolution):
+    """As HopperConvolution; x and g are bfloat16 with channels last, and so are the value and the
+    gradient of the data. Weights and their gradient are float32, and lie dense.
+
+    Channels and filters are multiples of 8.
+    """
+
+    def use_tf32(self):
+        """Does nothing: it rounds more than that."""
+
+    @property
+    def question(self):
+        """What its best plan depends on."""
+        return ("halves", self.kind, self.windows.numbers(), self.channels)
+
+    def likely(self, most):
+        """As HopperConvolution's."""
+        return plans(self.kind, self.windows, self.channels)[:most]
+
+    def cut(self, shape, parts):
+        """As HopperConvolution's."""
+        self._shape, self.parts = shape, parts
+        images, channels, filters = self.channels
+        laid = ()
+        if self.kind == "weights":
+            tables = (np.array(sorted(hopper.taps_of(self.windows).tolist()), INT32),)
+        else:
+            *tables, self._tiles = hopper.tables_of(self.kind, self.windows, images, shape)
+            laid = (new_view((size_of(self.windows.kernel) * channels * filters,), BFLOAT16),)
+        has_room = parts > 1 or self.kind == "weights"
+        room = (new_view((parts * size_of(self.output.shape),), FLOAT32),) if has_room else ()
+        self._tables = tuple(new_view(each.shape, INT32, values=each) for each in tables)
+        self.scratch = (*laid, *room)
+
+    @property
+    def key(self):
+        """What is compiled in: the shape of a tile."""
+        return ("halves", self.kind == "weights", self._shape)
+
+    @property
+    def _products(self):
+        return 1
+
+
+def convolved(build, kind, shape, windows, channels, *inputs):
+    """The instructions of a convolution, or of a gradient; arguments as those of Lowering.convolve.
+
+    Channels that are no multiple of 8 get zeros besides.
+    """
+    whole = tuple(-(-count // _OF_PACK) * _OF_PACK for count in channels[1:])
+    of_x, of_y = ((channels[0], count) for count in whole)
+    of_w = (whole[1], whole[0], *windows.kernel)
+    if kind == "weights":
+        x, g = inputs
+        operands = _images(build, g, of_y[1]), _images(build, x, of_x[1])
+        output = new_view(of_w, FLOAT32)
+    elif kind == "data":
+        w, g = inputs
+        operands = _weights(build, w, of_w), _images(build, g, of_y[1])
+        output = channels_last_view((*of_x, *windows.size), BFLOAT16)
+    else:
+        x, w = inputs
+        operands = _weights(build, w, of_w), _images(build, x, of_x[1])
+        output = channels_last_view((*of_y, *windows.out), BFLOAT16)
+    made = HalfConvolution(output, operands, kind, windows, (channels[0], *whole))
+    build.add(made)
+    found = output.seen(lambda array: array[tuple(slice(extent) for extent in shape)])
+    return build.as_dtype(found, BFLOAT16)
+
+
+def _images(build, x, channels):
+    if x.shape[1] == channels:
+        return build.channels_last(x, BFLOAT16)
+    found = channels_last_view((x.shape[0], channels, *x.shape[2:]), BFLOAT16)
+    return _with_zeros(build, x, found)
+
+
+def _weights(build, w, shape):
+    """As float32: what was rounded to bfloat16 for this convolution is rounded as it is laid."""
+    w = build.before_cast(w, FLOAT32)
+    return w if w.shape == shape else _with_zeros(build, w, new_view(shape, FLOAT32))
+
+
+def _with_zeros(build, x, into):
+    build.elementwise("p0", shape=into.shape, numbers=(0,), into=into)
+    inside = into.seen(lambda array: array[tuple(slice(extent) for extent in x.shape)])
+    build.elementwise("a", x, into=inside)
+    return into
+
+
+def plans(kind, windows, channels):
+    """(template arguments, parts of K) of all tiles, by the time that they may take."""
+    ways = _of_taps if kind == "weights" else _of_pixels
+    return hopper.ordered(ways, kind, windows, channels, 1)
+
+
+def _of_pixels(kind, windows, channels):
+    return hopper.of_pixels(kind, windows, channels, _OF_LINE)
+
+
+def _of_taps(kind, windows, channels):
+    """As hopper.of_pixels, of the gradient of weights: K are the pixels of boxes."""
+    images, depth, lines = channels
+    rows = 64 if lines <= 64 else 128
+    (down, across), stride, apart = windows.kernel, windows.stride[0], windows.dilation[0]
+    taps, of_tap = down * across, -(-depth // _OF_LINE)
+    boxes_of_a, size = rows // _OF_LINE, lines * depth * taps
+    height, width = windows.out
+    for wide, high, deep in hopper.likely_boxes(width, height, images, stride):
+        count = wide * high * deep
+        whole = -(-count // 16) * 16
+        slices = -(-width // wide) * -(-height // high) * -(-images // deep)
+        ways = [(blocks, 1) for blocks in range(1, min(_COLUMNS // _OF_LINE, taps * of_tap) + 1)]
+        is_group = 1 < down <= _COLUMNS // _OF_LINE and stride == 1 == deep
+        if is_group and wide * apart % 8 == 0 and high + (down - 1) * apart <= 256:
+            ways.append((1, down))
+        for blocks, group in ways:
+            boxes = blocks * hopper.boxes_of(rows)
+            tall = high + (group - 1) * apart
+            room = boxes_of_a * whole + boxes * (whole + (group - 1) * apart * wide)
+            if 2 * room * hopper.LINE > hopper.SHARED:
+                continue
+            columns = _OF_LINE * blocks * group
+            tiles = -(-(taps // group * of_tap) // boxes) * -(-lines // rows)
+            lines_of_boxes = [count] * boxes_of_a + [wide * tall * deep] * boxes
+            shape = (rows, wide, high, deep, blocks, group, apart)
+            cycles = columns * whole // 16
+            yield shape, columns, cycles, lines_of_boxes, size, tiles, slices
+
+
+def source(name, of_weights, shape):
+    """The launcher, from the key of an instruction, and the wgmma that it needs."""
+    if of_weights:
+        columns, call = _OF_LINE * shape[4] * shape[5], "taps_of_halves"
+    else:
+        columns, call = -(-size_of(shape[1:4]) // 8) * 8, "pixels_of_halves"
+        shape = (*shape[:4], *shape[5:])
+    return '#include "hopper_halves.cuh"\n%s%s {\n  return hopper::%s<%s>(data, n, on);\n}\n' % (
+        _wgmma(columns, of_weights), signature(name, "cudaStream_t on"), call,
+        ", ".join(map(str, shape)),
+    )  # fmt: skip
+
+
+def _wgmma(columns, turned):
+    name = "WgmmaOfHalves<%d, %s>" % (columns, "true" if turned else "false")
+    said = "wgmma.mma_async.sync.aligned.m64n%dk16.f32.bf16.bf16" % columns
+    return hopper.wgmma(name, columns, said, ", %d, %d" % (turned, turned))

@@ -1,0 +1,298 @@
+/*!
+ * \file hopper_halves.cuh
+ * \brief Convolutions of bfloat16 on Hopper: images lie with their channels last, and stay so.
+ *
+ * What hopper.cuh does in three kernels, one that lays images, one that multiplies, and one that
+ * turns, is one kernel here. A line of shared memory has 64 channels of a pixel. For the value and
+ * the gradient of the data K is channels, which lie side by side; for the gradient of the weights
+ * it is pixels, and wgmma takes both operands the other way, which it can for 16 bits alone.
+ */
+#ifndef DLSYS_BACKEND_HOPPER_HALVES_CUH_
+#define DLSYS_BACKEND_HOPPER_HALVES_CUH_
+
+#include "hopper.cuh"
+
+namespace dlsys {
+namespace backend {
+namespace hopper {
+
+const int kHalves = kLine / 2;  // of a line
+
+/*! \brief multiply(sum, a, b): sum += a b, 64 x columns, 16 of K; `turned` where K is not side by
+ * side. hopper_halves.py writes each. */
+template <int columns, bool turned>
+struct WgmmaOfHalves;
+
+__device__ inline unsigned halves_of(float first, float second) {
+  unsigned found;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(found) : "f"(second), "f"(first));
+  return found;
+}
+
+/*! \brief Writes four matrices of 8 x 8 halves turned: a lane says where one line lies. */
+__device__ inline void store_turned(void* line, const unsigned (&matrices)[4]) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address(line)),
+      "r"(matrices[0]), "r"(matrices[1]), "r"(matrices[2]), "r"(matrices[3])
+      : "memory");
+}
+
+/*! \brief The value, and the gradient of the data. Out: BFloat16, or float for parts of K. */
+template <int rows_, int wide, int high, int deep, int group_, int apart, class Out>
+struct PixelsOfHalves : OfPixels<rows_, wide, high, deep, false, group_, apart, kHalves> {
+  typedef OfPixels<rows_, wide, high, deep, false, group_, apart, kHalves> Base;
+  static const int columns = Base::columns, rows = Base::rows;
+
+  Out* result;
+
+  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
+    multiply_lines<Base, WgmmaOfHalves<columns, false>>(sum, own, half);
+  }
+
+  /*! \brief Writes a warp's 16 lines, some pixels at a time: they lie side by side in the result,
+   * where a thread's own sums are of pixels. */
+  __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half, int thread,
+                        float* tray) const {
+    const int kPixels = sizeof(Out) == 2 ? 32 : 16, kPart = 16 / sizeof(Out), kParts = 16 / kPart;
+    const Phase& in = Base::phases[unit.phase];
+    const int lane = thread % 32;
+    int image, row, column;
+    Base::find(in, (unit.tile - in.first) * Base::copies + (Base::copies > 1 ? half : 0), &image,
+               &row, &column);
+    row += Base::copies < Base::halves ? half * high : 0;
+    const int line =
+        unit.row * rows + (rows == 128 ? half * 64 : 0) + thread / 32 * 16 + lane % kParts * kPart;
+    Out* const to = result + unit.part * Base::size + line;
+    unsigned char* const bytes = reinterpret_cast<unsigned char*>(tray);
+    const int kApart = 16 * sizeof(Out) + 16;  // bytes from pixel to pixel
+#pragma unroll
+    for (int begin = 0; begin < columns; begin += kPixels) {
+      if constexpr (sizeof(Out) == 2) {
+#pragma unroll
+        for (int group = 0; group < 4 && begin + group * 8 < columns; group += 2) {
+          unsigned matrices[4];
+#pragma unroll
+          for (int m = 0; m < 4; ++m) {
+            const int first = begin / 2 + (group + m / 2) * 4 + m % 2 * 2;
+            matrices[m] = first < columns / 2 ? halves_of(sum[first], sum[first + 1]) : 0;
+          }
+          const int pixel = (group + lane / 16) * 8 + lane % 8;
+          store_turned(bytes + pixel * kApart + lane / 8 % 2 * 16, matrices);
+        }
+      } else {
+#pragma unroll
+        for (int i = 0; i < 8 && begin / 2 + i < columns / 2; ++i)
+          tray[column_of(lane, i) * (kApart / 4) + row_of(lane, i)] = sum[begin / 2 + i];
+      }
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < kPixels * kParts / 32; ++i) {
+        const int across = (i * 32 + lane) / kParts, pixel = begin + across;
+        const int n = image + pixel / (wide * high), h = row + pixel / wide % high;
+        const int w = column + pixel % wide;
+        if (pixel >= Base::count || n >= Base::images || h >= in.height || w >= in.width) continue;
+        const int64_t place =
+            static_cast<int64_t>(n * Base::height + in.row + h * Base::step_out) * Base::width +
+            in.column + w * Base::step_out;
+        if (line < Base::lines)
+          *reinterpret_cast<uint4*>(to + place * Base::lines) =
+              *reinterpret_cast<const uint4*>(bytes + across * kApart + lane % kParts * 16);
+      }
+      __syncwarp();
+    }
+  }
+};
+
+/*!
+ * \brief The gradient of the weights: a is g, b is x, each 64 channels of a box of pixels.
+ *
+ * A warpgroup's columns are `blocks` of 64 channels, each moved by its tap. Taps one below the
+ * other, `apart` rows, may be a group: then one box, so much higher, has the pixels of all.
+ */
+template <int rows_, int wide, int high, int deep, int blocks, int group, int apart>
+struct TapsOfHalves {
+  static const int rows = rows_, columns = kHalves * blocks * group, boxes = rows == 128 ? 1 : 2;
+  static const int count = wide * high * deep, whole = (count + 15) / 16 * 16;
+  static const bool pads = whole != count;
+  static const int below = apart * wide * kLine;  // from tap to tap of a group
+  static const int of_a = whole * kLine, of_b = of_a + (group - 1) * below;
+  static const int lead = group > 1 ? below : of_b, of_rows = rows / kHalves * of_a;
+  static const int tall = high + (group - 1) * apart;
+  static const int bytes = (rows / kHalves * count + boxes * blocks * wide * tall * deep) * kLine;
+  static const int room = of_rows + boxes * blocks * of_b, stages = stages_of(room);
+
+  float* out;
+  const Tap* taps;
+  int64_t size;         // of the result
+  int lines, channels;  // of the result
+  int count_of_taps;    // and of blocks of channels
+  int of_tap;
+  int step;            // between windows
+  int across, down;    // boxes
+  int slices;          // in all images
+  int tiles, heights;  // of columns; of lines
+  int units, parts;
+
+  __device__ Unit unit(int number) const {
+    Unit found;
+    found.row = number % heights;
+    found.tile = number / heights % tiles;
+    found.part = number / heights / tiles;
+    found.begin = static_cast<int>(static_cast<int64_t>(found.part) * slices / parts);
+    found.end = static_cast<int>(static_cast<int64_t>(found.part + 1) * slices / parts);
+    found.phase = 0;
+    return found;
+  }
+
+  __device__ void copy(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_g,
+                       const CUtensorMap* of_x, Barrier* full) const {
+    const int column = slice % across * wide, row = slice / across % down * high;
+    const int image = slice / across / down * deep;
+    for (int i = 0; i < rows / kHalves; ++i)
+      hopper::copy(to + i * of_a, of_g, unit.row * rows + i * kHalves, column, row, image, full);
+    const int all = blocks * boxes, last = count_of_taps / group * of_tap - 1;
+    for (int i = 0; i < all; ++i) {
+      const int own = min(unit.tile * all + i, last);  // nobody reads what is behind it
+      const Tap tap = taps[own / of_tap * group];
+      hopper::copy(to + of_rows + i * of_b, of_x, own % of_tap * kHalves,
+                   column * step + tap.column, row * step + tap.row, image, full);
+    }
+  }
+
+  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
+    const uint64_t a = descriptor(own + (rows == 128 ? half * of_a : 0));
+    const uint64_t b = descriptor(own + of_rows + (rows == 128 ? 0 : half * blocks * of_b), lead);
+#pragma unroll
+    for (int step = 0; step < whole / 16; ++step)
+      WgmmaOfHalves<columns, true>::multiply(sum, a + step * (16 * kLine >> 4),
+                                             b + step * (16 * kLine >> 4));
+  }
+
+  __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half, int thread,
+                        float*) const {
+    const int first = unit.row * rows + (rows == 128 ? half * 64 : 0) + thread / 32 * 16;
+    const int number = unit.tile * blocks * boxes + (rows == 128 ? 0 : half * blocks);
+#pragma unroll
+    for (int i = 0; i < columns / 2; i += 2) {
+      const int line = first + row_of(thread % 32, i), column = column_of(thread % 32, i);
+      const int own = number + (group > 1 ? 0 : column / kHalves);
+      const int tap = own / of_tap * group + (group > 1 ? column / kHalves : 0);
+      const int channel = own % of_tap * kHalves + column % kHalves;
+      if (line >= lines || tap >= count_of_taps || channel >= channels) continue;
+      float* const to = out + unit.part * size +
+                        (static_cast<int64_t>(line) * count_of_taps + taps[tap].weights) * channels;
+      *reinterpret_cast<float2*>(to + channel) = make_float2(sum[i], sum[i + 1]);
+    }
+  }
+};
+
+/*! \brief Fills the fields that hopper.cuh's of_pixels fills, and launches. */
+template <class Work, class Out>
+bool launch_pixels(const int64_t* n, char* const* data, const CUtensorMap& of_a,
+                   const CUtensorMap& of_b, Out* result, cudaStream_t on) {
+  const auto number = [n](int i) { return static_cast<int>(n[i]); };
+  Work work;
+  work.result = result;
+  work.phases = reinterpret_cast<const Phase*>(data[3]);
+  work.taps = reinterpret_cast<const Tap*>(data[4]);
+  work.size = n[0] * n[4] * n[5] * n[6];
+  work.height = number(5);
+  work.width = number(6);
+  work.step_in = number(9);
+  work.step_out = number(10);
+  work.lines = number(4);
+  work.images = number(0);
+  work.chunks = (number(1) + kHalves - 1) / kHalves;
+  work.products = 1;
+  work.matrices = number(7);
+  work.tiles = number(11);
+  work.heights = (number(4) + Work::rows - 1) / Work::rows;
+  work.parts = number(12);
+  work.units = work.tiles * work.heights * work.parts;
+  return launch(of_a, of_b, work, on);
+}
+
+/*!
+ * \brief The value, or the gradient of the data.
+ * \param data out, w of float, x or g, phases, taps, room for w as it is laid, and for parts.
+ * \param n as of_pixels has it. Channels and filters are multiples of 8.
+ */
+template <int rows, int wide, int high, int deep, int group, int apart>
+int pixels_of_halves(char* const* data, const int64_t* n, cudaStream_t on) {
+  typedef PixelsOfHalves<rows, wide, high, deep, group, apart, BFloat16> Whole;
+  typedef PixelsOfHalves<rows, wide, high, deep, group, apart, float> Part;
+  const auto number = [n](int i) { return static_cast<int>(n[i]); };
+  const int depth = number(1), lines = number(4), taps = number(7), parts = number(12);
+  const float* const w = reinterpret_cast<const float*>(data[1]);
+  BFloat16* const x = reinterpret_cast<BFloat16*>(data[2]);
+  BFloat16* const a = reinterpret_cast<BFloat16*>(data[5]);
+  if (n[8] != 0)  // of the data: (depth, lines, taps) to (taps, lines, depth)
+    turn(w, a,
+         {lines * taps, depth, 1, lines * taps, 0, taps, depth, lines * depth, 32, 0, false, 0},
+         on);
+  else
+    split_kernel<<<dim3((depth + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
+        w, a, depth, taps, depth, 0);
+  CUtensorMap of_a, of_b;
+  const int64_t sizes_a[] = {depth, lines, taps}, sizes_b[] = {depth, n[3], n[2], n[0]};
+  const int box_a[] = {kHalves, rows, 1}, box_b[] = {kHalves, wide, Whole::tall, deep};
+  if (!encode(&of_a, a, 3, sizes_a, depth, box_a, 1) ||
+      !encode(&of_b, x, 4, sizes_b, depth, box_b, number(9)))
+    return -1;
+  BFloat16* const out = reinterpret_cast<BFloat16*>(data[0]);
+  if (parts == 1) return launch_pixels<Whole>(n, data, of_a, of_b, out, on) ? 0 : -1;
+  float* const room = reinterpret_cast<float*>(data[6]);
+  if (!launch_pixels<Part>(n, data, of_a, of_b, room, on)) return -1;
+  const int64_t size = n[0] * n[4] * n[5] * n[6];
+  add_parts_kernel<<<(size + 255) / 256, 256, 0, on>>>(out, room, parts, size);
+  return cudaGetLastError() == cudaSuccess ? 0 : -1;
+}
+
+/*!
+ * \brief The gradient of the weights, as float.
+ * \param data out, g, x, taps, room for parts.
+ * \param n images; channels, height and width of x; filters, height and width of g; taps; stride;
+ * parts. Channels and filters are multiples of 8.
+ */
+template <int rows, int wide, int high, int deep, int blocks, int group, int apart>
+int taps_of_halves(char* const* data, const int64_t* n, cudaStream_t on) {
+  typedef TapsOfHalves<rows, wide, high, deep, blocks, group, apart> Work;
+  const auto number = [n](int i) { return static_cast<int>(n[i]); };
+  const int channels = number(1), lines = number(4), taps = number(7), parts = number(9);
+  BFloat16* const g = reinterpret_cast<BFloat16*>(data[1]);
+  BFloat16* const x = reinterpret_cast<BFloat16*>(data[2]);
+  float* const room = reinterpret_cast<float*>(data[4]);
+  CUtensorMap of_g, of_x;
+  const int64_t sizes_g[] = {lines, n[6], n[5], n[0]}, sizes_x[] = {channels, n[3], n[2], n[0]};
+  const int box_g[] = {kHalves, wide, high, deep}, box_x[] = {kHalves, wide, Work::tall, deep};
+  if (!encode(&of_g, g, 4, sizes_g, lines, box_g, 1) ||
+      !encode(&of_x, x, 4, sizes_x, channels, box_x, number(8)))
+    return -1;
+  Work work;
+  work.out = room;
+  work.taps = reinterpret_cast<const Tap*>(data[3]);
+  work.size = static_cast<int64_t>(lines) * channels * taps;
+  work.lines = lines;
+  work.channels = channels;
+  work.count_of_taps = taps;
+  work.of_tap = (channels + kHalves - 1) / kHalves;
+  work.step = number(8);
+  work.across = (number(6) + wide - 1) / wide;
+  work.down = (number(5) + high - 1) / high;
+  work.slices = work.across * work.down * ((number(0) + deep - 1) / deep);
+  const int all = blocks * Work::boxes;
+  work.tiles = (taps / group * work.of_tap + all - 1) / all;
+  work.heights = (lines + rows - 1) / rows;
+  work.parts = parts;
+  work.units = work.tiles * work.heights * parts;
+  if (!launch(of_g, of_x, work, on)) return -1;
+  join_kernel<<<dim3((channels + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
+      reinterpret_cast<float*>(data[0]), room, parts, work.size, channels, taps);
+  return cudaGetLastError() == cudaSuccess ? 0 : -1;
+}
+
+}  // namespace hopper
+}  // namespace backend
+}  // namespace dlsys
+
+#endif  // DLSYS_BACKEND_HOPPER_HALVES_CUH_
