@@ -2,11 +2,11 @@
 
 The kernel kills processes when memory runs out, and an operator may kill them. Student code can
 kill itself, directly or by its limit of processor time. Nothing records who did it. So a check
-whose child was killed runs once more, while no other check runs (see sandbox/alone.py). If it is killed
-again, the student's code is to blame, unless the kernel counted a kill for lack of memory while the
-child was far below its limit. A check whose import hung or ended the process runs once more too,
-because after that no check imports the module again; and one whose child others kept from the
-processor, which is an error of the machine if it happens again.
+whose child was killed runs once more, while no other check runs, see grader/sandbox/alone.py. If
+the child is killed again, the student's code is to blame, unless the kernel counted a kill for lack
+of memory while the child was far below its limit. A check whose import hung or ended the process
+runs once more too, because after that no check imports the module again; and one whose child others
+kept from the processor, which is an error of the machine if it happens again.
 """
 
 from __future__ import annotations
