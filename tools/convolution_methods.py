@@ -130,7 +130,10 @@ def find_tile(kind, method, arrays, numbers):
     (node, _), shapes = node_of(kind, method), [tuple(array.shape) for array in arrays]
     said = dtypes.BFLOAT16 if numbers == "bf16" else dtypes.FLOAT32
     trials = choosing._Trials(Program, ndarray.gpu(0), numbers == "tf32", node, shapes, said)
-    trials._best_tile(method)
+    try:
+        trials._best_tile(method)
+    except (RuntimeError, NotImplementedError, AssertionError) as failure:  # a DeviceError is one
+        print(f"no tile of {method}: {failure}", file=sys.stderr)
 
 
 def program_of(kind, method, arrays, numbers):
@@ -167,7 +170,7 @@ def of_method(kind, method, arrays, numbers, wanted):
         found = {"us": microseconds(captured.replay, _CALLS), "error": error}
         del captured, results
         return found
-    except (RuntimeError, NotImplementedError, ValueError) as failure:
+    except (RuntimeError, NotImplementedError, ValueError, AssertionError) as failure:
         return {"failed": f"{type(failure).__name__}: {failure}"[:200]}
 
 
@@ -207,8 +210,8 @@ def compile_all(shapes, methods):
     kernels.kernels(gpu, keys)
 
 
-def measured(shapes, methods):
-    """A row for each shape, kind of number and kind of convolution."""
+def measured(shapes, methods, keep):
+    """A row for each shape, kind of number and kind of convolution; keep(rows) after each."""
     from dlsys.backend import choosing
 
     compile_all(shapes, [method for method in methods if method != "cudnn"])
@@ -224,6 +227,7 @@ def measured(shapes, methods):
                 row = {"shape": shape, "numbers": numbers, "kind": kind, "methods": times}
                 row["pytorch"] = of_pytorch(kind, arrays, numbers)
                 rows.append(row)
+                keep(rows)
                 said = {m: round(t["us"][1], 1) if "us" in t else t for m, t in times.items()}
                 said["PyTorch"] = round(row["pytorch"][1], 1)
                 print(shape, numbers, kind, said, flush=True)
@@ -238,7 +242,8 @@ def best_of_cudnn(row):
 
 def own_best(row):
     """The fastest method that is not cuDNN's: (microseconds, name)."""
-    return min((t["us"][1], m) for m, t in row["methods"].items() if "us" in t and m != "cudnn")
+    found = [(t["us"][1], m) for m, t in row["methods"].items() if "us" in t and m != "cudnn"]
+    return min(found, default=(float("nan"), ""))
 
 
 def cell(found):
@@ -319,9 +324,14 @@ def main():
         said = dict(zip(("device", "driver"), device(), strict=True))
         said |= {"date": date.today().isoformat(), "torch": torch.__version__}
         said["cudnn"] = torch.backends.cudnn.version()
-        kept = {**said, "layers": measured(LAYERS, METHODS)}
-        kept["small"] = measured(SMALL, ("implicit", "direct", "cudnn"))
-        options.output.write_text(json.dumps(kept) + "\n")
+        kept = {**said, "layers": [], "small": []}
+
+        def keep(name, rows):
+            kept[name] = rows
+            options.output.write_text(json.dumps(kept) + "\n")
+
+        measured(LAYERS, METHODS, functools.partial(keep, "layers"))
+        measured(SMALL, ("implicit", "direct", "cudnn"), functools.partial(keep, "small"))
     PAGE.write_text(page(json.loads(options.output.read_text())))
     return 0
 

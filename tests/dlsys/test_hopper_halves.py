@@ -10,11 +10,12 @@ from test_convolution import GPU, nodes_of
 from test_hopper import KINDS, Kernel, case, laid, of_pixels, on_hopper, some_of
 
 from dlsys import autodiff, dtypes, models, ndarray, nn, ops, optim
-from dlsys.backend import gpu, hopper, hopper_halves, kernels, program
+from dlsys.backend import cpu, gpu, hopper, hopper_halves, kernels, program
+from dlsys.backend.fusion import fuse
 from dlsys.backend.hopper_halves import HalfConvolution
-from dlsys.backend.instructions import Elementwise
+from dlsys.backend.instructions import Elementwise, Reduce
 from dlsys.backend.lowering import Lowering
-from dlsys.backend.view import new_view
+from dlsys.backend.view import channels_last_view, loops_of, new_view
 from dlsys.backend.windows import Windows
 from dlsys.gradcheck import evaluate
 from dlsys.step import compile
@@ -272,3 +273,43 @@ def test_channels_that_are_no_packs_get_zeros():
     assert [each.shape for each in product.inputs] == [(16, 8, 3, 3), (2, 8, 6, 6)]
     assert view.shape == (2, 10, 6, 6)
     assert product.output.shape == (2, 16, 6, 6)
+
+
+def test_loops_go_along_memory():
+    """From the largest step to the smallest; those of reductions as the inputs lie."""
+    assert loops_of((2, 3, 4), [(1, -8, 2), (1, 1, 1)])[0] == (3, 4, 2)
+    x = channels_last_view((2, 8, 3, 4), dtypes.FLOAT32)
+    made = Reduce(
+        new_view((), dtypes.FLOAT32), (x,), "sum", "x0", dtypes.FLOAT32, x.shape, (0, 1, 2, 3)
+    )
+    assert (made.reduced, list(made.reduced_strides)) == ((192,), [(1,)])
+
+
+def test_a_cast_that_nobody_reads_is_not_computed():
+    w, x = ops.variable("w", (8, 8, 3, 3)), ops.variable("x", (2, 8, 6, 6))
+    half = ops.cast(w, "bfloat16")
+    fed = {w: ((8, 8, 3, 3), dtypes.FLOAT32), x: ((2, 8, 6, 6), dtypes.FLOAT32)}
+    made = Lowering(fed).with_nodes([half, ops.relu(x)])
+    (left,) = fuse(made.instructions, {made.instructions[-1].output.buffer})
+    assert left is made.instructions[-1]
+
+
+def test_a_processor_has_no_such_method():
+    with pytest.raises(NotImplementedError, match="'wgmma' runs on a GPU alone"):
+        cpu.source("k", ("halves", False, (64, 8, 8, 1, 0, 1, 1)))
+
+
+def test_images_that_the_copy_engine_cannot_read_are_copied_or_named(monkeypatch):
+    x = ops.variable("x", (1, 24, 1, 1))
+    made = Lowering({x: ((1, 24, 1, 1), dtypes.BFLOAT16)})
+    part = made.values[x].seen(lambda array: array[:, 3:19])
+    assert made.channels_last(part, dtypes.BFLOAT16).buffer is not part.buffer
+    assert made.channels_last(made.values[x], dtypes.BFLOAT16) is made.values[x]
+    monkeypatch.setattr(Elementwise, "images", property(lambda self: self.inputs), raising=False)
+    y = ops.variable("y", (5,), np.float32)
+    node = ops.relu(y)
+    found = program.Program([y, node], [node], {y: ((5,), dtypes.FLOAT32)}, DEVICES["cpu"])
+    whole = ndarray.array(np.zeros(6, np.float32), DEVICES["cpu"])
+    monkeypatch.setattr(program, "address_of", lambda array: 0x1004)
+    with pytest.raises(ValueError, match="the array for y begins at 0x1004; hint: a copy"):
+        found.feed({y: whole})
