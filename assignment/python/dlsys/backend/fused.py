@@ -10,7 +10,14 @@ import re
 from dlsys.dtypes import C_NAMES, FLOAT64
 
 from .expressions import converted
-from .instructions import Elementwise, Instruction, Reduce, kind_of_stride, runs_by_rows
+from .instructions import (
+    Elementwise,
+    Instruction,
+    Reduce,
+    kind_of_stride,
+    loops_along,
+    runs_by_rows,
+)
 from .spaces import AxesSpace, Space
 from .view import collapsed, loops_of, new_view
 
@@ -120,8 +127,10 @@ class FusedReduce(Fused):
         shape, axes = self.space.shape, self.space.axes
         self.results = sum(self.of_rows[: len(self.outputs)])
 
+        of_inputs = self.lies[len(self.outputs) :]
+
         def along(chosen, strides):
-            return collapsed([shape[a] for a in chosen], [[s[a] for a in chosen] for s in strides])
+            return loops_along(chosen, shape, strides, of_inputs)
 
         kept = [axis for axis in range(len(shape)) if axis not in axes]
         self.kept, self.kept_strides = along(kept, self.lies)

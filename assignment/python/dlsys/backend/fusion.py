@@ -10,6 +10,7 @@ What nobody outside reads is never written to memory.
 
 from .dependences import after, before
 from .fused import fused
+from .instructions import Elementwise
 from .spaces import space_of
 
 #: Beyond these a kernel needs too many registers, or too many arguments.
@@ -138,8 +139,9 @@ class _Groups:
     def _instruction(self, group):
         numbers = self._members[group]
         members = [self._graph.instructions[number] for number in numbers]
-        if len(members) == 1:
-            return members[0]
         written = {view.buffer for each in members for view in each.targets}
         stored = {buffer for buffer in written if self._is_read_outside(buffer, numbers)}
+        if len(members) == 1:
+            is_read = stored or type(members[0]) is not Elementwise
+            return members[0] if is_read else None
         return fused(members, self._spaces[group], stored) if stored else None

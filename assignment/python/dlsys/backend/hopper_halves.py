@@ -27,6 +27,11 @@ class HalfConvolution(hopper.HopperConvolution):
     Channels and filters are multiples of 8.
     """
 
+    @property
+    def images(self):
+        """The inputs that the copy engine reads where they lie."""
+        return [view for view in self.inputs if view.dtype == BFLOAT16]
+
     def use_tf32(self):
         """Does nothing: it rounds more than that."""
 

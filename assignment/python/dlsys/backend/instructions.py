@@ -110,10 +110,11 @@ class Reduce(Instruction):
         self.inputs = tuple(broadcast(view, self.whole) for view in self.inputs)
         kept = [axis for axis in range(len(self.whole)) if axis not in self.axes]
 
-        def along(axes, strides):
-            return collapsed([self.whole[a] for a in axes], [[s[a] for a in axes] for s in strides])
-
         of_inputs = [view.strides for view in self.inputs]
+
+        def along(axes, strides):
+            return loops_along(axes, self.whole, strides, of_inputs)
+
         of_output = np.zeros(len(self.whole), int)
         of_output[kept] = self.output.strides
         self.kept, self.kept_strides = along(kept, [of_output.tolist(), *of_inputs])
@@ -155,6 +156,18 @@ class Reduce(Instruction):
         return (
             len(self.kept), *self.kept, *kept, len(self.reduced), *self.reduced, *reduced
         )  # fmt: skip
+
+
+def loops_along(axes, shape, strides, of_inputs):
+    """Loops over some axes of a reduction, in the order in which the inputs lie.
+
+    Args:
+        axes: of `shape`.
+        strides: of each operand, along all axes.
+        of_inputs: those of the inputs.
+    """
+    by = [sum(abs(each[a]) for each in of_inputs) for a in axes]
+    return loops_of([shape[a] for a in axes], [[s[a] for a in axes] for s in strides], by)
 
 
 def runs_by_rows(kept, kept_strides, reduced, reduced_strides):

@@ -263,7 +263,7 @@ class Lowering:
             _refuse(method, implicit.refusal(windows, channels, dtype))
             inputs = implicit.operands(self, kind, groups, *inputs)
             return self._of_dense(implicit.ImplicitConvolution, shape, inputs, **said)
-        if method == "wgmma" and self._dtype == BFLOAT16:
+        if method == "wgmma" and BFLOAT16 and self._dtype == BFLOAT16:
             _refuse(method, hopper_halves.refusal(windows, channels, groups))
             return hopper_halves.convolved(self, kind, shape, windows, channels, *inputs)
         if method == "wgmma":
@@ -325,9 +325,13 @@ class Lowering:
         return self.elementwise("a", x, into=new_view(x.shape, dtype))
 
     def channels_last(self, x, dtype):
-        """Images (N, C, H, W) in a dtype, as (N, H, W, C) lie; a copy where they don't."""
+        """Images (N, C, H, W) in a dtype, as (N, H, W, C) lie, from a multiple of 16 bytes on; a
+        copy where they don't."""
         made = channels_last_view(x.shape, dtype)
-        if isinstance(x, View) and x.strides == made.strides and x.dtype == dtype:
+        if (
+            isinstance(x, View) and x.strides == made.strides and x.dtype == dtype
+            and x.offset * dtype.itemsize % 16 == 0
+        ):  # fmt: skip
             return x
         return self.elementwise("a", x, into=made)
 

@@ -79,6 +79,9 @@ class Program:
         for each in (*([with_tf32] if tf32 else []), *own, *passes):
             self.instructions = each(self.instructions, self._kept() | written)
         self._feeds = {node: lowering.values[node] for node in feeds}
+        self._aligned = {
+            view.buffer.fed for each in self.instructions for view in getattr(each, "images", ())
+        }  # fmt: skip
         self._captured, self._captures, self._fed_at = {}, {}, {}
         # Before there is memory: who only asks for kernels takes none.
         functions = kernels.kernels(self.backend, [each.key for each in self.instructions])
@@ -104,7 +107,16 @@ class Program:
 
         Args:
             arrays: fed node -> NDArray of the device, which is kept.
+
+        Raises:
+            ValueError: one begins where a kernel can't read it.
         """
+        for node in self._aligned & arrays.keys():
+            if address_of(arrays[node]) % 16:
+                raise ValueError(
+                    "the array for %s begins at %#x; hint: a copy, at a multiple of 16 bytes"
+                    % (node.name, address_of(arrays[node]))
+                )
         self._fed = arrays
         for node, places in self._places_of_feeds.items():
             address = address_of(arrays[node])

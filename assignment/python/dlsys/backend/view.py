@@ -119,9 +119,14 @@ def broadcast(view, shape):
     return view.seen(lambda array: np.broadcast_to(array, shape))
 
 
-def loops_of(shape, all_strides):
-    """Loops over all elements, in the order in which the first operand lies: see `collapsed`."""
-    order = sorted(range(len(shape)), key=lambda axis: -all_strides[0][axis])
+def loops_of(shape, all_strides, by=None):
+    """The loops of `collapsed`, from the largest step of an operand to its smallest.
+
+    Args:
+        by: its strides; those of the first operand if None.
+    """
+    by = all_strides[0] if by is None else by
+    order = sorted(range(len(shape)), key=lambda axis: -abs(by[axis]))
     return collapsed([shape[a] for a in order], [[s[a] for a in order] for s in all_strides])
 
 
