@@ -277,9 +277,7 @@ def _larger_products(ctx: Context, flags: list[tuple[bool, bool]]) -> Iterator[A
     least = (1000, 2000) if ctx.backend == "cuda" else (520, 520)
     m, n = (size + int(ctx.random.integers(1, 1 + size // 5)) for size in least)
     k = int(ctx.random.integers(3, 10))
-    flag = flags[int(ctx.random.integers(4))]
-    yield (m, n, k, *flag)
-    yield (*_filled((m, n, k)), *flag)
+    yield (m, n, k, *flags[int(ctx.random.integers(4))])
 
 
 def _filled(sizes: Shape) -> Shape:

@@ -185,6 +185,27 @@ def test_a_large_product_has_little_to_sum():
     assert large[0].shape[0 if large[1] else 1] < 10
 
 
+@pytest.mark.parametrize("seed", ["1", "2", "3"])
+@pytest.mark.parametrize("check", [name for name in PUBLISHED if name != "matrix_multiply"])
+def test_large_inputs_end_where_their_memory_does(check, seed):
+    """There a page begins that nobody may touch, and blocks of 128 threads have some left over."""
+    sizes = [
+        max(arg.size for arg in args if isinstance(arg, np.ndarray))
+        for args, *_ in cases(check, "default", seed)
+    ]
+    assert [size for size in sizes if size % 128 == 64 and size > 0.8 * max(sizes)]
+
+
+@pytest.mark.parametrize("seed", ["1", "2", "3"])
+def test_each_size_of_a_product_is_once_large_with_factors_that_fill_their_memory(seed):
+    found = set()
+    for (a, trans_a, b, trans_b), *_ in cases("matrix_multiply", "default", seed):
+        (m, k), n = a.T.shape if trans_a else a.shape, b.shape[0 if trans_b else 1]
+        if a.size % 64 == b.size % 64 == 0:
+            found |= {name for name, size in zip("mnk", (m, n, k), strict=True) if size > 2500}
+    assert found == set("mnk")
+
+
 @pytest.mark.parametrize(("flips", "names"), [((0, 1), "B"), ((1, 0), "A"), ((1, 1), "A and of B")])
 def test_a_product_for_other_flags_is_recognised(flips, names):
     random = np.random.default_rng(6)
