@@ -39,7 +39,7 @@ class View:
 
     @property
     def is_channels_last(self):
-        """Whether it is images (N, C, H, W) whose channels lie side by side: as (N, H, W, C)."""
+        """Whether it is images (N, C, H, W) that lie as (N, H, W, C) do."""
         return (
             len(self.shape) == 4 and not self.is_dense
             and self.strides == channels_last_strides(self.shape)
