@@ -4,6 +4,8 @@ process. What it computes is judged by values; this only tells a person where to
 from __future__ import annotations
 
 import ast
+import contextlib
+import sys
 from collections.abc import Iterator, Mapping
 
 from grader.report.model import FOR_INSTRUCTORS
@@ -21,6 +23,7 @@ _OF_SYS = ("modules", "settrace", "setprofile")
 _BY_TEXT = ("__import__", "eval", "exec", "compile")
 _MOST = 8  # places in a note
 _LARGEST = 1 << 20  # bytes of a file that is looked at
+_DEEPEST = 1000
 
 
 def notes(taken: Mapping[str, bytes]) -> list[str]:
@@ -40,7 +43,8 @@ def _places(content: bytes) -> list[tuple[int, str]]:
     try:
         if len(content) > _LARGEST:
             raise MemoryError
-        tree = ast.parse(content)
+        with _shallow():
+            tree = ast.parse(content)
     except (RecursionError, MemoryError):  # Python itself may still run it
         return [(1, "a program too large or too deep to be looked at")]
     except (SyntaxError, ValueError):
@@ -58,6 +62,18 @@ def _places(content: bytes) -> list[tuple[int, str]]:
             line = getattr(node, "lineno", 1)
             first[name] = min(first.get(name, line), line)
     return sorted((line, name) for name, line in first.items())
+
+
+@contextlib.contextmanager
+def _shallow() -> Iterator[None]:
+    """Python's parser calls itself as often as this process may, and ends it where its stack ends:
+    so it gets Python's own limit, whatever somebody has set."""
+    before = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(_DEEPEST)
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def _reached(node: ast.AST, of_sys: set[str]) -> Iterator[str]:

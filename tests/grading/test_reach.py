@@ -1,6 +1,7 @@
 """Python that reaches into its process is named to instructors; honest Python never is."""
 
 import dataclasses
+import sys
 
 import pytest
 
@@ -35,6 +36,18 @@ def test_what_reaches_into_its_process_is_named_with_its_line(source):
     (note,) = reach.notes({NAME: source.encode(), "src/gpu_op.cu": b"import ctypes"})
     assert f"{NAME} reaches into its own process: " in note
     assert REACHING[source] in note
+
+
+def test_a_program_of_any_depth_leaves_the_grader_whole():
+    """Where a million calls are allowed, Python's parser would overrun its stack."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000_000)
+    try:
+        (note,) = reach.notes({NAME: b"x = a" + b".a" * 400_000})
+        assert sys.getrecursionlimit() == 1_000_000
+    finally:
+        sys.setrecursionlimit(before)
+    assert "too deep to be looked at" in note
 
 
 @pytest.mark.parametrize("source", ["import sys\nsys.setrecursionlimit(10)", "net.modules", "x ="])
