@@ -292,6 +292,30 @@ bool launch(const CUtensorMap& of_a, const CUtensorMap& of_b, const Work& work, 
   return cudaGetLastError() == cudaSuccess;
 }
 
+/*! \brief What of_pixels is told, but for where the result goes; slices have `depth` of K. */
+template <class Work, int depth>
+Work work_of_pixels(char* const* data, const int64_t* n, int products) {
+  const auto number = [n](int i) { return static_cast<int>(n[i]); };
+  Work work;
+  work.phases = reinterpret_cast<const Phase*>(data[3]);
+  work.taps = reinterpret_cast<const Tap*>(data[4]);
+  work.size = n[0] * n[4] * n[5] * n[6];
+  work.height = number(5);
+  work.width = number(6);
+  work.step_in = number(9);
+  work.step_out = number(10);
+  work.lines = number(4);
+  work.images = number(0);
+  work.chunks = (number(1) + depth - 1) / depth;
+  work.products = products;
+  work.matrices = number(7);
+  work.tiles = number(11);
+  work.heights = (work.lines + Work::rows - 1) / Work::rows;
+  work.parts = number(12);
+  work.units = work.tiles * work.heights * work.parts;
+  return work;
+}
+
 inline int whole_packs(int floats) { return (floats + 3) / 4 * 4; }
 
 /*!
@@ -335,24 +359,8 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
   if (!encode(&of_a, a, 3, sizes_a, lead, box_a, 1) ||
       !encode(&of_b, b, 4, sizes_b, lead, box_b, number(9)))
     return -1;
-  Work work;
+  Work work = work_of_pixels<Work, kDepth>(data, n, products);
   work.out = parts > 1 ? room : out;
-  work.phases = reinterpret_cast<const Phase*>(data[3]);
-  work.taps = reinterpret_cast<const Tap*>(data[4]);
-  work.size = size;
-  work.height = number(5);
-  work.width = number(6);
-  work.step_in = number(9);
-  work.step_out = number(10);
-  work.lines = lines;
-  work.images = images;
-  work.chunks = (depth + kDepth - 1) / kDepth;
-  work.products = products;
-  work.matrices = taps;
-  work.tiles = number(11);
-  work.heights = (lines + rows - 1) / rows;
-  work.parts = parts;
-  work.units = work.tiles * work.heights * parts;
   if (!launch(of_a, of_b, work, on)) return -1;
   if (parts > 1) add_parts_kernel<<<(size + 255) / 256, 256, 0, on>>>(out, room, parts, size);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;

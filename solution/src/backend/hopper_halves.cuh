@@ -186,29 +186,11 @@ struct TapsOfHalves {
   }
 };
 
-/*! \brief Fills the fields that hopper.cuh's of_pixels fills, and launches. */
 template <class Work, class Out>
 bool launch_pixels(const int64_t* n, char* const* data, const CUtensorMap& of_a,
                    const CUtensorMap& of_b, Out* result, cudaStream_t on) {
-  const auto number = [n](int i) { return static_cast<int>(n[i]); };
-  Work work;
+  Work work = work_of_pixels<Work, kHalves>(data, n, 1);
   work.result = result;
-  work.phases = reinterpret_cast<const Phase*>(data[3]);
-  work.taps = reinterpret_cast<const Tap*>(data[4]);
-  work.size = n[0] * n[4] * n[5] * n[6];
-  work.height = number(5);
-  work.width = number(6);
-  work.step_in = number(9);
-  work.step_out = number(10);
-  work.lines = number(4);
-  work.images = number(0);
-  work.chunks = (number(1) + kHalves - 1) / kHalves;
-  work.products = 1;
-  work.matrices = number(7);
-  work.tiles = number(11);
-  work.heights = (number(4) + Work::rows - 1) / Work::rows;
-  work.parts = number(12);
-  work.units = work.tiles * work.heights * work.parts;
   return launch(of_a, of_b, work, on);
 }
 
