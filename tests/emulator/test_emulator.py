@@ -64,6 +64,7 @@ ALONE = {
     "errors": {"a_failing_assert_stays", "an_assert_of_the_host_aborts"},
     "memory": {"more_than_the_device_has_is_refused", "the_host_reads_device_memory",
                "the_host_reads_what_a_kernel_has_found",
+               "the_host_asks_for_no_protection_and_reads_device_memory",
                "a_kernel_writes_past_the_end", "a_kernel_writes_to_null",
                "a_kernel_writes_to_freed_memory", "a_kernel_writes_anywhere",
                "a_kernel_overflows_its_stack"},
