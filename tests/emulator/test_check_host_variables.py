@@ -14,27 +14,17 @@ CASES = {"by_name": "by name", "by_pointer": "by pointer", "by_new": "by pointer
          "what_it_may": None}  # fmt: skip
 
 
-class Program:
-    """What the kit has to know of host_variables.cu."""
-
-    path, name, fixed = SOURCE, "host_variables", False
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     """Gives kind, comment of the line and memory of what is found in a case."""
     kit = checked.CheckedKit(tmp_path_factory.mktemp("host_variables"))
     kit.build_library()
-    kit.build_program(Program)
+    cases = kit.cases(SOURCE)
     lines = SOURCE.read_text().split("\n")
 
     def run(case):
-        path = kit.folder / "findings"
-        path.unlink(missing_ok=True)
-        done = kit.call(kit.folder / "host_variables", case, env={"EMULATOR_FINDINGS": str(path)})
-        assert (done.returncode, done.stdout) == (0, ""), done.stderr
-        findings = checked.checked_findings.read_report(str(path)) if path.exists() else []
-        return [(f.kind, lines[f.at.line - 1], f.memory) for f in findings if not f.is_advice]
+        findings = cases(case)
+        return [(f.kind, lines[f.at.line - 1], f.memory) for f in findings]
 
     return run
 

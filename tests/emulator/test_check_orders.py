@@ -36,12 +36,6 @@ WRONG = {
 }
 
 
-class Program:
-    """What the kit has to know of orders.cu."""
-
-    path, name, fixed = SOURCE, "orders", False
-
-
 class AtFileScope:
     """The same of shared_at_file_scope.cu."""
 
@@ -58,15 +52,11 @@ def kit(tmp_path_factory):
 @pytest.fixture(scope="module")
 def found(kit):
     """Gives kind and line of what is found in a case."""
-    kit.build_program(Program)
+    cases = kit.cases(SOURCE)
 
     def run(*words):
-        path = kit.folder / "findings"
-        path.unlink(missing_ok=True)
-        done = kit.call(kit.folder / "orders", *words, env={"EMULATOR_FINDINGS": str(path)})
-        assert (done.returncode, done.stdout) == (0, ""), done.stderr
-        findings = checked.checked_findings.read_report(str(path)) if path.exists() else []
-        return {(f.kind, f.at.line) for f in findings if not f.is_advice}
+        findings = cases(*words)
+        return {(f.kind, f.at.line) for f in findings}
 
     return run
 
@@ -88,7 +78,7 @@ def test_a_shared_variable_at_file_scope_is_each_blocks_own(kit, order):
     kit.build_program(AtFileScope)
     findings, done = kit.findings(AtFileScope, EMULATOR_SHUFFLE=order)
     assert done.stdout == "0 wrong\n"
-    assert [f.kind for f in findings if not f.is_advice] == []
+    assert [f.kind for f in findings] == []
 
 
 @pytest.mark.parametrize("memory", ["device", "managed"])

@@ -10,26 +10,16 @@ SOURCE = Path(__file__).resolve().parent / "checked" / "products.cu"
 CALLS = ("sgemm", "strided", "batched", "gemm_ex", "lt")
 
 
-class Program:
-    """What the kit has to know of products.cu."""
-
-    path, name, fixed = SOURCE, "products", False
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     """Gives (kind, what did it, whether it writes) of what is found in a case."""
     kit = checked.CheckedKit(tmp_path_factory.mktemp("products"))
     kit.build_library()
-    kit.build_program(Program)
+    cases = kit.cases(SOURCE)
 
     def run(*words):
-        path = kit.folder / "findings"
-        path.unlink(missing_ok=True)
-        done = kit.call(kit.folder / "products", *words, env={"EMULATOR_FINDINGS": str(path)})
-        assert (done.returncode, done.stdout) == (0, ""), done.stderr
-        findings = checked.checked_findings.read_report(str(path)) if path.exists() else []
-        kinds = {(f.kind, f.kernel, f.write) for f in findings if not f.is_advice}
+        findings = cases(*words)
+        kinds = {(f.kind, f.kernel, f.write) for f in findings}
         return {each for each in kinds if each[0] == "unsynchronised access"}
 
     return run

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import tempfile
+import types
 from pathlib import Path
 
 import emulated
@@ -32,6 +33,24 @@ class CheckedKit(emulated.SuiteKit):
         path.unlink(missing_ok=True)
         done = self.run(program, EMULATOR_FINDINGS=str(path), **env)
         return (checked_findings.read_report(str(path)) if path.exists() else []), done
+
+    def cases(self, source):
+        """Builds a source of cases; gives a function (words of its command line) -> what is found,
+        without advice. The program must end well, and print nothing."""
+        program = types.SimpleNamespace(path=source, name=source.stem, fixed=False)
+        self.build_program(program)
+        path = self.folder / "findings"
+
+        def found(*words):
+            path.unlink(missing_ok=True)
+            done = self.call(
+                self.folder / source.stem, *words, env={"EMULATOR_FINDINGS": str(path)}
+            )
+            assert (done.returncode, done.stdout) == (0, ""), done.stderr
+            findings = checked_findings.read_report(str(path)) if path.exists() else []
+            return [each for each in findings if not each.is_advice]
+
+        return found
 
 
 def lines_of(finding):
