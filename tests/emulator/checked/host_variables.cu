@@ -21,6 +21,10 @@ constexpr int constants[2] = {10, 11};
 __device__ int of_device[2] = {12, 13};
 static __constant__ Settings of_constants = {14, 15};
 __managed__ int of_both = 16;
+#define ON_DEVICE __device__
+#define TABLE(type, name) static __constant__ type name[2]
+ON_DEVICE int by_macro[2] = {17, 18};
+TABLE(int, by_table) = {19, 20};
 
 __global__ void reads_by_name(int* out) {
   out[threadIdx.x] = by_name[1];  // by name
@@ -30,6 +34,7 @@ __global__ void reads(int* out, const Settings* settings) {
 }
 __global__ void reads_what_it_may(int* out, const int* both) {
   out[threadIdx.x] = constant + constants[1] + of_device[1] + of_constants.step + of_both + both[3];
+  out[threadIdx.x] += by_macro[1] + by_table[1];
 }
 
 static int* out;
