@@ -20,6 +20,7 @@ from dlsys.backend import cpu, gpu, kernels, program
 
 from . import nets
 from .built import gpu_name
+from .charts import BASE, TF32
 from .machine import cores
 from .nets import Net
 from .operations import Operation
@@ -71,6 +72,7 @@ class Backend:
         convert: a numpy array as the library has it.
         prepare: is called before anything is timed, with all that will be.
         sizes: of operations; None for all.
+        operations: their names; None for all.
     """
 
     name: str
@@ -83,40 +85,47 @@ class Backend:
     #: Is called before it is timed.
     begin: Callable[[], None] = lambda: None
     sizes: frozenset[int] | None = field(default=None)
+    operations: frozenset[str] | None = field(default=None)
+
+    def has(self, operation: Operation, n: int) -> bool:
+        """Whether it is timed there."""
+        by_name = self.operations is None or operation.name in self.operations
+        return by_name and (self.sizes is None or n in self.sizes)
 
 
 def _our_operation(
-    operation: Operation, gradients: bool, ctx: Any
+    operation: Operation, gradients: bool, ctx: Any, tf32: bool
 ) -> tuple[Any, list[Any], Any | None]:
     """(the compiled step, the variables that it reads, that of the gradient from above)."""
     variables = [ops.variable(name) for name in "ab"[: operation.inputs]]
     y = operation.ours(*variables)
     if not gradients:
-        return dlsys.compile(y, ctx=ctx), variables, None
+        return dlsys.compile(y, ctx=ctx, tf32=tf32), variables, None
     above = ops.variable("g")
     grads = autodiff.gradients(ops.sum(y * above), variables)
-    return dlsys.compile([y, *grads], ctx=ctx), variables, above
+    return dlsys.compile([y, *grads], ctx=ctx, tf32=tf32), variables, above
 
 
-def _ours(name: str, ctx: Any, threads: int) -> Backend:
+def _ours(name: str, ctx: Any, threads: int, tf32: bool = False) -> Backend:
+    """Of the solution; with `tf32` what has products alone."""
     on_gpu = ndarray.is_gpu_ctx(ctx)
 
     def operation(each: Operation, inputs: Inputs, gradients: bool) -> Run:
-        step, variables, above = _our_operation(each, gradients, ctx)
+        step, variables, above = _our_operation(each, gradients, ctx, tf32)
         feeds = dict(zip(variables, inputs.of(each), strict=True))
         if above is not None:
             feeds[above] = inputs.above(each)
         return lambda: step(feeds)
 
     def net(each: Net) -> Run:
-        step, fed = nets.our_step(each, ctx)
+        step, fed = nets.our_step(each, ctx, tf32)
         there = {node: ndarray.array(values, ctx) for node, values in fed.items()}
         return lambda: step(there)
 
     def prepare(wanted: list[Wanted], steps: list[Net]) -> None:
         keys: dict[Any, None] = {}
         for each, n, gradients in wanted:
-            step, variables, above = _our_operation(each, gradients, ctx)
+            step, variables, above = _our_operation(each, gradients, ctx, tf32)
             feeds = {v: ndarray.empty((n, n), ctx) for v in variables}
             if above is not None:
                 feeds[above] = ndarray.empty(each.shape(n), ctx)
@@ -124,7 +133,7 @@ def _ours(name: str, ctx: Any, threads: int) -> Backend:
             if n >= 4096:  # what was laid out for it is large
                 gc.collect()
         for each_net in steps:
-            step, fed = nets.our_step(each_net, ctx)
+            step, fed = nets.our_step(each_net, ctx, tf32)
             there = {node: ndarray.empty(values.shape, ctx) for node, values in fed.items()}
             keys.update(dict.fromkeys(kernels.asked_by(lambda s=step, f=there: s.run_of(f))))
         kernels.kernels(gpu if on_gpu else cpu, list(keys))
@@ -138,6 +147,7 @@ def _ours(name: str, ctx: Any, threads: int) -> Backend:
         lambda values: ndarray.array(values, ctx),
         prepare,
         lambda: program.set_threads(threads),
+        operations=frozenset({"matmul"}) if tf32 else None,
     )
 
 
@@ -240,7 +250,9 @@ def _jax() -> Backend:
 def found() -> tuple[list[Backend], dict[str, str]]:
     """(what there is here, what matters most first; name -> why it isn't there)."""
     count, missing = cores(), dict[str, str]()
-    there = [_ours(gpu_name(), ndarray.gpu(0), count), _ours("one CPU core", ndarray.cpu(0), 1)]
+    there = [_ours(gpu_name(), ndarray.gpu(0), count), _ours(BASE, ndarray.cpu(0), 1)]
+    if not ndarray.is_emulated():
+        there.append(_ours(TF32, ndarray.gpu(0), count, tf32=True))
     for name, make in (("PyTorch", _torch), ("JAX", _jax)):
         try:
             there.append(make())

@@ -14,10 +14,13 @@ Row = dict[str, Any]
 Spec = dict[str, Any]
 
 BASE = "one CPU core"
+#: The GPU where products may be rounded, on tensor cores.
+TF32 = "GPU, TF32"
 #: What is compared, in the order of legends, and its colour.
 WHERES = {
-    "GPU": "--c1", BASE: "--c2", "all CPU cores": "--c3", "numpy": "--c4", "emulated GPU": "--c5",
-    "PyTorch, GPU": "--c6", "PyTorch, CPU": "--c6", "JAX, GPU": "--c7", "JAX, CPU": "--c7",
+    "GPU": "--c1", TF32: "--c5", BASE: "--c2", "all CPU cores": "--c3", "numpy": "--c4",
+    "emulated GPU": "--c5", "PyTorch, GPU": "--c6", "PyTorch, CPU": "--c6", "JAX, GPU": "--c7",
+    "JAX, CPU": "--c7",
 }  # fmt: skip
 KINDS = {"float32": "--c1", "TF32": "--c6", "bf16": "--c4"}
 #: Of a roofline: below this size a launch takes longer than the work.
@@ -241,7 +244,7 @@ def roofline(results: dict[str, Row]) -> Chart:
     rows, roofs = [], []
     for name, each in results.items():
         for p in _points(name, each, "operation"):
-            if p.get("flops") and p["n"] >= ROOFLINE_FROM:
+            if p.get("flops") and p["n"] >= ROOFLINE_FROM and p["where"] != TF32:
                 rate, intensity = p["flops"] / p["us"][1] / 1e3, p["flops"] / p["bytes"]
                 rows.append({**p, **_timed(p), "rate": rate, "intensity": intensity})
         for roof in each["roofs"]:
@@ -272,8 +275,8 @@ def roofline(results: dict[str, Row]) -> Chart:
     return Chart(
         "roofline", "Roofline",
         f"Operations from n = {ROOFLINE_FROM} on, forward. Under the slope a kernel waits for "
-        "memory, under the flat part for arithmetic. What lies above a roof of memory was "
-        "read from a cache. A click on the legend picks one.", spec,
+        "memory, under the flat part for arithmetic in float32. What lies above a roof of memory "
+        "was read from a cache. A click on the legend picks one.", spec,
     )  # fmt: skip
 
 

@@ -116,8 +116,9 @@ class Measuring:
         ]
         steps = [*self.plan.by_parameters, self.plan.mlp]
         for backend in there:
+            some = [each for each in wanted if backend.has(each[0], each[1])]
             backend.prepare(
-                wanted if "ops" in self.plan.parts else [],
+                some if "ops" in self.plan.parts else [],
                 steps if "nets" in self.plan.parts else [],
             )
 
@@ -145,9 +146,10 @@ class Measuring:
         for n in self.plan.sizes:
             drawn: dict[Any, Any] = {}
             for backend in there:
-                if backend.sizes is None or n in backend.sizes:
+                some = [each for each in self.plan.operations if backend.has(each, n)]
+                if some:
                     inputs = Inputs(n, backend.convert, drawn)
-                    for operation in self.plan.operations:
+                    for operation in some:
                         self.say(f"{operation.name} of {n} x {n}, {backend.name}", self._share)
                         for gradients in (False, True):
                             self._operation(backend, operation, inputs, gradients, last)

@@ -60,7 +60,7 @@ BY_PARAMETERS = tuple(
 MLP = Net((784, 256, 100, 10), 1000)
 
 
-def our_step(net: Net, ctx: Any) -> tuple[Any, dict[Any, Any]]:
+def our_step(net: Net, ctx: Any, tf32: bool = False) -> tuple[Any, dict[Any, Any]]:
     """(the compiled step, node -> array that it is fed)."""
     images, labels, weights, biases = net.values()
     x, y = ops.variable("x"), ops.variable("y")
@@ -73,7 +73,7 @@ def our_step(net: Net, ctx: Any) -> tuple[Any, dict[Any, Any]]:
     loss = ops.cross_entropy(hidden, y)
     grads = autodiff.gradients(loss, [*w, *b])
     updates = {p: p - RATE * g for p, g in zip([*w, *b], grads, strict=True)}
-    return dlsys.compile(loss, updates, ctx=ctx), {x: images, y: labels}
+    return dlsys.compile(loss, updates, ctx=ctx, tf32=tf32), {x: images, y: labels}
 
 
 def numpy_step(net: Net) -> Callable[[], float]:

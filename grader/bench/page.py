@@ -17,7 +17,7 @@ from grader.report.html import templates
 
 from . import charts
 from .built import KIT, BenchError
-from .charts import BASE, Row
+from .charts import BASE, TF32, Row
 
 LADDER = KIT / "docs" / "gemm_ladder.json"
 #: What a GPU is to reach beside one core: what -> (its points, the ratio).
@@ -89,10 +89,11 @@ def targets(results: dict[str, Row]) -> list[Row]:
                 for p in result["points"]
                 if "us" in p and all(p.get(key) == value for key, value in facts.items())
             }
-            if "GPU" in us and BASE in us:
-                times = us[BASE] / us["GPU"]
-                found.append({"machine": name, "what": title, "least": least, "times": times,
-                              "met": times > least})  # fmt: skip
+            for where in ("GPU", TF32):
+                if where in us and BASE in us:
+                    times = us[BASE] / us[where]
+                    found.append({"machine": name, "what": f"{title}, {where}", "least": least,
+                                  "times": times, "met": times > least})  # fmt: skip
     return found
 
 

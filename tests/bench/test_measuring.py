@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dlsys
+from dlsys import ndarray
 from dlsys.backend import program
 from grader.bench import backends, command, machine, measuring, nets, timing
 from grader.bench.backends import Inputs
+from grader.bench.charts import TF32
 from grader.bench.operations import OPERATIONS
 from grader.cli import main
 
@@ -32,8 +35,11 @@ def threads():
 
 @pytest.fixture(scope="module")
 def there():
-    """The libraries of this machine: the kit on a CPU and a GPU, numpy, and what is installed."""
-    return backends.found()[0]
+    """The libraries of this machine: the kit on a CPU and a GPU, numpy, and what is installed; and
+    products in TF32."""
+    found = backends.found()[0]
+    found = [each for each in found if each.name != TF32]
+    return [*found, backends._ours(TF32, ndarray.gpu(0), 1, tf32=True)]
 
 
 def numbers(found):
@@ -47,17 +53,29 @@ def test_every_library_computes_the_same(operation, there):
     drawn = {}
     for gradients in (False, True):
         wanted = None
-        for backend in there:
+        for backend in (each for each in there if each.has(operation, 8)):
             backend.begin()
             inputs = Inputs(8, backend.convert, drawn)
             found = numbers(backend.operation(operation, inputs, gradients)())
             assert found[0].shape == operation.shape(8)
             assert len(found) == (1 + operation.inputs if gradients else 1)
             wanted = wanted or found
+            rtol = 1e-3 if backend.name == TF32 else 2e-5
             for got, expected in zip(found, wanted, strict=True):
                 np.testing.assert_allclose(
-                    got, expected, rtol=2e-5, atol=2e-6, err_msg=backend.name
+                    got, expected, rtol=rtol, atol=2e-6, err_msg=backend.name
                 )
+
+
+def test_products_in_tf32_are_asked_for_as_such(monkeypatch, there):
+    asked, compiled = [], dlsys.compile
+    monkeypatch.setattr(
+        dlsys, "compile", lambda *of, **said: asked.append(said["tf32"]) or compiled(*of, **said)
+    )
+    for backend in there[0], there[-1]:
+        backend.operation(OPERATIONS[0], Inputs(2, backend.convert, {}), False)
+        backend.net(TINY.mlp)
+    assert asked == [False, False, True, True] and there[-1].name == TF32
 
 
 def test_every_library_takes_the_same_step(there):
@@ -66,10 +84,11 @@ def test_every_library_takes_the_same_step(there):
         backend.begin()
         step = backend.net(net)
         losses[backend.name] = [float(numbers(step())[0]) for _ in range(4)]
-    first, *others = losses.values()
+    first = losses[there[0].name]
     assert first[3] < first[0]
-    for other in others:
-        np.testing.assert_allclose(other, first, rtol=1e-5, err_msg=str(losses))
+    for name, found in losses.items():
+        rtol = 1e-2 if name == TF32 else 1e-5
+        np.testing.assert_allclose(found, first, rtol=rtol, err_msg=str(losses))
 
 
 def test_parameters_and_operations_of_a_net_are_counted():

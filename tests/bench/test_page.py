@@ -62,11 +62,19 @@ def test_threads_are_shown_by_their_share_of_the_best():
 
 
 def test_targets_are_a_gpus():
-    found = page.targets({"gpu": made_up.measurement(), "cpu": HERE})
-    assert [(t["least"], t["times"], t["met"]) for t in found] == [
-        (480, 500, True),
-        (148, 500, True),
+    of_gpu = made_up.measurement(wheres={"GPU": 1, "GPU, TF32": 2, "one CPU core": 500})
+    found = page.targets({"gpu": of_gpu, "cpu": HERE})
+    assert [(t["what"].endswith("TF32"), t["least"], t["times"], t["met"]) for t in found] == [
+        (False, 480, 500, True),
+        (True, 480, 250, False),
+        (False, 148, 500, True),
+        (True, 148, 250, True),
     ]
+
+
+def test_products_in_tf32_are_under_no_roof_of_float32():
+    drawn = charts.roofline({"a": made_up.measurement(wheres={"GPU": 1, "GPU, TF32": 0.5})})
+    assert {row["where"] for row in drawn.spec["layer"][1]["data"]["values"]} == {"GPU"}
 
 
 @pytest.mark.parametrize("number", range(6))
