@@ -160,8 +160,8 @@ class Lowering:
         computed = computed_in(output.dtype)
         scratch = None
         if self._most_partial:
-            # A chunk has 256 elements at least; outputs are cut in groups of 128.
-            parts = (size_of(shape) + 127) * max(1, size_of(whole) // max(1, size_of(shape)) // 256)
+            # A chunk has 64 elements at least; outputs are cut in groups of 128.
+            parts = (size_of(shape) + 127) * max(1, size_of(whole) // max(1, size_of(shape)) // 64)
             words = 3 if kind == "moment" else 1
             scratch = new_view((words * min(parts, self._most_partial),), FLOAT64)
         self.add(Reduce(output, views, kind, code, computed, whole, tuple(axes), scratch))
