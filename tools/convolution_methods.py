@@ -183,7 +183,7 @@ def compile_all(shapes, methods):
     """Compiles the kernels of all programs in one go."""
     import torch
 
-    from dlsys.backend import choosing, gpu, hopper, hopper_halves, implicit, kernels
+    from dlsys.backend import choosing, gpu, hopper, hopper_last, implicit, kernels
     from dlsys.backend.windows import Windows
 
     keys = [*implicit.keys(False), *implicit.keys(True)]
@@ -205,7 +205,7 @@ def compile_all(shapes, methods):
                 most = choosing.TILED["wgmma"][1]
                 keys += [("hopper", kind == "weights", tile) for tile, _ in made[:most]]
             for kind in KINDS:
-                made = hopper_halves.plans(kind, windows, (images, channels, filters))[:most]
+                made = hopper_last.plans(kind, windows, (images, channels, filters))[:most]
                 keys += [("halves", kind == "weights", tile) for tile, _ in made]
     kernels.kernels(gpu, keys)
 

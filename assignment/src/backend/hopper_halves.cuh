@@ -1,5 +1,5 @@
 /*!
- * \file hopper_halves.cuh
+ * \file hopper_last.cuh
  * \brief Convolutions of bfloat16 on Hopper: images lie with their channels last, and stay so.
  *
  * What hopper.cuh does in three kernels, one that lays images, one that multiplies, and one that
@@ -7,8 +7,8 @@
  * the gradient of the data K is channels, which lie side by side; for the gradient of the weights
  * it is pixels, and wgmma takes both operands the other way, which it can for 16 bits alone.
  */
-#ifndef DLSYS_BACKEND_HOPPER_HALVES_CUH_
-#define DLSYS_BACKEND_HOPPER_HALVES_CUH_
+#ifndef DLSYS_BACKEND_HOPPER_LAST_CUH_
+#define DLSYS_BACKEND_HOPPER_LAST_CUH_
 
 #include "hopper.cuh"
 
@@ -19,7 +19,7 @@ namespace hopper {
 const int kHalves = kLine / 2;  // of a line
 
 /*! \brief multiply(sum, a, b): sum += a b, 64 x columns, 16 of K; `turned` where K is not side by
- * side. hopper_halves.py writes each. */
+ * side. hopper_last.py writes each. */
 template <int columns, bool turned>
 struct WgmmaOfHalves;
 
@@ -39,7 +39,7 @@ __device__ inline void store_turned(void* line, const unsigned (&matrices)[4]) {
 
 /*! \brief The value, and the gradient of the data. Out: BFloat16, or float for parts of K. */
 template <int rows_, int wide, int high, int deep, int group_, int apart, class Out>
-struct PixelsOfHalves : OfPixels<rows_, wide, high, deep, false, group_, apart, kHalves> {
+struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kHalves> {
   typedef OfPixels<rows_, wide, high, deep, false, group_, apart, kHalves> Base;
   static const int columns = Base::columns, rows = Base::rows;
 
@@ -201,8 +201,8 @@ bool launch_pixels(const int64_t* n, char* const* data, const CUtensorMap& of_a,
  */
 template <int rows, int wide, int high, int deep, int group, int apart>
 int pixels_of_halves(char* const* data, const int64_t* n, cudaStream_t on) {
-  typedef PixelsOfHalves<rows, wide, high, deep, group, apart, BFloat16> Whole;
-  typedef PixelsOfHalves<rows, wide, high, deep, group, apart, float> Part;
+  typedef PixelsLast<rows, wide, high, deep, group, apart, BFloat16> Whole;
+  typedef PixelsLast<rows, wide, high, deep, group, apart, float> Part;
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
   const int depth = number(1), lines = number(4), taps = number(7), parts = number(12);
   const float* const w = reinterpret_cast<const float*>(data[1]);
@@ -277,4 +277,4 @@ int taps_of_halves(char* const* data, const int64_t* n, cudaStream_t on) {
 }  // namespace backend
 }  // namespace dlsys
 
-#endif  // DLSYS_BACKEND_HOPPER_HALVES_CUH_
+#endif  // DLSYS_BACKEND_HOPPER_LAST_CUH_

@@ -370,7 +370,7 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
  * \brief The gradient of the weights.
  * \param data out, g, x, taps, room for both operands as they are laid, and for parts.
  * \param n images; channels, height and width of x; filters, height and width of g; taps; stride;
- * parts; products.
+ * parts; products; whether channels are last.
  */
 template <int rows, int block, int blocks>
 int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
@@ -386,14 +386,15 @@ int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   float* const a = reinterpret_cast<float*>(data[4]);
   float* const b = reinterpret_cast<float*>(data[5]);
   float* const room = reinterpret_cast<float*>(data[6]);
-  // (images, channels, spots) to (spots, chunks of images, channels, images of a chunk); the lows
-  // behind all spots, or behind all chunks of each
+  const bool is_last = n[11] != 0;
+  // (images, channels, spots), or (images, spots, channels), to (spots, chunks of images, channels,
+  // images of a chunk); the lows behind all spots, or behind all chunks of each
   const auto lay = [=](const float* from, float* to, int sides, int spots, int of_spot,
                        int64_t low) {
-    const int all = sides * spots, chunk = sides * kDepth;
+    const int all = sides * spots, chunk = sides * kDepth, apart = of_spot * chunk;
     turn(from, to,
-         {all, images, 1, all, 0, spots, kDepth, of_spot * chunk, chunk, 0, true,
-          both > 1 ? low * chunk : 0},
+         {all, images, 1, all, 0, is_last ? sides : spots, is_last ? apart : kDepth,
+          is_last ? kDepth : apart, chunk, 0, true, both > 1 ? low * chunk : 0},
          on);
   };
   lay(g, a, lines, windows, chunks, n[5] * n[6] * chunks);

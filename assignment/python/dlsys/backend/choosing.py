@@ -16,7 +16,7 @@ from dlsys._base import _LIB, DeviceError, check_call
 from dlsys.dtypes import BFLOAT16, FLOAT32
 from dlsys.ndarray import size_of
 
-from . import cudnn, gpu, hopper, hopper_halves, implicit, kernels, measured
+from . import cudnn, gpu, hopper, hopper_last, implicit, kernels, measured
 from .windows import Windows
 
 #: Runs of which the median counts.
@@ -164,7 +164,7 @@ class _Trials:
         if self._dtype == BFLOAT16:
             strides = said["stride"], said["padding"], said["dilation"]
             windows = Windows(tuple(size), filters[2:], *strides)
-            why = hopper_halves.refusal(windows, (images, channels, filters[0]), said["groups"])
+            why = hopper_last.refusal(windows, (images, channels, filters[0]), said["groups"])
             return [gpu.CONVOLUTION if why else "wgmma"]
         found = ["implicit"]
         # Where most products of the implicit method are with 0, or columns are the images.

@@ -2,7 +2,7 @@
 
 from dlsys.dtypes import C_NAMES
 
-from . import fused_gpu, gemm, hopper, hopper_halves, implicit, reduce_gpu
+from . import fused_gpu, gemm, hopper, hopper_last, implicit, reduce_gpu
 from .cpu import DRAWS, RUNNER
 from .expressions import pointers, signature
 
@@ -107,7 +107,7 @@ def source(name, key):
     if kind == "hopper":
         return hopper.source(name, *parts)
     if kind == "halves":
-        return hopper_halves.source(name, *parts)
+        return hopper_last.source(name, *parts)
     if kind == "cudnn":
         return _launcher(name, "return cudnn(data, n, on);")
     if kind == "host":

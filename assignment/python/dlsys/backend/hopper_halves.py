@@ -1,4 +1,4 @@
-"""Convolutions of bfloat16 on a Hopper GPU, channels last: hopper_halves.cuh has the kernels."""
+"""Convolutions of bfloat16 on a Hopper GPU, channels last: hopper_last.cuh has the kernels."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def refusal(windows, channels, groups):
     return hopper.refusal("value", windows, channels, groups, FLOAT32)
 
 
-class HalfConvolution(hopper.HopperConvolution):
+class LastConvolution(hopper.HopperConvolution):
     """As HopperConvolution; x and g are bfloat16 with channels last, and so are the value and the
     gradient of the data. Weights and their gradient are float32, and lie dense.
 
@@ -89,7 +89,7 @@ def convolved(build, kind, shape, windows, channels, *inputs):
         x, w = inputs
         operands = _weights(build, w, of_w), _images(build, x, of_x[1])
         output = channels_last_view((*of_y, *windows.out), BFLOAT16)
-    made = HalfConvolution(output, operands, kind, windows, (channels[0], *whole))
+    made = LastConvolution(output, operands, kind, windows, (channels[0], *whole))
     build.add(made)
     found = output.seen(lambda array: array[tuple(slice(extent) for extent in shape)])
     return build.as_dtype(found, BFLOAT16)
@@ -162,7 +162,7 @@ def source(name, of_weights, shape):
     else:
         columns, call = -(-size_of(shape[1:4]) // 8) * 8, "pixels_of_halves"
         shape = (*shape[:4], *shape[5:])
-    return '#include "hopper_halves.cuh"\n%s%s {\n  return hopper::%s<%s>(data, n, on);\n}\n' % (
+    return '#include "hopper_last.cuh"\n%s%s {\n  return hopper::%s<%s>(data, n, on);\n}\n' % (
         _wgmma(columns, of_weights), signature(name, "cudaStream_t on"), call,
         ", ".join(map(str, shape)),
     )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from dlsys.dtypes import BFLOAT16, BOOL, FLOAT32, FLOAT64, FLOATS, INT64, computed_in, promoted
 from dlsys.ndarray import size_of
 
-from . import cudnn, hopper, hopper_halves, implicit
+from . import cudnn, hopper, hopper_last, implicit
 from .classic import CLASSIC
 from .instructions import (
     Draw,
@@ -264,8 +264,8 @@ class Lowering:
             inputs = implicit.operands(self, kind, groups, *inputs)
             return self._of_dense(implicit.ImplicitConvolution, shape, inputs, **said)
         if method == "wgmma" and BFLOAT16 and self._dtype == BFLOAT16:
-            _refuse(method, hopper_halves.refusal(windows, channels, groups))
-            return hopper_halves.convolved(self, kind, shape, windows, channels, *inputs)
+            _refuse(method, hopper_last.refusal(windows, channels, groups))
+            return hopper_last.convolved(self, kind, shape, windows, channels, *inputs)
         if method == "wgmma":
             _refuse(method, hopper.refusal(kind, windows, channels, groups, dtype))
             # Whose lines are those of the result comes first.

@@ -2,7 +2,7 @@
 
 from dlsys.dtypes import C_NAMES
 
-from . import fused_gpu, gemm, hopper, hopper_halves, implicit, reduce_gpu
+from . import fused_gpu, gemm, hopper, hopper_last, implicit, reduce_gpu
 from .cpu import DRAWS, RUNNER
 from .expressions import pointers, signature
 
@@ -106,8 +106,8 @@ def source(name, key):
         return implicit.source(name, *parts)
     if kind == "hopper":
         return hopper.source(name, *parts)
-    if kind == "halves":
-        return hopper_halves.source(name, *parts)
+    if kind == "last":
+        return hopper_last.source(name, *parts)
     if kind == "cudnn":
         return _launcher(name, "return cudnn(data, n, on);")
     if kind == "host":

@@ -9,7 +9,7 @@ import numpy as np
 from dlsys.dtypes import BFLOAT16, BOOL, FLOAT32, FLOAT64, FLOATS, INT64, computed_in, promoted
 from dlsys.ndarray import size_of
 
-from . import cudnn, hopper, hopper_halves, implicit
+from . import cudnn, hopper, hopper_last, implicit
 from .classic import CLASSIC
 from .instructions import (
     Draw,
@@ -36,7 +36,7 @@ class Lowering:
         default: the dtype of numbers with a fraction where nothing says another.
     """
 
-    def __init__(self, fed, default=FLOAT32, most_partial=0, choose=None):
+    def __init__(self, fed, default=FLOAT32, most_partial=0, choose=None, tf32=False):
         """
         Args:
             fed: node -> (shape, dtype).
@@ -44,8 +44,9 @@ class Lowering:
             most_partial: partial results of one reduction for which the back end wants room.
             choose: (node, views of its inputs) -> the method of a convolution that leaves the
                 choice.
+            tf32: whether products may be rounded to TF32.
         """
-        self._most_partial = most_partial
+        self._most_partial, self._tf32 = most_partial, tf32
         self.choose = choose or (lambda node, inputs: "im2col")
         self.instructions = []
         self.default = default
@@ -263,9 +264,12 @@ class Lowering:
             _refuse(method, implicit.refusal(windows, channels, dtype))
             inputs = implicit.operands(self, kind, groups, *inputs)
             return self._of_dense(implicit.ImplicitConvolution, shape, inputs, **said)
-        if method == "wgmma" and BFLOAT16 and self._dtype == BFLOAT16:
-            _refuse(method, hopper_halves.refusal(windows, channels, groups))
-            return hopper_halves.convolved(self, kind, shape, windows, channels, *inputs)
+        is_half = bool(BFLOAT16) and self._dtype == BFLOAT16
+        if method == "wgmma" and (is_half or (self._tf32 and self._dtype == FLOAT32)):
+            _refuse(method, hopper_last.refusal(kind, windows, channels, groups))
+            return hopper_last.convolved(
+                self, kind, shape, windows, channels, self._dtype, *inputs
+            )  # fmt: skip
         if method == "wgmma":
             _refuse(method, hopper.refusal(kind, windows, channels, groups, dtype))
             # Whose lines are those of the result comes first.

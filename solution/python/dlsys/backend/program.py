@@ -92,7 +92,9 @@ class Program:
         """Instructions for the nodes. On a real GPU the methods of convolutions that leave the
         choice are measured, once for each shape."""
         nodes = [node for node in topo_order if node not in feeds]
-        lowered = functools.partial(Lowering, feeds, default, self.backend.MOST_PARTIAL)
+        lowered = functools.partial(
+            Lowering, feeds, default, self.backend.MOST_PARTIAL, tf32=tf32
+        )  # fmt: skip
         if self.backend is not gpu or ndarray.is_emulated():
             return lowered(lambda node, inputs: self.backend.CONVOLUTION).with_nodes(nodes)
         chooser = choosing.Chooser(Program, self.ctx, tf32)

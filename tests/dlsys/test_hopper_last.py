@@ -1,5 +1,5 @@
-"""Convolutions of bfloat16 by wgmma: what the kernels are told, on numpy; the kernels where they
-run; and values whose channels lie last, on all back ends."""
+"""Convolutions by wgmma of images whose channels lie last: what the kernels are told, on numpy; the
+kernels where they run; and values that lie so, on all back ends."""
 
 import shutil
 import subprocess
@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from test_convolution import GPU, nodes_of
 from test_hopper import KINDS, Kernel, case, laid, of_pixels, on_hopper, some_of
+from test_hopper import of_taps as of_laid_taps
 
 from dlsys import autodiff, dtypes, models, ndarray, nn, ops, optim
-from dlsys.backend import cpu, gpu, hopper, hopper_halves, kernels, program
+from dlsys.backend import cpu, gpu, hopper, hopper_last, kernels, program
 from dlsys.backend.fusion import fuse
-from dlsys.backend.hopper_halves import HalfConvolution
+from dlsys.backend.hopper_last import LastConvolution
 from dlsys.backend.instructions import Elementwise, Reduce
 from dlsys.backend.lowering import Lowering
 from dlsys.backend.view import channels_last_view, loops_of, new_view
@@ -21,22 +22,23 @@ from dlsys.gradcheck import evaluate
 from dlsys.step import compile
 
 DEVICES = {"cpu": ndarray.cpu(0), "gpu": GPU}
+NUMBERS = (dtypes.BFLOAT16, dtypes.FLOAT32)
 
 
-def instruction(kind, x, w, attributes):
+def instruction(kind, x, w, attributes, dtype=dtypes.BFLOAT16):
     """The instruction for some shapes."""
     strides = (attributes["stride"],) * 2
     windows = Windows(x[2:], w[2:], strides, attributes["padding"], attributes["dilation"])
     out = {"value": (x[0], w[0], *windows.out), "data": x, "weights": w}[kind]
-    output = new_view(out, dtypes.BFLOAT16 if kind != "weights" else dtypes.FLOAT32)
-    return HalfConvolution(output, (), kind, windows, (x[0], x[1], w[0]))
+    output = new_view(out, dtype if kind != "weights" else dtypes.FLOAT32)
+    return LastConvolution(output, (), kind, windows, (x[0], x[1], w[0]), dtype=dtype)
 
 
 def of_taps(made, g, x):
     """The result of TapsOfHalves, line by line of shared memory. g: (images, height, width, lines);
     x: (images, height, width, channels)."""
     rows, wide, high, deep, blocks, group, apart = made._shape
-    images, channels, _, _, lines, height, width, count, step, parts, _ = made.sizes
+    images, channels, _, _, lines, height, width, count, step, parts, _, _ = made.sizes
     run = Kernel(made, g, x)
     (taps,) = run.tables
     of_tap, all_ = -(-channels // 64), blocks * run.halves
@@ -82,21 +84,24 @@ def of_taps(made, g, x):
     return run
 
 
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(6))
-def test_tiles_and_taps_make_the_convolution(kind, seed):
+def test_tiles_and_taps_make_the_convolution(kind, seed, dtype):
     x, w, attributes = case(seed)
     nodes, feeds = nodes_of(x, w, attributes)
     values = list(feeds.values())
     wanted = evaluate(nodes, feeds)[KINDS.index(kind)]
-    made = instruction(kind, x, w, attributes)
+    made = instruction(kind, x, w, attributes, dtype)
     for plan in some_of(made.likely(1000)):
         made.cut(*plan)
-        if kind == "weights":
+        if kind != "weights":
+            run = of_pixels(made, *laid(kind, *values), deep_of=128 // dtype.itemsize)
+        elif dtype == dtypes.FLOAT32:
+            run = of_laid_taps(made, *laid(kind, *values))
+        else:
             images, g = (values[i].transpose(0, 2, 3, 1) for i in (0, 2))
             run = of_taps(made, g, images)
-        else:
-            run = of_pixels(made, *laid(kind, *values), deep_of=64)
         assert (run.wrote == 1).all(), plan
         np.testing.assert_allclose(run.out.sum(0), wanted, rtol=1e-9, atol=1e-9)
 
@@ -134,9 +139,10 @@ def test_every_box_is_one_that_the_copy_engine_takes():
 def test_the_kernels_compile(tmp_path, monkeypatch):
     monkeypatch.setattr(gpu, "HEADERS", ("numbers.h",))
     keys = [
-        ("halves", False, (64, 16, 8, 1, 0, 3, 1)),
-        ("halves", True, (128, 16, 8, 1, 1, 3, 1)),
-        ("halves", True, (64, 7, 7, 1, 2, 1, 1)),
+        ("last", False, (64, 16, 8, 1, 0, 3, 1, "BFloat16")),
+        ("last", False, (128, 16, 8, 1, 0, 1, 1, "float")),
+        ("last", True, (128, 16, 8, 1, 1, 3, 1)),
+        ("last", True, (64, 7, 7, 1, 2, 1, 1)),
     ]
     source = tmp_path / "kernels.cu"
     source.write_text(kernels.text_of(gpu, {f"k{i}": key for i, key in enumerate(keys)}))
@@ -147,19 +153,55 @@ def test_the_kernels_compile(tmp_path, monkeypatch):
 
 
 @on_hopper
-def test_random_convolutions_on_the_gpu():
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+def test_random_convolutions_on_the_gpu(dtype):
     for seed in range(12):
         x, w, attributes = case(seed)
         nodes, feeds = nodes_of(x, w, {**attributes, "method": "wgmma"})
-        rounded = {node: values.astype(dtypes.BFLOAT16) for node, values in feeds.items()}
-        kinds = {node: (values.shape, dtypes.BFLOAT16) for node, values in rounded.items()}
-        made = program.Program(autodiff.find_topo_sort(nodes), nodes, kinds, GPU)
-        made.feed({n: ndarray.array(v, GPU, dtypes.BFLOAT16) for n, v in rounded.items()})
+        rounded = {node: values.astype(dtype) for node, values in feeds.items()}
+        kinds = {node: (values.shape, dtype) for node, values in rounded.items()}
+        order = autodiff.find_topo_sort(nodes)
+        made = program.Program(order, nodes, kinds, GPU, tf32=True)
+        made.feed({n: ndarray.array(v, GPU, dtype) for n, v in rounded.items()})
         exact = evaluate(nodes, {n: v.astype(np.float64) for n, v in rounded.items()})
+        assert any(isinstance(each, LastConvolution) for each in made.instructions)
         for got, wanted in zip(made.run(), exact, strict=True):
-            bound = 6e-3 * np.abs(wanted).max()
+            bound = (6e-3 if dtype == dtypes.BFLOAT16 else 1e-3) * np.abs(wanted).max()
             found = got.asnumpy().astype(np.float64)
             np.testing.assert_allclose(found, wanted, rtol=0, atol=bound)
+
+
+def test_products_in_tf32_have_their_channels_last(monkeypatch):
+    """Where they may be rounded; in float32 they lie as they did."""
+    monkeypatch.setattr(hopper, "is_emulated", lambda: False)
+    monkeypatch.setattr(hopper, "capability", lambda: (9, 0))
+    x, w, attributes = (2, 6, 8, 8), (10, 6, 3, 3), {"padding": 1, "method": "wgmma"}
+    nodes, feeds = nodes_of(x, w, attributes)
+    fed = {node: (values.shape, dtypes.FLOAT32) for node, values in feeds.items()}
+    order = [node for node in autodiff.find_topo_sort(nodes) if node not in fed]
+    for tf32 in (True, False):
+        made = Lowering(fed, tf32=tf32).with_nodes(order)
+        found = [each for each in made.instructions if hasattr(each, "likely")]
+        assert {type(each) for each in found} == {
+            LastConvolution if tf32 else hopper.HopperConvolution
+        }
+        value, data, weights = (made.values[node] for node in nodes)
+        assert value.strides[1] == data.strides[1] == (1 if tf32 else 64)
+        assert weights.shape == w
+    by_kind = {each.kind: each for each in found}
+    assert set(by_kind) == set(KINDS)
+
+
+def test_the_copy_engine_reads_images_alone():
+    x, w, said = (2, 8, 8, 8), (8, 8, 3, 3), {"stride": 1, "padding": (1, 1), "dilation": (1, 1)}
+    for dtype in NUMBERS:
+        for kind in KINDS:
+            made = instruction(kind, x, w, said, dtype)
+            made.inputs = "first", "second"
+            is_laid = kind == "weights" and dtype == dtypes.FLOAT32
+            assert len(made.images) == (0 if is_laid else 2 if kind == "weights" else 1)
+            assert made.key[0] == ("hopper" if is_laid else "last")
+            assert made.sizes[-1] == 1
 
 
 @pytest.fixture
@@ -251,8 +293,15 @@ def test_weights_that_were_rounded_for_a_convolution_are_laid_from_what_they_wer
     fed = {w: ((8, 8, 3, 3), dtypes.FLOAT32), x: ((2, 8, 6, 6), dtypes.BFLOAT16)}
     made = Lowering(fed).with_nodes([half])
     windows, channels = Windows((6, 6), (3, 3), (1, 1), (1, 1)), (2, 8, 8)
-    view = hopper_halves.convolved(
-        made, "value", (2, 8, 6, 6), windows, channels, made.values[x], made.values[half]
+    view = hopper_last.convolved(
+        made,
+        "value",
+        (2, 8, 6, 6),
+        windows,
+        channels,
+        dtypes.BFLOAT16,
+        made.values[x],
+        made.values[half],
     )
     instruction = made.instructions[-1]
     assert instruction.inputs[0] is made.values[w]
@@ -265,8 +314,15 @@ def test_channels_that_are_no_packs_get_zeros():
     fed = {x: ((2, 3, 6, 6), dtypes.BFLOAT16), w: ((10, 3, 3, 3), dtypes.FLOAT32)}
     made = Lowering(fed)
     windows = Windows((6, 6), (3, 3), (1, 1), (1, 1))
-    view = hopper_halves.convolved(
-        made, "value", (2, 10, 6, 6), windows, (2, 3, 10), made.values[x], made.values[w]
+    view = hopper_last.convolved(
+        made,
+        "value",
+        (2, 10, 6, 6),
+        windows,
+        (2, 3, 10),
+        dtypes.BFLOAT16,
+        made.values[x],
+        made.values[w],
     )
     product = made.instructions[-1]
     assert product.channels == (2, 8, 16)
@@ -296,7 +352,7 @@ def test_a_cast_that_nobody_reads_is_not_computed():
 
 def test_a_processor_has_no_such_method():
     with pytest.raises(NotImplementedError, match="'wgmma' runs on a GPU alone"):
-        cpu.source("k", ("halves", False, (64, 8, 8, 1, 0, 1, 1)))
+        cpu.source("k", ("last", False, (64, 8, 8, 1, 0, 1, 1, "float")))
 
 
 def test_images_that_the_copy_engine_cannot_read_are_copied_or_named(monkeypatch):
