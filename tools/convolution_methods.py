@@ -73,21 +73,24 @@ def called(kind, x, w, g):
     return found[KINDS.index(kind) - 1]
 
 
-def as_numbers(arrays, numbers):
-    """Arrays of the GPU as a convolution of such numbers has them in a network: images of bfloat16
-    with their channels last."""
+def with_channels_last(arrays, numbers):
+    """Arrays of the GPU with their channels last, as such numbers."""
     import torch
 
-    if numbers != "bf16":
-        return arrays
-    return tuple(each.bfloat16().to(memory_format=torch.channels_last) for each in arrays)
+    found = [each.bfloat16() if numbers == "bf16" else each for each in arrays]
+    return [each.to(memory_format=torch.channels_last) for each in found]
 
 
 def of_pytorch(kind, arrays, numbers):
-    """Quartiles of cuDNN's time, with the algorithm that PyTorch finds the fastest."""
+    """Quartiles of cuDNN's time, with the algorithm that PyTorch finds the fastest, as arrays lie
+    or with channels last; of bfloat16 so alone."""
+    lies = [with_channels_last(arrays, numbers)] + ([arrays] if numbers != "bf16" else [])
+    return min((_of_pytorch(kind, each, numbers) for each in lies), key=lambda times: times[1])
+
+
+def _of_pytorch(kind, arrays, numbers):
     import torch
 
-    arrays = as_numbers(arrays, numbers)
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = numbers == "tf32"
     side = torch.cuda.Stream()
@@ -102,17 +105,23 @@ def of_pytorch(kind, arrays, numbers):
     return microseconds(graph.replay, _CALLS)
 
 
-def node_of(kind, method, by_channel=False):
-    """(a node whose value it is, variables for what it is made of); `by_channel`: images are fed,
-    and come, as (N, H, W, C), and weights are rounded to bfloat16."""
+def goes_by_channel(method, numbers):
+    """Whether images lie with their channels last in a network that computes so."""
+    return method == "wgmma" and numbers != "float32"
+
+
+def node_of(kind, method, numbers):
+    """(a node whose value it is, variables for what it is made of); where it goes by channel,
+    images are fed, and come, as (N, H, W, C)."""
     from dlsys import ops
     from dlsys.ops.convolution import convolution_gradient_op, convolution_op
 
     fed = [ops.variable(name) for name in "xwg"][: 2 if kind == "value" else 3]
     inputs, said = list(fed), {"padding": 1, "method": method}
+    by_channel = goes_by_channel(method, numbers)
     if by_channel:
         inputs = [ops.transpose(each, (0, 3, 1, 2)) for each in fed]
-        inputs[1] = ops.cast(fed[1], "bfloat16")
+        inputs[1] = ops.cast(fed[1], "bfloat16") if numbers == "bf16" else fed[1]
     if kind == "value":
         found = convolution_op(*inputs, **said)
     else:
@@ -127,7 +136,7 @@ def find_tile(kind, method, arrays, numbers):
     from dlsys.backend import choosing
     from dlsys.backend.program import Program
 
-    (node, _), shapes = node_of(kind, method), [tuple(array.shape) for array in arrays]
+    (node, _), shapes = node_of(kind, method, "float32"), [tuple(each.shape) for each in arrays]
     said = dtypes.BFLOAT16 if numbers == "bf16" else dtypes.FLOAT32
     trials = choosing._Trials(Program, ndarray.gpu(0), numbers == "tf32", node, shapes, said)
     try:
@@ -141,10 +150,9 @@ def program_of(kind, method, arrays, numbers):
     from dlsys import autodiff, ndarray
     from dlsys.backend.program import Program
 
-    by_channel = numbers == "bf16"
-    node, inputs = node_of(kind, method, by_channel)
-    if by_channel:
-        images = [as_numbers([each], numbers)[0].permute(0, 2, 3, 1) for each in arrays]
+    node, inputs = node_of(kind, method, numbers)
+    if goes_by_channel(method, numbers):
+        images = [each.permute(0, 2, 3, 1) for each in with_channels_last(arrays, numbers)]
         arrays = (images[0], arrays[1], images[2])
     fed = {v: ndarray.from_dlpack(a) for v, a in zip(inputs, arrays, strict=False)}
     kinds = {v: (a.shape, a.dtype) for v, a in fed.items()}
@@ -161,7 +169,7 @@ def of_method(kind, method, arrays, numbers, wanted):
     try:
         made = program_of(kind, method, arrays, numbers)
         found = torch.from_dlpack(made.run()[0]).double()
-        turned = numbers == "bf16" and kind != "weights"
+        turned = goes_by_channel(method, numbers) and kind != "weights"
         found = found.permute(0, 3, 1, 2) if turned else found
         error = ((found - wanted).norm() / wanted.norm()).item()
         if not error < BOUNDS[numbers] * (100 if "winograd" in method else 1):
@@ -183,6 +191,7 @@ def compile_all(shapes, methods):
     """Compiles the kernels of all programs in one go."""
     import torch
 
+    from dlsys import dtypes
     from dlsys.backend import choosing, gpu, hopper, hopper_last, implicit, kernels
     from dlsys.backend.windows import Windows
 
@@ -200,13 +209,13 @@ def compile_all(shapes, methods):
                 keys += kernels.asked_by(functools.partial(program_of, *said))
         if "wgmma" in methods:
             windows = Windows((size, size), (3, 3), padding=(1, 1))
-            for kind, products in itertools.product(KINDS, (1, 3)):
-                made = hopper.plans(kind, windows, (images, channels, filters), products)
-                most = choosing.TILED["wgmma"][1]
-                keys += [("hopper", kind == "weights", tile) for tile, _ in made[:most]]
+            sides, most = (images, channels, filters), choosing.TILED["wgmma"][1]
             for kind in KINDS:
-                made = hopper_last.plans(kind, windows, (images, channels, filters))[:most]
-                keys += [("halves", kind == "weights", tile) for tile, _ in made]
+                made = hopper.plans(kind, windows, sides, 3)[:most]
+                keys += [("hopper", kind == "weights", tile) for tile, _ in made]
+                for dtype in (dtypes.BFLOAT16, dtypes.FLOAT32):
+                    made = hopper_last.plans(kind, windows, sides, dtype)[:most]
+                    keys += [hopper_last.key_of(kind, tile, dtype) for tile, _ in made]
     kernels.kernels(gpu, keys)
 
 
@@ -294,10 +303,11 @@ def page(kept):
         "cuDNN {cudnn}.\n".format(**kept),
         "Microseconds of one call, medians, of some in a CUDA graph, with all that a method copies "
         "before and\nafter. cudnn is the method of that name; PyTorch calls the same library, and "
-        "tries each of its algorithms.\nA share is the time of the faster of these two over that "
-        "of the implicit method, or of the fastest own one.\nWinograd's methods have im2col's "
-        "gradient of weights. In float32, wgmma adds three products in TF32, of high and low "
-        "parts; of\nbfloat16, images lie with their channels last, here and in PyTorch.\n\n",
+        "tries each of its algorithms, and images\nwith their channels last. A share is the time "
+        "of the faster of these two over that of the implicit method, or of the\nfastest own one. "
+        "Winograd's methods have im2col's gradient of weights. wgmma adds three products in "
+        "TF32,\nof high and low parts, in float32; in TF32 and bf16 it is given images with "
+        "their channels last.\n\n",
         "## Layers of a ResNet-18\n\nKernels of 3 x 3, stride and padding 1.\n\n",
         *of_layers(kept["layers"]),
         "\n## Small convolutions\n\nC = 4, 32 x 32, kernels of 3 x 3: the value and both gradients "

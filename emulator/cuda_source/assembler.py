@@ -1,8 +1,9 @@
 """Makes calls of the assembler instructions that the emulated GPU has; refusals.py has the others.
 
-They are those of tensor cores that have no intrinsic: include/emulator/tensor_cores.h carries them
-out. An instruction is known by its whole name, and by what its operands are; where an operand is
-written otherwise than nvcc wants it, the statement stays what it is, and is refused.
+They are those of tensor cores that have no intrinsic, and what rounds for them:
+include/emulator/tensor_cores.h carries them out. An instruction is known by its whole name, and by
+what its operands are; where an operand is written otherwise than nvcc wants it, the statement stays
+what it is, and is refused.
 """
 
 import ast
@@ -18,6 +19,7 @@ Instruction = namedtuple("Instruction", "call groups")
 _PRODUCT = (4, 4, 2, 4)
 INSTRUCTIONS = {
     "cvt.rna.tf32.f32": Instruction("to_tf32", (1, 1)),
+    "cvt.rn.bf16.f32": Instruction("to_bf16", (1, 1)),
     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32": Instruction("multiply_tf32", _PRODUCT),
     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32": Instruction("multiply_f16", _PRODUCT),
     "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32": Instruction("multiply_bf16", _PRODUCT),

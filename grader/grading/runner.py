@@ -289,11 +289,11 @@ class _Grading:
         return replace(_view(self._report, self._options, *writable), budget=self._budget)
 
     def _check(
-        self, row: Row, snapshot: Snapshot, evidence: blame.Evidence | None = None
+        self, row: Row, snapshot: Snapshot, is_rerun: bool = False
     ) -> tuple[Result, Exception | None]:
         """The result of a check in a copy of its own, and what it raised. A check whose child was
-        killed, or ended by an import, runs once more, with `evidence` of whose fault that is."""
-        started = time.monotonic()
+        killed, or ended by an import, runs once more, with evidence of whose fault that is."""
+        started, evidence = time.monotonic(), None
         with contextlib.ExitStack() as stack:
             with self._report.timed("copying the built tree"):
                 tree = stack.enter_context(snapshot.copy())
@@ -303,14 +303,15 @@ class _Grading:
             if self._is_audited(row) and snapshot is self._built:
                 self._begin_audits()
             try:
-                with self._alone.beside(is_rerun=evidence is not None):
+                with self._alone.exclusively() if is_rerun else self._alone.beside():
+                    evidence = blame.Evidence() if is_rerun else None
                     self._checks[row.name](context)
             except Exception as raised:  # the grader's own fault must not end the other checks
                 error = raised
             meter = context.view.gpu
             full = meter is not None and meter.was_full(error)
             chance = full or blame.may_be_chance(error) or isinstance(error, DeviceLost)
-            again = evidence is None and chance
+            again = chance and not is_rerun
             if error is not None and evidence is not None:
                 error = evidence.judged(error)
                 error = meter.judged(error) if meter is not None else error
@@ -319,10 +320,9 @@ class _Grading:
                 if result.status == PASS and self._is_audited(row):
                     result = with_audit(result, self._auditor.result(row.name))
         if again:
-            with self._alone.exclusively():
-                if full:
-                    gpu_memory.wait_for_room()
-                return self._check(row, snapshot, blame.Evidence())
+            if full:
+                gpu_memory.wait_for_room()
+            return self._check(row, snapshot, is_rerun=True)
         result.seconds = round(time.monotonic() - started, 3)
         return result, error
 

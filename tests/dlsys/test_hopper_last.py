@@ -17,7 +17,7 @@ from dlsys.backend.hopper_last import LastConvolution
 from dlsys.backend.instructions import Elementwise, Reduce
 from dlsys.backend.lowering import Lowering
 from dlsys.backend.view import channels_last_view, loops_of, new_view
-from dlsys.backend.windows import Windows
+from dlsys.backend.windows import MaxPool, Windows
 from dlsys.gradcheck import evaluate
 from dlsys.step import compile
 
@@ -369,3 +369,33 @@ def test_images_that_the_copy_engine_cannot_read_are_copied_or_named(monkeypatch
     monkeypatch.setattr(program, "address_of", lambda array: 0x1004)
     with pytest.raises(ValueError, match="the array for y begins at 0x1004; hint: a copy"):
         found.feed({y: whole})
+
+
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+@pytest.mark.parametrize("said", [
+    {"kernel": 3, "stride": 2, "padding": 1}, {"kernel": 2}, {"kernel": (2, 3), "stride": (1, 2)},
+    {"kernel": (3, 2), "stride": (2, 3), "ceil": True},
+])  # fmt: skip
+def test_a_gpu_pools_images_as_they_lie(said, dtype):
+    """The same bits as where they lie dense, of equal elements and NaN too."""
+    random = np.random.default_rng(0)
+    images = random.integers(-3, 4, (2, 5, 7, 6)).astype(np.float32)
+    images[0, 1, 3, 2], images[1, 0, 0, :2] = np.nan, np.inf
+    found = []
+    for is_last in (False, True):
+        x = ops.variable("x", (2, 7, 6, 5) if is_last else images.shape)
+        seen = ops.transpose(x, (0, 3, 1, 2)) if is_last else x
+        pooled = ops.max_pool(seen, **said)
+        node = ops.sum(pooled * pooled)
+        nodes = [pooled, autodiff.gradients(node, [x])[0]]
+        fed = np.ascontiguousarray(images.transpose(0, 2, 3, 1)) if is_last else images
+        made = program.Program(
+            autodiff.find_topo_sort(nodes), nodes, {x: (fed.shape, dtype)}, DEVICES["gpu"]
+        )
+        made.feed({x: ndarray.array(fed.astype(dtype), DEVICES["gpu"], dtype)})
+        value, grad = (each.asnumpy().astype(np.float32) for each in made.run())
+        pools = [each for each in made.instructions if isinstance(each, MaxPool)]
+        assert [each.is_last for each in pools] == [is_last] * 2
+        found.append((value, grad.transpose(0, 3, 1, 2) if is_last else grad))
+    for first, second in zip(*found, strict=True):
+        np.testing.assert_array_equal(first, second)

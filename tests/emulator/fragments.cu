@@ -188,6 +188,10 @@ __global__ void assembled_rounding_kernel(const float* in, float* out) {
   out[threadIdx.x] = __uint_as_float(bits);
 }
 
+__global__ void assembled_halving_kernel(const float* in, unsigned short* out) {
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out[threadIdx.x]) : "f"(in[threadIdx.x]));
+}
+
 }  // namespace
 
 CASE(instructions_of_tensor_cores_give_each_thread_what_ptx_says) {
@@ -201,5 +205,16 @@ CASE(an_instruction_rounds_to_tf32) {
   const std::vector<float> wanted = {1, 1 + 0x1p-10f, 1, -1 - 0x1p-10f, 0, INFINITY};
   Device<float> on_in(in), rounded(in.size());
   assembled_rounding_kernel<<<1, 6>>>(on_in.data, rounded.data);
+  CHECK(rounded.get() == wanted);
+}
+
+CASE(an_instruction_rounds_to_bf16) {
+  const std::vector<float> in = {1,        1 + 0x1p-8f, 1 + 0x1.8p-7f, -1 - 0x1.01p-8f,
+                                 INFINITY, 3.4e38f,     NAN,           0x1p-133f};
+  const std::vector<unsigned short> wanted = {0x3f80, 0x3f80, 0x3f82, 0xbf81,
+                                              0x7f80, 0x7f80, 0x7fff, 0x0001};
+  Device<float> on_in(in);
+  Device<unsigned short> rounded(in.size());
+  assembled_halving_kernel<<<1, 8>>>(on_in.data, rounded.data);
   CHECK(rounded.get() == wanted);
 }

@@ -1,19 +1,22 @@
 """A check that runs once more runs alone: no check of another submission begins meanwhile."""
 
+import fcntl
 import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 import catalogue
+from grader.checks.registry import CHECKS
 from grader.course.rubric import load_rubric
+from grader.grading import runner
 from grader.grading.runner import Options, grade
 from grader.sandbox import alone
 from grader.sandbox.alone import Alone
+from grader.student.remote import ChildDied
 
 #: Another process of a batch: says when it has begun a check, and ends it at the end of its input.
 OTHER = """
@@ -43,6 +46,35 @@ def other():
     started.stdin.close()
     started.wait()
     started.stdout.close()
+
+
+class Clock:
+    """Stands for the module `time`: who sleeps takes no time."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(alone, "time", clock)
+    return clock
+
+
+def door_is_open():
+    with open(Path(alone.tempfile.tempdir, f"dlsys-door-{os.getuid()}"), "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 def waits(thread, seconds=0.3):
@@ -82,7 +114,7 @@ def test_no_check_begins_while_a_rerun_waits_or_runs(other):
     ended = threading.Event()
 
     def again():
-        with mine.exclusively(), mine.beside(is_rerun=True):
+        with mine.exclusively():
             ended.wait(60)
 
     for work in (again, check):
@@ -109,21 +141,70 @@ def test_a_grader_keeps_to_it():
     assert [result.check for result in found] == ["topological_order"]
 
 
-def test_nobody_waits_for_ever(monkeypatch):
-    monkeypatch.setattr(alone, "_PATIENCE", 0.1)
-    monkeypatch.setattr(alone, "_PATIENCE_OF_OTHERS", 0.1)
-    started = time.monotonic()
+def test_others_wait_for_a_rerun_and_not_until_it_is_judged(monkeypatch):
+    """A second opinion, an explanation and an audit may take minutes."""
+    seen = []
+
+    def check(context):
+        seen.append(("check", door_is_open()))
+        if len(seen) == 1:
+            raise ChildDied(-9, "a check")
+
+    def judge(self, *rest):
+        seen.append(("judgement", door_is_open()))
+        return usual(self, *rest)
+
+    usual = runner._Grading._judge
+    monkeypatch.setattr(runner._Grading, "_judge", judge)
+    monkeypatch.setattr(runner, "checks_of", lambda _: {**CHECKS, "topological_order": check})
+    grade(
+        catalogue.KIT / "solution",
+        Options(load_rubric("default"), "emulated", only=("topological_order",)),
+    )
+    assert seen == [("check", True), ("check", False), ("judgement", True)]
+
+
+def test_nobody_waits_for_ever(clock):
     with Alone().beside(), Alone().exclusively(), Alone().beside(), Alone().exclusively():
-        assert time.monotonic() - started < 30
+        assert clock.now < 600
 
 
-def test_who_is_killed_in_every_check_does_not_hold_up_a_class():
+def test_all_checks_of_a_submission_together_wait_a_minute(clock):
+    """The grader that runs once more may be stopped, and there may be a hundred checks."""
+    mine = Alone()
+    with Alone().exclusively():
+        for _ in range(100):
+            with mine.beside():
+                assert 59 < clock.now < 61
+    with mine.beside():
+        started = clock.now
+        with Alone().exclusively():
+            assert clock.now > started  # those without patience are waited for all the same
+
+
+def test_a_rerun_that_waits_leaves_others_patience_for_its_time_alone():
+    assert alone._FOR_CHECKS <= alone._PATIENCE / 2
+
+
+def test_who_is_killed_in_every_check_does_not_hold_up_a_class(clock):
+    mine = Alone()
+    for _ in range(2):
+        with mine.exclusively():
+            assert not door_is_open()
+    with Alone().beside(), mine.exclusively():
+        assert door_is_open() and not clock.now
+
+
+def test_who_is_killed_in_every_check_does_not_run_beside_the_rerun_of_another(clock):
     mine = Alone()
     for _ in range(2):
         with mine.exclusively():
             pass
-    with Alone().beside(), mine.exclusively():
-        pass  # the third time nobody is waited for, else this would take a minute
+    with mine.exclusively(), Alone().exclusively():
+        assert clock.now > 20  # it is waited for
+    started = clock.now
+    with Alone().exclusively(), mine.exclusively():
+        assert clock.now > started + 50  # it waits
 
 
 def test_where_no_file_can_be_locked_checks_run_all_the_same(tmp_path, monkeypatch):

@@ -100,6 +100,13 @@ inline void to_tf32(uint32_t& to, float x) {
   if ((to & 0x7f800000u) != 0x7f800000u) to = (to + 0x1000u) & 0xffffe000u;
 }
 
+/*! \brief To the nearest number of bfloat16, ties to even; NaN is one number. */
+inline void to_bf16(uint16_t& to, float x) {
+  uint32_t word;
+  std::memcpy(&word, &x, sizeof(word));
+  to = static_cast<uint16_t>(x != x ? 0x7fff : (word + 0x7fff + ((word >> 16) & 1)) >> 16);
+}
+
 }  // namespace tensor_cores
 }  // namespace emulator
 

@@ -107,6 +107,78 @@ struct Largest2d {
   }
 };
 
+/*! \brief What numbers of T are compared and added as. */
+template <class T>
+struct Computed {
+  typedef T Type;
+};
+template <>
+struct Computed<BFloat16> {
+  typedef float Type;
+};
+
+/*! \brief As Windows::largest, of one channel of an image that has them last. */
+template <class T>
+__device__ inline int64_t largest_last(const Windows& all, const T* x, int64_t oh, int64_t ow) {
+  typedef typename Computed<T>::Type Number;
+  int64_t found = -1;
+  Number most = Number(0);
+  for (int64_t i = 0; i < all.down.kernel; ++i) {
+    const int64_t h = all.down.source(oh, i);
+    if (!all.down.has(h)) continue;
+    const T* const row = x + h * all.across.size * all.channels;
+    for (int64_t j = 0; j < all.across.kernel; ++j) {
+      const int64_t w = all.across.source(ow, j);
+      if (!all.across.has(w)) continue;
+      const Number value = Number(row[w * all.channels]);
+      if (found < 0 || value > most || value != value)
+        found = h * all.across.size + w, most = value;
+    }
+  }
+  return found;
+}
+
+/*! \brief As Largest2d, where channels are last. */
+template <class T>
+struct LargestLast {
+  const T* x;
+  const T* y;
+  Windows all;
+
+  template <class Index>
+  __device__ T operator()(Index at) const {
+    const Index channels = static_cast<Index>(all.channels), pixel = at / channels;
+    const Pixel<Index> own(pixel, all.down.out, all.across.out);
+    const int64_t first = own.plane * all.plane() * channels + (at - pixel * channels);
+    return y[first + largest_last(all, x + first, own.h, own.w) * channels];
+  }
+};
+
+/*! \brief What comes to an element from windows whose largest it is; channels are last. */
+template <class T>
+struct PlacedLast {
+  const T* x;
+  const T* g;
+  Windows all;
+
+  template <class Index>
+  __device__ T operator()(Index at) const {
+    typedef typename Computed<T>::Type Number;
+    const Index channels = static_cast<Index>(all.channels), pixel = at / channels;
+    const Pixel<Index> own(pixel, all.down.size, all.across.size);
+    const int64_t channel = at - pixel * channels, place = own.h * all.across.size + own.w;
+    const T* const image = x + own.plane * all.plane() * channels + channel;
+    const T* const given = g + own.plane * all.out() * channels + channel;
+    const int64_t end_h = all.down.end_of(own.h, 1), end_w = all.across.end_of(own.w, 1);
+    Number sum = Number(0);
+    for (int64_t h = all.down.first_of(own.h); h < end_h; ++h)
+      for (int64_t w = all.across.first_of(own.w); w < end_w; ++w)
+        if (largest_last(all, image, h, w) == place)
+          sum += Number(given[(h * all.across.out + w) * channels]);
+    return T(sum);
+  }
+};
+
 /*! \brief Elements of an image that a block takes, down and across, and windows at one time. */
 const int kTileDown = 16, kTileAcross = 64, kBand = 1440;
 
@@ -182,6 +254,23 @@ int max_pool_taken(T* out, const T* x, const T* y, const int64_t* n, cudaStream_
 template <class T>
 int max_pool_value(T* out, const T* x, const int64_t* n, cudaStream_t on) {
   return max_pool_taken(out, x, x, n, on);
+}
+
+template <class T>
+int max_pool_taken_last(T* out, const T* x, const T* y, const int64_t* n, cudaStream_t on) {
+  const Windows all(n);
+  return each(out, all.planes() * all.out(), LargestLast<T>{x, y, all}, on);
+}
+
+template <class T>
+int max_pool_value_last(T* out, const T* x, const int64_t* n, cudaStream_t on) {
+  return max_pool_taken_last(out, x, x, n, on);
+}
+
+template <class T>
+int max_pool_placed_last(T* out, const T* x, const T* g, const int64_t* n, cudaStream_t on) {
+  const Windows all(n);
+  return each(out, all.planes() * all.plane(), PlacedLast<T>{x, g, all}, on);
 }
 
 template <class T>

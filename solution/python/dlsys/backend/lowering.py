@@ -250,7 +250,13 @@ class Lowering:
 
     def max_pool(self, kind, shape, windows, *inputs):
         """See the instruction MaxPool; `shape` is that of the output."""
-        return self._of_dense(MaxPool, shape, inputs, kind=kind, windows=windows)
+        are_last = any(isinstance(each, View) and each.is_channels_last for each in inputs)
+        if not (self._most_partial and are_last and self._dtype in (FLOAT32, BFLOAT16)):
+            return self._of_dense(MaxPool, shape, inputs, kind=kind, windows=windows)
+        output = channels_last_view(shape, self._dtype)
+        inputs = tuple(self.channels_last(each, self._dtype) for each in inputs)
+        self.add(MaxPool(output, inputs, kind, windows, is_last=True))
+        return output
 
     def convolve(self, kind, method, shape, windows, channels, groups, *inputs):
         """See Convolve; `channels` are the numbers of images, channels, filters.
