@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from grader.checks.registry import CHECKS
 from grader.course.rubric import load_rubric
 from grader.grading import runner
 from grader.grading.runner import Options, grade
-from grader.sandbox import alone
+from grader.sandbox import alone, gpu_memory
 from grader.sandbox.alone import Alone
+from grader.sandbox.gpu_memory import Meter
 from grader.student.remote import ChildDied
 
 #: Another process of a batch: says when it has begun a check, and ends it at the end of its input.
@@ -142,26 +144,37 @@ def test_a_grader_keeps_to_it():
 
 
 def test_others_wait_for_a_rerun_and_not_until_it_is_judged(monkeypatch):
-    """A second opinion, an explanation and an audit may take minutes."""
+    """A second opinion, an explanation and an audit may take minutes, as may the wait for a GPU's
+    memory that another program fills."""
+
+    class Full(Meter):
+        def was_full(self, error):
+            return error is not None
+
     seen = []
 
     def check(context):
         seen.append(("check", door_is_open()))
         if len(seen) == 1:
+            context.view = replace(context.view, gpu=Full())
             raise ChildDied(-9, "a check")
 
     def judge(self, *rest):
         seen.append(("judgement", door_is_open()))
         return usual(self, *rest)
 
+    def wait():
+        seen.append(("wait", door_is_open()))
+
     usual = runner._Grading._judge
+    monkeypatch.setattr(gpu_memory, "wait_for_room", wait)
     monkeypatch.setattr(runner._Grading, "_judge", judge)
     monkeypatch.setattr(runner, "checks_of", lambda _: {**CHECKS, "topological_order": check})
     grade(
         catalogue.KIT / "solution",
         Options(load_rubric("default"), "emulated", only=("topological_order",)),
     )
-    assert seen == [("check", True), ("check", False), ("judgement", True)]
+    assert seen == [("check", True), ("wait", True), ("check", False), ("judgement", True)]
 
 
 def test_nobody_waits_for_ever(clock):
