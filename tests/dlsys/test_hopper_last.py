@@ -3,6 +3,8 @@ kernels where they run; and values that lie so, on all back ends."""
 
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,6 +152,13 @@ def test_the_kernels_compile(tmp_path, monkeypatch):
     command += ["-Werror=all-warnings", f"-I{kernels._SOURCES}", "-c", source]
     done = subprocess.run([*command, "-o", tmp_path / "k.o"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_the_kernels_lay_is_where_it_belongs():
+    kit, program_ = Path(__file__).resolve().parents[2], Path(__file__).with_name("lays.cu")
+    words = [sys.executable, kit / "emulator/emucc.py", f"-I{kit / 'solution/src/backend'}"]
+    done = subprocess.run([*words, "--run", program_], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "0"), done.stderr
 
 
 @on_hopper

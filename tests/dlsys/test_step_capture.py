@@ -103,8 +103,8 @@ def test_explain_names_what_the_host_waits_for_in_the_middle(capsys):
     np.testing.assert_array_equal(step.get(table), plain.get(table))
     step.explain()
     said = capsys.readouterr().out
-    assert "capture: two calls start all, on " in said
-    assert "the host waits between them for checks of indices: Embedding(table,rows)" in said
+    assert "capture: 3 calls start all, on " in said
+    assert "before the last the host waits for checks of indices: Embedding(table,rows)" in said
 
 
 def test_explain_says_that_nothing_is_recorded_yet(capsys):

@@ -23,8 +23,8 @@ const int64_t kColumnOfAThread = 8;
  */
 const int64_t kAloneByAThread = 32;
 /*! \brief Blocks that a reduction is cut in chunks for: all that 132 multiprocessors run at once.
- *  MOST_PARTIAL of gpu.py is for these. */
-const int64_t kBlocksOfACut = 1024;
+ *  MOST_PARTIAL of gpu.py is for these. Where threads have columns, two run on one. */
+const int64_t kBlocksOfACut = 1024, kBlocksOfColumns = 264;
 
 /*! \brief How the values of a Way are gathered: the state is a value. */
 template <class Way, class T>
@@ -71,7 +71,8 @@ struct Moment {
   DLSYS_INLINE static State both(State a, State b) {
     const T count = a.count + b.count;
     if (b.count == T(0)) return a;
-    const T apart = b.mean - a.mean, part = b.count / count;
+    // Most are of as many values, and need no division.
+    const T apart = b.mean - a.mean, part = a.count == b.count ? T(0.5) : b.count / count;
     return {count, a.mean + apart * part, a.squares + b.squares + apart * apart * a.count * part};
   }
   DLSYS_INLINE static T result(State state) { return state.squares; }
@@ -84,9 +85,9 @@ struct Cut {
   bool packed;
 };
 
-/*! \brief Chunks of at least `least` elements, no more than fill the GPU with `blocks` of each. */
-inline Cut cut(int64_t blocks, int64_t length, int64_t least, bool packed) {
-  const int64_t wanted = std::max<int64_t>(1, kBlocksOfACut / blocks);
+/*! \brief Chunks of at least `least` elements, no more than make `most` of so many blocks. */
+inline Cut cut(int64_t blocks, int64_t most, int64_t length, int64_t least, bool packed) {
+  const int64_t wanted = std::max<int64_t>(1, most / blocks);
   const int64_t chunks = std::max<int64_t>(1, std::min(wanted, length / least));
   const int64_t each = (length + chunks - 1) / chunks;
   return {chunks, (each + kPack - 1) / kPack * kPack, packed};
@@ -269,12 +270,16 @@ __global__ void __launch_bounds__(kThreads, 2)
         own[column] = reduced_column<Body>(nest, at, begin + row, end, rows, body);
       }
     }
+    for (int apart = rows / 2; apart > 0; apart /= 2) {
+      __syncthreads();
+      for (int column = lane; row < apart && column < wide; column += across)
+        own[column] = Body::both(own[column], own[apart * wide + column]);
+    }
     __syncthreads();
     const int column = threadIdx.x;
     const int64_t mine = tile * wide + column;
     if (column < wide && mine < outer) {
-      typename Body::State total = all[column];
-      for (int r = 1; r < rows; ++r) total = Body::both(total, all[r * wide + column]);
+      const typename Body::State total = all[column];
       if (cut.chunks > 1) {
         partial[mine * cut.chunks + chunk] = total;
       } else {
@@ -340,7 +345,7 @@ int reduce(char* const* data, const int64_t* n, const Body& body, char* partial,
     const bool packed = Body::kPacks &&
                         are_packed<Body>(data, nest.reduced, 0, nest.kept, Body::kResults) &&
                         (nest.reduced.rank == 1 || nest.reduced.inner() % kPack == 0);
-    parts = cut(nest.outer, nest.length, kThreads * kReducedByAThread, packed);
+    parts = cut(nest.outer, kBlocksOfACut, nest.length, kThreads * kReducedByAThread, packed);
     const dim3 team = nest.length <= kAloneByAThread
                           ? dim3(1, kThreads)
                           : teams_of(nest.length <= kWarp * kReducedByAThread ? kWarp : kThreads);
@@ -352,7 +357,7 @@ int reduce(char* const* data, const int64_t* n, const Body& body, char* partial,
                         nest.kept.inner() % kPack == 0;
     const int across = threads_across(nest.outer), wide = across * kPack;
     const int64_t tiles = (nest.outer + wide - 1) / wide;
-    parts = cut(tiles, nest.length, kThreads / across * kColumnOfAThread, packed);
+    parts = cut(tiles, kBlocksOfColumns, nest.length, kThreads / across * kColumnOfAThread, packed);
     const int grid = grid_of(tiles * parts.chunks);
     reduce_columns_kernel<Body><<<grid, kThreads, 0, on>>>(nest, parts, body, states, across);
   }

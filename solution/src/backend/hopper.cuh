@@ -349,8 +349,7 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
          {lines * taps, depth, 1, lines * taps, 0, taps, lead, lines * lead, 32, 0, false, low_a},
          on);
   else
-    split_kernel<<<dim3((depth + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
-        w, a, depth, taps, lead, low_a);
+    split(w, a, lines, depth, taps, lead, low_a, on);
   CUtensorMap of_a, of_b;
   const int both = products > 1 ? 2 : 1;
   const int64_t sizes_a[] = {depth, lines, taps * both};
@@ -425,8 +424,7 @@ int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   work.parts = number(9);
   work.units = work.tiles * work.heights * work.parts;
   if (!launch(of_a, of_b, work, on)) return -1;
-  join_kernel<<<dim3((channels + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
-      out, room, work.parts, work.size, channels, taps);
+  join(out, room, work.parts, work.size, lines, channels, taps, on);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 

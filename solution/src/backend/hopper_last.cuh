@@ -222,8 +222,7 @@ int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
          {lines * taps, depth, 1, lines * taps, 0, taps, depth, lines * depth, 32, 0, false, 0},
          on);
   else
-    split_kernel<<<dim3((depth + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
-        w, a, depth, taps, depth, 0);
+    split(w, a, lines, depth, taps, depth, 0, on);
   CUtensorMap of_a, of_b;
   const int64_t sizes_a[] = {depth, lines, taps}, sizes_b[] = {depth, n[3], n[2], n[0]};
   const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, Whole::tall, deep};
@@ -277,8 +276,7 @@ int taps_of_halves(char* const* data, const int64_t* n, cudaStream_t on) {
   work.parts = parts;
   work.units = work.tiles * work.heights * parts;
   if (!launch(of_g, of_x, work, on)) return -1;
-  join_kernel<<<dim3((channels + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
-      reinterpret_cast<float*>(data[0]), room, parts, work.size, channels, taps);
+  join(reinterpret_cast<float*>(data[0]), room, parts, work.size, lines, channels, taps, on);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 

@@ -46,43 +46,87 @@ __device__ inline void lay(BFloat16* to, int64_t, float value) { *to = BFloat16(
 
 const int kAcross = 32;  // channels of a line that a block of the next two kernels does
 
-/*! \brief The sum of parts, each (lines, taps, channels), as (lines, channels, taps). grid:
- * channels, lines. shared: a float for each channel and tap. */
-static __global__ void join_kernel(float* out, const float* parts, int many, int64_t size,
-                                   int channels, int taps) {
+/*! \brief Lines that such a block does, each by so many threads. */
+inline int lines_at_once(int taps) { return taps <= 16 ? 4 : 1; }
+inline dim3 grid_of_lines(int lines, int channels, int taps) {
+  const int many = lines_at_once(taps);
+  return dim3((channels + kAcross - 1) / kAcross, (lines + many - 1) / many);
+}
+inline int bytes_of_lines(int taps) { return lines_at_once(taps) * kAcross * taps * 4; }
+
+/*! \brief What a block does of (lines, channels, taps): a warp has all channels of a line and tap,
+ * a team of threads a line. */
+struct OfLines {
+  int first, begin, here, count, team, own, place;
+
+  __device__ OfLines(int lines, int channels, int taps, int many)
+      : first(blockIdx.x * kAcross),
+        begin(blockIdx.y * many),
+        here(min(many, lines - begin)),
+        count(min(kAcross, channels - first) * taps),
+        team(blockDim.x / many),
+        own(threadIdx.x / team),
+        place(threadIdx.x % team) {}
+};
+
+/*! \brief The sum of parts, each (lines, taps, channels), as (lines, channels, taps). shared: a
+ * float for each line, channel and tap. */
+static __global__ void join_kernel(float* out, const float* parts, int of_sum, int64_t size,
+                                   int lines, int channels, int taps, int many) {
   extern __shared__ float sums[];
-  const int first = blockIdx.x * kAcross, line = blockIdx.y;
-  const int count = min(kAcross, channels - first) * taps;
-  for (int i = threadIdx.x; i < kAcross * taps; i += blockDim.x) {
-    const int tap = i / kAcross, channel = first + i % kAcross;
-    if (channel >= channels) continue;
-    const float* const from = parts + (line * taps + tap) * channels + channel;
-    float sum = 0;
+  const OfLines all(lines, channels, taps, many);
+  const int lane = threadIdx.x % kAcross, channel = all.first + lane;
+  if (channel < channels) {
+#pragma unroll 4
+    for (int row = threadIdx.x / kAcross; row < all.here * taps; row += blockDim.x / kAcross) {
+      const float* const from = parts + (all.begin * taps + row) * channels + channel;
+      float sum = from[0];
 #pragma unroll 8
-    for (int part = 0; part < many; ++part) sum += from[part * size];
-    sums[i % kAcross * taps + tap] = sum;
+      for (int part = 1; part < of_sum; ++part) sum += from[part * size];
+      const int line = row / taps;
+      sums[(line * kAcross + lane) * taps + row - line * taps] = sum;
+    }
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < count; i += blockDim.x)
-    out[(line * channels + first) * taps + i] = sums[i];
+  if (all.own >= all.here) return;
+  float* const to = out + ((all.begin + all.own) * channels + all.first) * taps;
+  for (int i = all.place; i < all.count; i += all.team) to[i] = sums[all.own * kAcross * taps + i];
 }
 
 /*! \brief The other way: from (lines, channels, taps) to (taps, lines, channels), whose lines are
  * `lead` apart. */
 template <class Element>
-__global__ void split_kernel(const float* from, Element* to, int channels, int taps, int lead,
-                             int64_t low) {
-  extern __shared__ float all[];
-  const int first = blockIdx.x * kAcross, line = blockIdx.y;
-  const int count = min(kAcross, channels - first) * taps;
-  for (int i = threadIdx.x; i < count; i += blockDim.x)
-    all[i] = from[(line * channels + first) * taps + i];
-  __syncthreads();
-  for (int i = threadIdx.x; i < kAcross * taps; i += blockDim.x) {
-    const int tap = i / kAcross, channel = first + i % kAcross;
-    if (channel < channels)
-      lay(to + (tap * gridDim.y + line) * lead + channel, low, all[i % kAcross * taps + tap]);
+__global__ void split_kernel(const float* from, Element* to, int lines, int channels, int taps,
+                             int lead, int64_t low, int many) {
+  extern __shared__ float numbers[];
+  const OfLines all(lines, channels, taps, many);
+  if (all.own < all.here) {
+    const float* const line = from + ((all.begin + all.own) * channels + all.first) * taps;
+    float* const own = numbers + all.own * kAcross * taps;
+#pragma unroll 8
+    for (int i = all.place; i < all.count; i += all.team) own[i] = line[i];
   }
+  __syncthreads();
+  const int lane = threadIdx.x % kAcross, channel = all.first + lane;
+  if (channel >= channels) return;
+  for (int row = threadIdx.x / kAcross; row < all.here * taps; row += blockDim.x / kAcross) {
+    const int line = row / taps, tap = row - line * taps;
+    lay(to + (tap * lines + all.begin + line) * lead + channel, low,
+        numbers[(line * kAcross + lane) * taps + tap]);
+  }
+}
+
+template <class Element>
+void split(const float* from, Element* to, int lines, int channels, int taps, int lead, int64_t low,
+           cudaStream_t on) {
+  split_kernel<<<grid_of_lines(lines, channels, taps), 256, bytes_of_lines(taps), on>>>(
+      from, to, lines, channels, taps, lead, low, lines_at_once(taps));
+}
+
+inline void join(float* out, const float* parts, int of_sum, int64_t size, int lines, int channels,
+                 int taps, cudaStream_t on) {
+  join_kernel<<<grid_of_lines(lines, channels, taps), 256, bytes_of_lines(taps), on>>>(
+      out, parts, of_sum, size, lines, channels, taps, lines_at_once(taps));
 }
 
 /*! \brief A matrix, or a batch of them, and how it is laid the other way: element (d, l) from

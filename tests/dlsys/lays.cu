@@ -1,0 +1,85 @@
+// Lays random weights and images as Hopper's convolutions want them, and joins parts; prints how
+// many numbers are not where they belong.
+#include <cstdio>
+#include <random>
+#include <vector>
+
+#include "hopper_lays.cuh"
+
+using namespace dlsys::backend::hopper;
+
+struct Memory {
+  float* data;
+  int64_t size;
+  explicit Memory(int64_t size) : size(size) { cudaMalloc(&data, size * sizeof(float)); }
+  ~Memory() { cudaFree(data); }
+  std::vector<float> get() const {
+    std::vector<float> found(size);
+    cudaMemcpy(found.data(), data, size * sizeof(float), cudaMemcpyDeviceToHost);
+    return found;
+  }
+  void put(const std::vector<float>& from) {
+    cudaMemcpy(data, from.data(), size * sizeof(float), cudaMemcpyHostToDevice);
+  }
+};
+
+std::vector<float> numbered(int64_t size) {
+  std::vector<float> found(size);
+  for (int64_t i = 0; i < size; ++i) found[i] = static_cast<float>(i % 4093);
+  return found;
+}
+
+long wrong_of_weights(int lines, int channels, int taps, int parts) {
+  const int64_t size = static_cast<int64_t>(lines) * channels * taps;
+  const std::vector<float> given = numbered(size * parts);
+  Memory from(size * parts), to(size);
+  from.put(given);
+  split(from.data, to.data, lines, channels, taps, channels, 0, nullptr);
+  const std::vector<float> laid = to.get();
+  join(to.data, from.data, parts, size, lines, channels, taps, nullptr);
+  const std::vector<float> joined = to.get();
+  long wrong = 0;
+  for (int64_t line = 0; line < lines; ++line)
+    for (int64_t channel = 0; channel < channels; ++channel)
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t at = (line * channels + channel) * taps + tap;
+        float sum = 0;
+        for (int part = 0; part < parts; ++part)
+          sum += given[part * size + (line * taps + tap) * channels + channel];
+        wrong += laid[(tap * lines + line) * channels + channel] != given[at];
+        wrong += joined[at] != sum;
+      }
+  return wrong;
+}
+
+// Images whose channels are last, by which the gradient of weights adds up images.
+long wrong_of_images(int images, int channels, int spots) {
+  const int chunks = (images + 31) / 32, all = channels * spots, chunk = channels * 32;
+  const std::vector<float> given = numbered(static_cast<int64_t>(images) * all);
+  Memory from(given.size()), to(static_cast<int64_t>(spots) * chunks * chunk);
+  from.put(given);
+  turn(from.data, to.data,
+       {all, images, 1, all, 0, channels, chunks * chunk, 32, chunk, 0, true, 0}, nullptr);
+  const std::vector<float> laid = to.get();
+  long wrong = 0;
+  for (int spot = 0; spot < spots; ++spot)
+    for (int channel = 0; channel < channels; ++channel)
+      for (int image = 0; image < chunks * 32; ++image) {
+        const float wanted =
+            image < images ? given[(image * spots + spot) * channels + channel] : 0;
+        wrong +=
+            laid[((spot * chunks + image / 32) * channels + channel) * 32 + image % 32] != wanted;
+      }
+  return wrong;
+}
+
+int main() {
+  std::mt19937 random(1);
+  const auto draw = [&](int most) { return static_cast<int>(1 + random() % most); };
+  long wrong = 0;
+  for (int i = 0; i < 20; ++i) {
+    wrong += wrong_of_weights(draw(20), draw(80), draw(30), draw(12));
+    wrong += wrong_of_images(draw(70), draw(40), draw(20));
+  }
+  printf("%ld\n", wrong);
+}
