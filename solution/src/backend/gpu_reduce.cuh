@@ -81,16 +81,18 @@ struct Moment {
 /*! \brief How a reduction is cut, and whether its operands are read and written in packs. */
 struct Cut {
   int64_t chunks;
-  int64_t length;  // of a chunk, a multiple of kPack
+  int64_t length;  // of a chunk
   bool packed;
 };
 
-/*! \brief Chunks of at least `least` elements, no more than make `most` of so many blocks. */
-inline Cut cut(int64_t blocks, int64_t most, int64_t length, int64_t least, bool packed) {
+/*! \brief Chunks of at least `least` elements, no more than make `most` of so many blocks; all but
+ * the last of whole `steps`. */
+inline Cut cut(int64_t blocks, int64_t most, int64_t length, int64_t least, int64_t steps,
+               bool packed) {
   const int64_t wanted = std::max<int64_t>(1, most / blocks);
   const int64_t chunks = std::max<int64_t>(1, std::min(wanted, length / least));
-  const int64_t each = (length + chunks - 1) / chunks;
-  return {chunks, (each + kPack - 1) / kPack * kPack, packed};
+  const int64_t each = ((length + chunks - 1) / chunks + steps - 1) / steps * steps;
+  return {std::max<int64_t>(1, (length + each - 1) / each), each, packed};
 }
 
 /*! \brief The loops of a Body: all operands along the kept axes, all but results along reduced. */
@@ -345,7 +347,8 @@ int reduce(char* const* data, const int64_t* n, const Body& body, char* partial,
     const bool packed = Body::kPacks &&
                         are_packed<Body>(data, nest.reduced, 0, nest.kept, Body::kResults) &&
                         (nest.reduced.rank == 1 || nest.reduced.inner() % kPack == 0);
-    parts = cut(nest.outer, kBlocksOfACut, nest.length, kThreads * kReducedByAThread, packed);
+    parts =
+        cut(nest.outer, kBlocksOfACut, nest.length, kThreads * kReducedByAThread, kPack, packed);
     const dim3 team = nest.length <= kAloneByAThread
                           ? dim3(1, kThreads)
                           : teams_of(nest.length <= kWarp * kReducedByAThread ? kWarp : kThreads);
@@ -357,7 +360,9 @@ int reduce(char* const* data, const int64_t* n, const Body& body, char* partial,
                         nest.kept.inner() % kPack == 0;
     const int across = threads_across(nest.outer), wide = across * kPack;
     const int64_t tiles = (nest.outer + wide - 1) / wide;
-    parts = cut(tiles, kBlocksOfColumns, nest.length, kThreads / across * kColumnOfAThread, packed);
+    const int64_t rows = kThreads / across;
+    parts = cut(tiles, kBlocksOfColumns, nest.length, rows * kColumnOfAThread,
+                packed ? rows * Body::kAtOnce : 1, packed);
     const int grid = grid_of(tiles * parts.chunks);
     reduce_columns_kernel<Body><<<grid, kThreads, 0, on>>>(nest, parts, body, states, across);
   }

@@ -361,7 +361,7 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
   Work work = work_of_pixels<Work, kDepth>(data, n, products);
   work.out = parts > 1 ? room : out;
   if (!launch(of_a, of_b, work, on)) return -1;
-  if (parts > 1) add_parts_kernel<<<(size + 255) / 256, 256, 0, on>>>(out, room, parts, size);
+  if (parts > 1) add_parts(out, room, parts, size, on);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 

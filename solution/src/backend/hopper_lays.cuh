@@ -16,15 +16,37 @@ namespace dlsys {
 namespace backend {
 namespace hopper {
 
-/*! \brief The sum of parts. */
-template <class Element>
+/*! \brief The sum of parts: an element a thread, or four where these are whole packs. */
+template <class Element, int each>
 __global__ void add_parts_kernel(Element* out, const float* parts, int many, int64_t size) {
-  const int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  struct alignas(each * sizeof(float)) Floats {
+    float of[each];
+  };
+  struct alignas(each * sizeof(Element)) Pack {
+    Element of[each];
+  };
+  const int64_t i = (blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x) * each;
   if (i >= size) return;
-  float sum = 0;
-#pragma unroll 8
-  for (int part = 0; part < many; ++part) sum += parts[part * size + i];
-  out[i] = Element(sum);
+  Floats sum = {};
+#pragma unroll 4
+  for (int part = 0; part < many; ++part) {
+    const Floats own = *reinterpret_cast<const Floats*>(parts + part * size + i);
+    for (int j = 0; j < each; ++j) sum.of[j] += own.of[j];
+  }
+  Pack made;
+  for (int j = 0; j < each; ++j) made.of[j] = Element(sum.of[j]);
+  *reinterpret_cast<Pack*>(out + i) = made;
+}
+
+template <class Element>
+void add_parts(Element* out, const float* parts, int many, int64_t size, cudaStream_t on) {
+  const bool packed = size % 4 == 0 && reinterpret_cast<uintptr_t>(out) % 16 == 0 &&
+                      reinterpret_cast<uintptr_t>(parts) % 16 == 0;
+  const unsigned blocks = static_cast<unsigned>((size / (packed ? 4 : 1) + 255) / 256);
+  if (packed)
+    add_parts_kernel<Element, 4><<<blocks, 256, 0, on>>>(out, parts, many, size);
+  else
+    add_parts_kernel<Element, 1><<<blocks, 256, 0, on>>>(out, parts, many, size);
 }
 
 /*! \brief Writes a number as TF32; if there is a `low`, also what is lost, so far behind. What
@@ -46,13 +68,18 @@ __device__ inline void lay(BFloat16* to, int64_t, float value) { *to = BFloat16(
 
 const int kAcross = 32;  // channels of a line that a block of the next two kernels does
 
-/*! \brief Lines that such a block does, each by so many threads. */
-inline int lines_at_once(int taps) { return taps <= 16 ? 4 : 1; }
-inline dim3 grid_of_lines(int lines, int channels, int taps) {
-  const int many = lines_at_once(taps);
-  return dim3((channels + kAcross - 1) / kAcross, (lines + many - 1) / many);
-}
-inline int bytes_of_lines(int taps) { return lines_at_once(taps) * kAcross * taps * 4; }
+/*! \brief Launches of these: lines of a block are four where there are blocks enough. */
+struct Launch {
+  int many, bytes;
+  dim3 grid;
+
+  Launch(int lines, int channels, int taps) {
+    const int across = (channels + kAcross - 1) / kAcross;
+    many = taps <= 16 && lines / 4 * across >= 1024 ? 4 : 1;
+    bytes = many * kAcross * taps * static_cast<int>(sizeof(float));
+    grid = dim3(across, (lines + many - 1) / many);
+  }
+};
 
 /*! \brief What a block does of (lines, channels, taps): a warp has all channels of a line and tap,
  * a team of threads a line. */
@@ -119,14 +146,16 @@ __global__ void split_kernel(const float* from, Element* to, int lines, int chan
 template <class Element>
 void split(const float* from, Element* to, int lines, int channels, int taps, int lead, int64_t low,
            cudaStream_t on) {
-  split_kernel<<<grid_of_lines(lines, channels, taps), 256, bytes_of_lines(taps), on>>>(
-      from, to, lines, channels, taps, lead, low, lines_at_once(taps));
+  const Launch all(lines, channels, taps);
+  split_kernel<<<all.grid, 256, all.bytes, on>>>(from, to, lines, channels, taps, lead, low,
+                                                 all.many);
 }
 
 inline void join(float* out, const float* parts, int of_sum, int64_t size, int lines, int channels,
                  int taps, cudaStream_t on) {
-  join_kernel<<<grid_of_lines(lines, channels, taps), 256, bytes_of_lines(taps), on>>>(
-      out, parts, of_sum, size, lines, channels, taps, lines_at_once(taps));
+  const Launch all(lines, channels, taps);
+  join_kernel<<<all.grid, 256, all.bytes, on>>>(out, parts, of_sum, size, lines, channels, taps,
+                                                all.many);
 }
 
 /*! \brief A matrix, or a batch of them, and how it is laid the other way: element (d, l) from

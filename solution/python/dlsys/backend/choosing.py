@@ -23,7 +23,7 @@ from .windows import Windows
 _RUNS = 5
 #: Methods whose instructions have tiles, and how many of these are tried.
 TILED = {
-    "implicit": (implicit.ImplicitConvolution, 6), "wgmma": (hopper.HopperConvolution, 3)
+    "implicit": (implicit.ImplicitConvolution, 6), "wgmma": (hopper.HopperConvolution, 4)
 }  # fmt: skip
 #: As many of the likely tiles as there are.
 _ALL = 1 << 30

@@ -22,12 +22,12 @@ def source_of_one(name, code, dtypes, computed, kinds, given):
     return source(name, 0, statements, stores, dtypes, no, kinds, no, given, False)
 
 
-def packs_at_once(dtypes, most):
-    """Packs that a thread reads of each of some inputs at once, so that up to `most` bytes are on
+def packs_at_once(dtypes):
+    """Packs that a thread reads of each of some inputs at once, so that up to 128 bytes are on
     their way; two of a few."""
     size = _PACK * sum(dtype.itemsize for dtype in dtypes)
     least = 2 if len(dtypes) <= 4 else 1
-    return next(many for many in (8, 4, 2, 1) if many * size <= most or many == least)
+    return next(many for many in (8, 4, 2, 1) if many * size <= 128 or many == least)
 
 
 def statements_of(code, dtypes, computed):
@@ -193,7 +193,7 @@ class _Parts:
         """Rows of which a thread of the kernel by lines reads at once."""
         numbered = list(enumerate(self._dtypes))[self._outputs :]
         return packs_at_once(
-            [of for i, of in numbered if self._kinds[i] == 1 and not self._still[i]], 128
+            [of for i, of in numbered if self._kinds[i] == 1 and not self._still[i]]
         )
 
     def _lines_kernel(self):

@@ -88,7 +88,7 @@ class _Body:
         outputs, inputs = self._numbered()
         stride = ["s"] if "s" in self._kinds[self._results :] else []
         moving = [number for number in inputs.values() if not self._still[number]]
-        at_once = packs_at_once([self._dtypes[i] for i in moving if self._kinds[i] == 1], 64)
+        at_once = packs_at_once([self._dtypes[i] for i in moving if self._kinds[i] == 1])
         return [
             "struct %s_body : %s_ways {" % (self._name, self._name),
             "  static constexpr int kOperands = %d, kResults = %d, kAtOnce = %d;"
