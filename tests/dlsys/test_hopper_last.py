@@ -13,7 +13,7 @@ from test_hopper import KINDS, Kernel, case, laid, of_pixels, on_hopper, some_of
 from test_hopper import of_taps as of_laid_taps
 
 from dlsys import autodiff, dtypes, models, ndarray, nn, ops, optim
-from dlsys.backend import cpu, gpu, hopper, hopper_last, kernels, program
+from dlsys.backend import choosing, cpu, gpu, hopper, hopper_last, kernels, program
 from dlsys.backend.fusion import fuse
 from dlsys.backend.hopper_last import LastConvolution
 from dlsys.backend.instructions import Elementwise, Reduce
@@ -199,6 +199,25 @@ def test_products_in_tf32_have_their_channels_last(monkeypatch):
         assert weights.shape == w
     by_kind = {each.kind: each for each in found}
     assert set(by_kind) == set(KINDS)
+
+
+def test_large_convolutions_that_may_be_rounded_are_left_no_choice(monkeypatch):
+    """Others would move all images to and fro; small ones are measured, and so is float32."""
+    monkeypatch.setattr(hopper, "is_emulated", lambda: False)
+    monkeypatch.setattr(hopper, "capability", lambda: (9, 0))
+    node = ops.convolution(ops.variable("x"), ops.variable("w"), padding=1)
+
+    def methods(images, groups=1, tf32=True, dtype=dtypes.FLOAT32):
+        node.attributes["groups"] = groups
+        shapes = [(images, 64, 32, 32), (64, 64 // groups, 3, 3)]
+        return choosing._Trials(program.Program, GPU, tf32, node, shapes, dtype).methods()
+
+    assert methods(128) == ["wgmma"]
+    assert {"implicit", "direct", "wgmma"} <= set(methods(images=0))
+    assert {"implicit", "wgmma"} <= set(methods(128, tf32=False))
+    assert "implicit" in methods(128, groups=2)
+    assert methods(1, dtype=dtypes.BFLOAT16) == ["wgmma"]
+    assert methods(1, groups=2, dtype=dtypes.BFLOAT16) == [gpu.CONVOLUTION]
 
 
 def test_the_copy_engine_reads_images_alone():
