@@ -367,7 +367,7 @@ int reduce(char* const* data, const int64_t* n, const Body& body, char* partial,
     reduce_columns_kernel<Body><<<grid, kThreads, 0, on>>>(nest, parts, body, states, across);
   }
   if (parts.chunks > 1) {
-    const dim3 team = teams_of(parts.chunks <= kThreads ? kWarp : kThreads);
+    const dim3 team = teams_of(parts.chunks <= 2 * kWarp ? kWarp : kThreads);
     const int grid = grid_of((nest.outer + team.y - 1) / team.y);
     combine_kernel<Body><<<grid, team, 0, on>>>(nest, parts.chunks, body, states);
   }

@@ -103,16 +103,14 @@ static __global__ void join_kernel(float* out, const float* parts, int of_sum, i
   extern __shared__ float sums[];
   const OfLines all(lines, channels, taps, many);
   const int lane = threadIdx.x % kAcross, channel = all.first + lane;
-  if (channel < channels) {
-#pragma unroll 4
-    for (int row = threadIdx.x / kAcross; row < all.here * taps; row += blockDim.x / kAcross) {
-      const float* const from = parts + (all.begin * taps + row) * channels + channel;
-      float sum = from[0];
+  for (int row = threadIdx.x / kAcross; channel < channels && row < all.here * taps;
+       row += blockDim.x / kAcross) {
+    const float* const from = parts + (all.begin * taps + row) * channels + channel;
+    float sum = 0;
 #pragma unroll 8
-      for (int part = 1; part < of_sum; ++part) sum += from[part * size];
-      const int line = row / taps;
-      sums[(line * kAcross + lane) * taps + row - line * taps] = sum;
-    }
+    for (int part = 0; part < of_sum; ++part) sum += from[part * size];
+    const int line = row / taps;
+    sums[(line * kAcross + lane) * taps + row - line * taps] = sum;
   }
   __syncthreads();
   if (all.own >= all.here) return;

@@ -253,9 +253,21 @@ class Lowering:
         are_last = any(isinstance(each, View) and each.is_channels_last for each in inputs)
         if not (self._most_partial and are_last and self._dtype in (FLOAT32, BFLOAT16)):
             return self._of_dense(MaxPool, shape, inputs, kind=kind, windows=windows)
-        output = channels_last_view(shape, self._dtype)
         inputs = tuple(self.channels_last(each, self._dtype) for each in inputs)
+        if kind == "placed":
+            inputs = (*inputs, self._largest_last(inputs[0], windows))
+        output = channels_last_view(shape, self._dtype)
         self.add(MaxPool(output, inputs, kind, windows, is_last=True))
+        return output
+
+    def _largest_last(self, x, windows):
+        """The largest elements of windows of x, which are there as a rule."""
+        for each in self.instructions:
+            is_one = isinstance(each, MaxPool) and (each.kind, each.is_last) == ("value", True)
+            if is_one and each.inputs == (x,) and each.windows == windows:
+                return each.output
+        output = channels_last_view((*x.shape[:2], *windows.out), x.dtype)
+        self.add(MaxPool(output, (x,), "value", windows, is_last=True))
         return output
 
     def convolve(self, kind, method, shape, windows, channels, groups, *inputs):

@@ -146,7 +146,7 @@ class MaxPool(Instruction):
 
     "value" reads x, "taken" x and y: y where x is largest. "placed" reads x and g, and adds each
     window's g there, in the shape of x. All lie dense, or all with their channels last, which only
-    a GPU takes.
+    a GPU takes: "placed" then reads the windows' values, too.
     """
 
     kind: str = "value"
