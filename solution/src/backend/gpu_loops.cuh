@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "launch.cuh"
 #include "numbers.h"
 
 namespace dlsys {

@@ -155,6 +155,7 @@ __device__ typename Body::State reduced_in_packs(const Nest<Body>& nest, const i
 template <class Body>
 __global__ void reduce_rows_kernel(Nest<Body> nest, Cut cut, Body body,
                                    typename Body::State* partial) {
+  wait_for_predecessor();
   const int64_t items = nest.outer * cut.chunks;
   for (int64_t item = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; item < items;
        item += static_cast<int64_t>(gridDim.x) * blockDim.y) {
@@ -243,6 +244,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     reduce_columns_kernel(Nest<Body> nest, Cut cut, Body body, typename Body::State* partial,
                           int across) {
   __shared__ typename Body::State all[kThreads * kPack];
+  wait_for_predecessor();
   const int64_t outer = nest.outer;
   const int wide = across * kPack, rows = kThreads / across;
   const int64_t tiles = (outer + wide - 1) / wide;
@@ -298,6 +300,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 template <class Body>
 __global__ void combine_kernel(Nest<Body> nest, int64_t chunks, Body body,
                                const typename Body::State* partial) {
+  wait_for_predecessor();
   for (int64_t output = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
        output < nest.outer; output += static_cast<int64_t>(gridDim.x) * blockDim.y) {
     typename Body::State total = Body::start();
@@ -353,7 +356,7 @@ int reduce(char* const* data, const int64_t* n, const Body& body, char* partial,
                           ? dim3(1, kThreads)
                           : teams_of(nest.length <= kWarp * kReducedByAThread ? kWarp : kThreads);
     const int64_t blocks = (nest.outer * parts.chunks + team.y - 1) / team.y;
-    reduce_rows_kernel<Body><<<grid_of(blocks), team, 0, on>>>(nest, parts, body, states);
+    launch_early(reduce_rows_kernel<Body>, grid_of(blocks), team, 0, on, nest, parts, body, states);
   } else {
     const bool packed = Body::kPacks &&
                         are_packed<Body>(data, nest.kept, Body::kResults, nest.reduced, 0) &&
@@ -364,12 +367,13 @@ int reduce(char* const* data, const int64_t* n, const Body& body, char* partial,
     parts = cut(tiles, kBlocksOfColumns, nest.length, rows * kColumnOfAThread,
                 packed ? rows * Body::kAtOnce : 1, packed);
     const int grid = grid_of(tiles * parts.chunks);
-    reduce_columns_kernel<Body><<<grid, kThreads, 0, on>>>(nest, parts, body, states, across);
+    launch_early(reduce_columns_kernel<Body>, grid, kThreads, 0, on, nest, parts, body, states,
+                 across);
   }
   if (parts.chunks > 1) {
     const dim3 team = teams_of(parts.chunks <= 2 * kWarp ? kWarp : kThreads);
     const int grid = grid_of((nest.outer + team.y - 1) / team.y);
-    combine_kernel<Body><<<grid, team, 0, on>>>(nest, parts.chunks, body, states);
+    launch_early(combine_kernel<Body>, grid, team, 0, on, nest, parts.chunks, body, states);
   }
   return launched();
 }

@@ -288,7 +288,7 @@ bool launch(const CUtensorMap& of_a, const CUtensorMap& of_b, const Work& work, 
       cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
     return false;
   const int blocks = work.units < processors ? work.units : processors;
-  convolution_kernel<Work><<<blocks, kThreads, bytes, on>>>(of_a, of_b, work);
+  launch_early(convolution_kernel<Work>, blocks, kThreads, bytes, on, of_a, of_b, work);
   return cudaGetLastError() == cudaSuccess;
 }
 

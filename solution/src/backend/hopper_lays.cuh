@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "launch.cuh"
 #include "numbers.h"
 
 namespace dlsys {
@@ -25,6 +26,7 @@ __global__ void add_parts_kernel(Element* out, const float* parts, int many, int
   struct alignas(each * sizeof(Element)) Pack {
     Element of[each];
   };
+  wait_for_predecessor();
   const int64_t i = (blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x) * each;
   if (i >= size) return;
   Floats sum = {};
@@ -44,9 +46,9 @@ void add_parts(Element* out, const float* parts, int many, int64_t size, cudaStr
                       reinterpret_cast<uintptr_t>(parts) % 16 == 0;
   const unsigned blocks = static_cast<unsigned>((size / (packed ? 4 : 1) + 255) / 256);
   if (packed)
-    add_parts_kernel<Element, 4><<<blocks, 256, 0, on>>>(out, parts, many, size);
+    launch_early(add_parts_kernel<Element, 4>, blocks, 256, 0, on, out, parts, many, size);
   else
-    add_parts_kernel<Element, 1><<<blocks, 256, 0, on>>>(out, parts, many, size);
+    launch_early(add_parts_kernel<Element, 1>, blocks, 256, 0, on, out, parts, many, size);
 }
 
 /*! \brief Writes a number as TF32; if there is a `low`, also what is lost, so far behind. What
@@ -101,6 +103,7 @@ struct OfLines {
 static __global__ void join_kernel(float* out, const float* parts, int of_sum, int64_t size,
                                    int lines, int channels, int taps, int many) {
   extern __shared__ float sums[];
+  wait_for_predecessor();
   const OfLines all(lines, channels, taps, many);
   const int lane = threadIdx.x % kAcross, channel = all.first + lane;
   for (int row = threadIdx.x / kAcross; channel < channels && row < all.here * taps;
@@ -124,6 +127,7 @@ template <class Element>
 __global__ void split_kernel(const float* from, Element* to, int lines, int channels, int taps,
                              int lead, int64_t low, int many) {
   extern __shared__ float numbers[];
+  wait_for_predecessor();
   const OfLines all(lines, channels, taps, many);
   if (all.own < all.here) {
     const float* const line = from + ((all.begin + all.own) * channels + all.first) * taps;
@@ -145,15 +149,15 @@ template <class Element>
 void split(const float* from, Element* to, int lines, int channels, int taps, int lead, int64_t low,
            cudaStream_t on) {
   const Launch all(lines, channels, taps);
-  split_kernel<<<all.grid, 256, all.bytes, on>>>(from, to, lines, channels, taps, lead, low,
-                                                 all.many);
+  launch_early(split_kernel<Element>, all.grid, 256, all.bytes, on, from, to, lines, channels, taps,
+               lead, low, all.many);
 }
 
 inline void join(float* out, const float* parts, int of_sum, int64_t size, int lines, int channels,
                  int taps, cudaStream_t on) {
   const Launch all(lines, channels, taps);
-  join_kernel<<<all.grid, 256, all.bytes, on>>>(out, parts, of_sum, size, lines, channels, taps,
-                                                all.many);
+  launch_early(join_kernel, all.grid, 256, all.bytes, on, out, parts, of_sum, size, lines, channels,
+               taps, all.many);
 }
 
 /*! \brief A matrix, or a batch of them, and how it is laid the other way: element (d, l) from
@@ -168,6 +172,7 @@ struct Turn {
 template <class Element>
 __global__ void turn_kernel(const float* from, Element* to, const Turn all) {
   __shared__ float tile[32][33];
+  wait_for_predecessor();
   const int line = blockIdx.x * 32, depth = blockIdx.y * 32, x = threadIdx.x;
   from += static_cast<int64_t>(blockIdx.z) * all.from_batch;
   to += static_cast<int64_t>(blockIdx.z) * all.to_batch +
@@ -193,7 +198,7 @@ __global__ void turn_kernel(const float* from, Element* to, const Turn all) {
 template <class Element>
 void turn(const float* from, Element* to, const Turn& all, cudaStream_t on) {
   const dim3 grid((all.lines + 31) / 32, (all.depth + 31) / 32, all.batch);
-  turn_kernel<<<grid, dim3(32, 8), 0, on>>>(from, to, all);
+  launch_early(turn_kernel<Element>, grid, dim3(32, 8), 0, on, from, to, all);
 }
 
 }  // namespace hopper

@@ -103,7 +103,7 @@ class _Parts:
         if lines:
             start += [
                 "if (go_by_lines(loops, data)) {",
-                "  %s_lines<<<blocks_of_lines(loops, %d), kThreads, 0, on>>>("
+                "  launch_early(%s_lines, blocks_of_lines(loops, %d), kThreads, 0, on,"
                 % (self._name, self._at_once),
                 "      %s);" % self._arguments("loops"),
                 "  return launched();",
@@ -112,19 +112,19 @@ class _Parts:
         if tiled:
             start += [
                 "if (go_by_packs(loops, data, %d)) {" % self._tile,
-                "  %s_packs<<<blocks_for(total / kPack), kThreads, 0, on>>>(" % self._name,
+                "  launch_early(%s_packs, blocks_for(total / kPack), kThreads, 0, on," % self._name,
                 "      %s);" % self._arguments("loops", "total"),
                 "  return launched();",
                 "}",
                 "const Tiles tiles = tiles_of(loops, data, %d);" % self._tile,
                 "if (tiles.count > 0) {",
-                "  %s_tiles<<<grid_of(tiles.count), kThreads, 0, on>>>(" % self._name,
+                "  launch_early(%s_tiles, grid_of(tiles.count), kThreads, 0, on," % self._name,
                 "      %s);" % self._arguments("loops", "tiles"),
                 "  return launched();",
                 "}",
             ]
         start += [
-            "%s_kernel<<<blocks_for(total), kThreads, 0, on>>>(" % self._name,
+            "launch_early(%s_kernel, blocks_for(total), kThreads, 0, on," % self._name,
             "    %s);" % self._arguments("loops", "total"),
             "return launched();",
         ]
@@ -139,6 +139,7 @@ class _Parts:
         return [
             "__global__ void %s_kernel(%s) {"
             % (self._name, self._parameters("Loops<%d> loops" % count, "int64_t total")),
+            "  wait_for_predecessor();",
             "  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;",
             "  int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;",
             "  for (; i < total; i += step) {",
@@ -168,6 +169,7 @@ class _Parts:
         return [
             "__global__ void %s_packs(%s) {"
             % (self._name, self._parameters("Loops<%d> loops" % count, "int64_t total")),
+            "  wait_for_predecessor();",
             "  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads * kPack;",
             "  int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kPack;",
             "  for (; i < total; i += step) {",
@@ -221,6 +223,7 @@ class _Parts:
         return [
             "__global__ void %s_lines(%s) {"
             % (self._name, self._parameters("Loops<%d> loops" % count)),
+            "  wait_for_predecessor();",
             "  const int across = static_cast<int>(loops.inner()) / kPack;",
             "  const int column = static_cast<int>(threadIdx.x) % across * kPack;",
             "  const int64_t rows = loops.extents[0];",
@@ -294,6 +297,7 @@ class _Parts:
         return [
             "__global__ void %s_tiles(%s) {"
             % (self._name, self._parameters("Loops<%d> loops" % count, "Tiles tiles")),
+            "  wait_for_predecessor();",
             "  for (int64_t tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {",
             "    const Tile<%d> own(loops, tiles, tile, %d);" % (count, self._tile),
             *("    %s* const y%d = out%d + own.at[%d];" % (t, i, i, i) for i, t, _ in results),
@@ -364,6 +368,7 @@ class _Parts:
         return [
             "__global__ void %s_kernel(%s) {"
             % (self._name, self._parameters("Loops<%d> loops" % count, "int64_t rows", *steps)),
+            "  wait_for_predecessor();",
             "  const int kColumns = %d, kEach = %d;" % (self._columns, -(-self._columns // _WARP)),
             "  const int lane = threadIdx.x % 32;",
             "  const int64_t warps = static_cast<int64_t>(gridDim.x) * (kThreads / 32);",
@@ -379,7 +384,7 @@ class _Parts:
                 "const Loops<%d> loops(n);" % count,
                 "const int64_t rows = loops.size();",
                 "if (rows == 0) return 0;",
-                "%s_kernel<<<blocks_for(rows * 32), kThreads, 0, on>>>(" % self._name,
+                "launch_early(%s_kernel, blocks_for(rows * 32), kThreads, 0, on," % self._name,
                 "    %s);" % self._arguments("loops", "rows", *given),
                 "return launched();",
             ),
