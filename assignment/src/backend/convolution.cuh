@@ -48,11 +48,13 @@ __global__ void each_kernel(T* out, Index total, Value value) {
   for (; at < total; at += step) out[at] = value(at);
 }
 
+/*! \brief The same; `others` is the size of what else a value counts. */
 template <class T, class Value>
-int each(T* out, int64_t total, Value value, cudaStream_t on) {
+int each(T* out, int64_t total, Value value, cudaStream_t on, int64_t others = 0) {
   if (total == 0) return 0;
   const int blocks = blocks_for(total);
-  if (total <= INT_MAX / 2)  // and so is what a thread has behind its last element
+  // And so is what a thread has behind its last element.
+  if (std::max(total, others) <= INT_MAX / 2)
     each_kernel<<<blocks, kThreads, 0, on>>>(out, static_cast<int>(total), value);
   else
     each_kernel<<<blocks, kThreads, 0, on>>>(out, total, value);
@@ -104,6 +106,115 @@ struct Largest2d {
     const Pixel<Index> own(at, all.down.out, all.across.out);
     const int64_t first = own.plane * all.plane();
     return y[first + all.largest(x + first, own.h, own.w)];
+  }
+};
+
+/*! \brief What numbers of T are compared and added as. */
+template <class T>
+struct Computed {
+  typedef T Type;
+};
+template <>
+struct Computed<BFloat16> {
+  typedef float Type;
+};
+
+/*! \brief Windows by numbers of one kind: where 32 bits do, divisions take a fifth of the time. */
+template <class Index>
+struct Side {
+  Index size, kernel, out, stride, padding, dilation;
+
+  __device__ explicit Side(const Slide& of)
+      : size(of.size),
+        kernel(of.kernel),
+        out(of.out),
+        stride(of.stride),
+        padding(of.padding),
+        dilation(of.dilation) {}
+
+  /*! \brief The first window that may have an element, and the one behind the last. */
+  __device__ Index first(Index at) const {
+    const Index before = at + padding - (kernel - 1) * dilation;
+    return before <= 0 ? 0 : (before + stride - 1) / stride;
+  }
+  __device__ Index end(Index at) const { return min((at + padding) / stride + 1, out); }
+  /*! \brief Calls body(element) for those of a window that are there, until it gives false. */
+  template <class Body>
+  __device__ bool each(Index window, Body body) const {
+    Index at = window * stride - padding;
+    for (Index k = 0; k < kernel; ++k, at += dilation)
+      if (at >= 0 && at < size && !body(at)) return false;
+    return true;
+  }
+};
+
+/*! \brief As Largest2d, where channels are last. */
+template <class T>
+struct LargestLast {
+  const T* x;
+  const T* y;
+  Windows all;
+
+  template <class Index>
+  __device__ T operator()(Index at) const {
+    typedef typename Computed<T>::Type Number;
+    const Side<Index> down(all.down), across(all.across);
+    const Index channels = static_cast<Index>(all.channels), pixel = at / channels;
+    const Pixel<Index> own(pixel, all.down.out, all.across.out);
+    const int64_t first = own.plane * all.plane() * channels + (at - pixel * channels);
+    Index found = -1;
+    Number most = Number(0);
+    down.each(own.h, [&](Index h) {
+      return across.each(own.w, [&](Index w) {
+        const Index place = (h * across.size + w) * channels;
+        const Number value = Number(x[first + place]);
+        if (found < 0 || value > most || value != value) found = place, most = value;
+        return true;
+      });
+    });
+    return y[first + found];
+  }
+};
+
+/*! \brief What comes to an element from windows whose largest it is; channels are last. `y` has
+ * what is largest in each. */
+template <class T>
+struct PlacedLast {
+  const T* x;
+  const T* g;
+  const T* y;
+  Windows all;
+
+  template <class Index>
+  __device__ T operator()(Index at) const {
+    typedef typename Computed<T>::Type Number;
+    const Side<Index> down(all.down), across(all.across);
+    const Index channels = static_cast<Index>(all.channels), pixel = at / channels;
+    const Pixel<Index> own(pixel, all.down.size, all.across.size);
+    const Index channel = at - pixel * channels, place = own.h * across.size + own.w;
+    const T* const image = x + own.plane * all.plane() * channels + channel;
+    const int64_t first = own.plane * all.out() * channels + channel;
+    const Number value = Number(image[place * channels]);
+    Number sum = Number(0);
+    for (Index h = down.first(own.h); h < down.end(own.h); ++h)
+      for (Index w = across.first(own.w); w < across.end(own.w); ++w) {
+        const int64_t window = first + (h * across.out + w) * channels;
+        const Number most = Number(y[window]);
+        const bool is_nan = most != most;
+        if (is_nan ? value == value : value != most) continue;
+        // It is the first of those that are equal, or the last NaN, if nobody says otherwise.
+        bool is_own = false;
+        const bool is_it = down.each(h, [&](Index i) {
+          return across.each(w, [&](Index j) {
+            if (i * across.size + j == place) return is_own = true;
+            if (is_own != is_nan) return true;
+            const Number other = Number(image[(i * across.size + j) * channels]);
+            return is_nan ? other == other : other != most;
+          });
+        });
+        if (is_it && is_own) sum += Number(g[window]);
+      }
+    return T(sum);
   }
 };
 
@@ -182,6 +293,26 @@ int max_pool_taken(T* out, const T* x, const T* y, const int64_t* n, cudaStream_
 template <class T>
 int max_pool_value(T* out, const T* x, const int64_t* n, cudaStream_t on) {
   return max_pool_taken(out, x, x, n, on);
+}
+
+template <class T>
+int max_pool_taken_last(T* out, const T* x, const T* y, const int64_t* n, cudaStream_t on) {
+  const Windows all(n);
+  const LargestLast<T> value = {x, y, all};
+  return each(out, all.planes() * all.out(), value, on, all.planes() * all.plane());
+}
+
+template <class T>
+int max_pool_value_last(T* out, const T* x, const int64_t* n, cudaStream_t on) {
+  return max_pool_taken_last(out, x, x, n, on);
+}
+
+template <class T>
+int max_pool_placed_last(T* out, const T* x, const T* g, const T* y, const int64_t* n,
+                         cudaStream_t on) {
+  const Windows all(n);
+  const PlacedLast<T> value = {x, g, y, all};
+  return each(out, all.planes() * all.plane(), value, on, all.planes() * all.out());
 }
 
 template <class T>

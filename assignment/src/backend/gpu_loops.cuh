@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "launch.cuh"
 #include "numbers.h"
 
 namespace dlsys {
@@ -146,6 +147,21 @@ struct Tiles {
   int64_t in_row, count;
   bool packed;
 };
+
+/*! \brief Whether a block has whole rows, of a pack a thread, of two loops: what all rows share is
+ * read once a thread, and nothing is divided. */
+template <int operands>
+bool go_by_lines(const Loops<operands>& loops, char* const* data) {
+  return loops.rank == 2 && loops.inner() % kPack == 0 && loops.inner() <= kThreads * kPack &&
+         kThreads % (loops.inner() / kPack) == 0 && start_packs(loops, data);
+}
+
+/*! \brief Blocks that go by lines, of which threads read `many` at once. */
+template <int operands>
+int blocks_of_lines(const Loops<operands>& loops, int many) {
+  const int64_t packs = loops.size() / kPack;
+  return static_cast<int>(std::min<int64_t>((packs / many + kThreads - 1) / kThreads + 1, 1056));
+}
 
 /*!
  * \brief Tiles of at most `length` elements; none (count 0) where the rows are too short.

@@ -17,12 +17,14 @@ namespace backend {
 
 /*! \brief Elements that one thread reduces before those of a team are combined. */
 const int64_t kReducedByAThread = 16;
+/*! \brief The same where each thread has columns. */
+const int64_t kColumnOfAThread = 8;
 /*! \brief Elements up to which one thread has an output alone: neighbours read neighbouring lines.
  */
 const int64_t kAloneByAThread = 32;
 /*! \brief Blocks that a reduction is cut in chunks for: all that 132 multiprocessors run at once.
- *  MOST_PARTIAL of gpu.py is for these. */
-const int64_t kBlocksOfACut = 1024;
+ *  MOST_PARTIAL of gpu.py is for these. Where threads have columns, two run on one. */
+const int64_t kBlocksOfACut = 1024, kBlocksOfColumns = 264;
 
 /*! \brief How the values of a Way are gathered: the state is a value. */
 template <class Way, class T>
@@ -30,8 +32,12 @@ struct Gathered {
   typedef T State;
   DLSYS_INLINE static State start() { return Way::start(); }
   DLSYS_INLINE static State of(T value) { return value; }
-  DLSYS_INLINE static State of_pack(T a, T b, T c, T d) {
-    return Way::both(Way::both(a, b), Way::both(c, d));
+  template <int count>
+  DLSYS_INLINE static State of_some(T (&values)[count]) {
+    for (int apart = 1; apart < count; apart *= 2)
+      for (int i = 0; i + apart < count; i += 2 * apart)
+        values[i] = Way::both(values[i], values[i + apart]);
+    return values[0];
   }
   DLSYS_INLINE static State both(State a, State b) { return Way::both(a, b); }
   DLSYS_INLINE static T result(State state) { return state; }
@@ -54,15 +60,19 @@ struct Moment {
   typedef MomentState<T> State;
   DLSYS_INLINE static State start() { return {T(0), T(0), T(0)}; }
   DLSYS_INLINE static State of(T value) { return {T(1), value, T(0)}; }
-  DLSYS_INLINE static State of_pack(T a, T b, T c, T d) {
-    const T mean = ((a + b) + (c + d)) * T(0.25);
-    const T e = a - mean, f = b - mean, g = c - mean, h = d - mean;
-    return {T(4), mean, (e * e + f * f) + (g * g + h * h)};
+  template <int count>
+  DLSYS_INLINE static State of_some(const T (&values)[count]) {
+    T total = values[0], squares = T(0);
+    for (int i = 1; i < count; ++i) total += values[i];
+    const T mean = total * (T(1) / T(count));
+    for (int i = 0; i < count; ++i) squares += (values[i] - mean) * (values[i] - mean);
+    return {T(count), mean, squares};
   }
   DLSYS_INLINE static State both(State a, State b) {
     const T count = a.count + b.count;
     if (b.count == T(0)) return a;
-    const T apart = b.mean - a.mean, part = b.count / count;
+    // Most are of as many values, and need no division.
+    const T apart = b.mean - a.mean, part = a.count == b.count ? T(0.5) : b.count / count;
     return {count, a.mean + apart * part, a.squares + b.squares + apart * apart * a.count * part};
   }
   DLSYS_INLINE static T result(State state) { return state.squares; }
@@ -71,16 +81,18 @@ struct Moment {
 /*! \brief How a reduction is cut, and whether its operands are read and written in packs. */
 struct Cut {
   int64_t chunks;
-  int64_t length;  // of a chunk, a multiple of kPack
+  int64_t length;  // of a chunk
   bool packed;
 };
 
-/*! \brief Chunks of at least `least` elements, no more than fill the GPU with `blocks` of each. */
-inline Cut cut(int64_t blocks, int64_t length, int64_t least, bool packed) {
-  const int64_t wanted = std::max<int64_t>(1, kBlocksOfACut / blocks);
+/*! \brief Chunks of at least `least` elements, no more than make `most` of so many blocks; all but
+ * the last of whole `steps`. */
+inline Cut cut(int64_t blocks, int64_t most, int64_t length, int64_t least, int64_t steps,
+               bool packed) {
+  const int64_t wanted = std::max<int64_t>(1, most / blocks);
   const int64_t chunks = std::max<int64_t>(1, std::min(wanted, length / least));
-  const int64_t each = (length + chunks - 1) / chunks;
-  return {chunks, (each + kPack - 1) / kPack * kPack, packed};
+  const int64_t each = ((length + chunks - 1) / chunks + steps - 1) / steps * steps;
+  return {std::max<int64_t>(1, (length + each - 1) / each), each, packed};
 }
 
 /*! \brief The loops of a Body: all operands along the kept axes, all but results along reduced. */
@@ -111,8 +123,10 @@ __device__ typename Body::State reduced_in_packs(const Nest<Body>& nest, const i
   typename Body::State total = Body::start();
   const int64_t step = static_cast<int64_t>(blockDim.x) * kPack;
   int64_t i = begin + static_cast<int64_t>(threadIdx.x) * kPack;
+  const typename Body::Still still = body.still(at + Body::kResults);
   for (; i + (Body::kAtOnce - 1) * step + kPack <= end; i += Body::kAtOnce * step) {
     typename Body::Read read[Body::kAtOnce];
+    typename Body::Value values[Body::kAtOnce * kPack];
     int64_t from[Body::kAtOnce][Nest<Body>::kMoving];
 #pragma unroll
     for (int u = 0; u < Body::kAtOnce; ++u) {
@@ -120,18 +134,15 @@ __device__ typename Body::State reduced_in_packs(const Nest<Body>& nest, const i
       read[u] = body.read(from[u]);
     }
 #pragma unroll
-    for (int u = 0; u < Body::kAtOnce; ++u) {
-      typename Body::Value values[kPack];
-      body.each(read[u], from[u], values);
-      total = Body::both(total, Body::of_pack(values));
-    }
+    for (int u = 0; u < Body::kAtOnce; ++u) body.each(read[u], still, from[u], values + u * kPack);
+    total = Body::both(total, Body::template of_some<Body::kAtOnce * kPack, 1>(values));
   }
   int64_t from[Nest<Body>::kMoving];
   for (; i + kPack <= end; i += step) {
     typename Body::Value values[kPack];
     nest.find(i, at, from);
-    body.each(body.read(from), from, values);
-    total = Body::both(total, Body::of_pack(values));
+    body.each(body.read(from), still, from, values);
+    total = Body::both(total, Body::template of_some<kPack, 1>(values));
   }
   for (i = begin + (end - begin) / kPack * kPack + threadIdx.x; i < end; i += blockDim.x) {
     nest.find(i, at, from);
@@ -144,6 +155,7 @@ __device__ typename Body::State reduced_in_packs(const Nest<Body>& nest, const i
 template <class Body>
 __global__ void reduce_rows_kernel(Nest<Body> nest, Cut cut, Body body,
                                    typename Body::State* partial) {
+  wait_for_predecessor();
   const int64_t items = nest.outer * cut.chunks;
   for (int64_t item = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; item < items;
        item += static_cast<int64_t>(gridDim.x) * blockDim.y) {
@@ -180,80 +192,98 @@ inline int threads_across(int64_t columns) {
   return threads;
 }
 
-/*! \brief A thread's states of 4 columns, over each `step`-th row of begin .. end - 1. */
+/*! \brief A thread's states of a pack of columns, over each `step`-th row of begin .. end - 1. */
 template <class Body>
-__device__ void reduce_columns(const Nest<Body>& nest, const int64_t (*at)[Body::kOperands],
-                               int64_t begin, int64_t end, int64_t step, int columns, bool packed,
-                               const Body& body, typename Body::State* totals) {
+__device__ void reduce_columns_in_packs(const Nest<Body>& nest, const int64_t* at, int64_t begin,
+                                        int64_t end, int64_t step, const Body& body,
+                                        typename Body::State* totals) {
+  const typename Body::Still still = body.still(at + Body::kResults);
   int64_t i = begin;
-  if (packed) {
-    for (; i + (Body::kAtOnce - 1) * step < end; i += Body::kAtOnce * step) {
-      typename Body::Read read[Body::kAtOnce];
-      int64_t from[Body::kAtOnce][Nest<Body>::kMoving];
+  for (; i + (Body::kAtOnce - 1) * step < end; i += Body::kAtOnce * step) {
+    typename Body::Read read[Body::kAtOnce];
+    typename Body::Value values[Body::kAtOnce * kPack];
+    int64_t from[Body::kAtOnce][Nest<Body>::kMoving];
 #pragma unroll
-      for (int u = 0; u < Body::kAtOnce; ++u) {
-        nest.find(i + u * step, at[0], from[u]);
-        read[u] = body.read(from[u]);
-      }
-#pragma unroll
-      for (int u = 0; u < Body::kAtOnce; ++u) {
-        typename Body::Value values[kPack];
-        body.each(read[u], from[u], values);
-        for (int j = 0; j < kPack; ++j) totals[j] = Body::both(totals[j], Body::of(values[j]));
-      }
+    for (int u = 0; u < Body::kAtOnce; ++u) {
+      nest.find(i + u * step, at, from[u]);
+      read[u] = body.read(from[u]);
     }
+#pragma unroll
+    for (int u = 0; u < Body::kAtOnce; ++u) body.each(read[u], still, from[u], values + u * kPack);
+#pragma unroll
+    for (int j = 0; j < kPack; ++j)
+      totals[j] = Body::both(totals[j], Body::template of_some<Body::kAtOnce, kPack>(values + j));
   }
-  int64_t from[Nest<Body>::kMoving];
-  for (; i < end; i += step)
-    if (packed) {
-      typename Body::Value values[kPack];
-      nest.find(i, at[0], from);
-      body.each(body.read(from), from, values);
-      for (int j = 0; j < kPack; ++j) totals[j] = Body::both(totals[j], Body::of(values[j]));
-    } else {
-      for (int j = 0; j < kPack; ++j)
-        if (j < columns) {
-          nest.find(i, at[j], from);
-          totals[j] = Body::both(totals[j], Body::of(body.one(from)));
-        }
-    }
+  for (; i < end; i += step) {
+    typename Body::Value values[kPack];
+    int64_t from[Nest<Body>::kMoving];
+    nest.find(i, at, from);
+    body.each(body.read(from), still, from, values);
+    for (int j = 0; j < kPack; ++j) totals[j] = Body::both(totals[j], Body::of(values[j]));
+  }
 }
 
-/*! \brief Each block reduces one chunk for a pack of outputs of each thread across; neighbouring
- * threads have neighbours. */
+/*! \brief The same of one column. */
 template <class Body>
-__global__ void reduce_columns_kernel(Nest<Body> nest, Cut cut, Body body,
-                                      typename Body::State* partial, int across) {
+__device__ typename Body::State reduced_column(const Nest<Body>& nest, const int64_t* at,
+                                               int64_t begin, int64_t end, int64_t step,
+                                               const Body& body) {
+  typename Body::State total = Body::start();
+  for (int64_t i = begin; i < end; i += step) {
+    int64_t from[Nest<Body>::kMoving];
+    nest.find(i, at, from);
+    total = Body::both(total, Body::of(body.one(from)));
+  }
+  return total;
+}
+
+/*! \brief Each block reduces one chunk for 4 outputs of each thread across: a pack, or such as are
+ * apart, so that neighbouring threads read neighbours. */
+template <class Body>
+__global__ void __launch_bounds__(kThreads, 2)
+    reduce_columns_kernel(Nest<Body> nest, Cut cut, Body body, typename Body::State* partial,
+                          int across) {
   __shared__ typename Body::State all[kThreads * kPack];
+  wait_for_predecessor();
   const int64_t outer = nest.outer;
   const int wide = across * kPack, rows = kThreads / across;
   const int64_t tiles = (outer + wide - 1) / wide;
   const int lane = threadIdx.x % across, row = threadIdx.x / across;
-  // Thread's columns: a pack; or such as are apart, so that neighbours read neighbours.
-  const int first = cut.packed ? lane * kPack : lane, step = cut.packed ? 1 : across;
   for (int64_t item = blockIdx.x; item < tiles * cut.chunks; item += gridDim.x) {
     const int64_t tile = cut.chunks == 1 ? item : item / cut.chunks;
-    const int64_t chunk = item - tile * cut.chunks, output = tile * wide + first;
-    const int64_t begin = chunk * cut.length;
+    const int64_t chunk = item - tile * cut.chunks, begin = chunk * cut.length;
     const int64_t end = begin + cut.length < nest.length ? begin + cut.length : nest.length;
-    int64_t at[kPack][Body::kOperands] = {};
-    int columns = 0;
-    for (int j = 0; j < kPack; ++j)
-      if (output + j * step < outer) {
-        nest.kept.add_offsets(output + j * step, at[j]);
-        columns = j + 1;
+    typename Body::State* const own = all + row * wide;
+    if (cut.packed) {
+      const int64_t output = tile * wide + lane * kPack;
+      typename Body::State totals[kPack];
+      for (int j = 0; j < kPack; ++j) totals[j] = Body::start();
+      if (output < outer) {
+        int64_t at[Body::kOperands] = {};
+        nest.kept.add_offsets(output, at);
+        reduce_columns_in_packs<Body>(nest, at, begin + row, end, rows, body, totals);
       }
-    typename Body::State totals[kPack];
-    for (int j = 0; j < kPack; ++j) totals[j] = Body::start();
-    if (columns > 0)
-      reduce_columns<Body>(nest, at, begin + row, end, rows, columns, cut.packed, body, totals);
-    for (int j = 0; j < kPack; ++j) all[row * wide + first + j * step] = totals[j];
+      for (int j = 0; j < kPack; ++j) own[lane * kPack + j] = totals[j];
+    } else {
+#pragma unroll 1
+      for (int column = lane; column < wide; column += across) {
+        int64_t at[Body::kOperands] = {};
+        own[column] = Body::start();
+        if (tile * wide + column >= outer) continue;
+        nest.kept.add_offsets(tile * wide + column, at);
+        own[column] = reduced_column<Body>(nest, at, begin + row, end, rows, body);
+      }
+    }
+    for (int apart = rows / 2; apart > 0; apart /= 2) {
+      __syncthreads();
+      for (int column = lane; row < apart && column < wide; column += across)
+        own[column] = Body::both(own[column], own[apart * wide + column]);
+    }
     __syncthreads();
     const int column = threadIdx.x;
     const int64_t mine = tile * wide + column;
     if (column < wide && mine < outer) {
-      typename Body::State total = all[column];
-      for (int r = 1; r < rows; ++r) total = Body::both(total, all[r * wide + column]);
+      const typename Body::State total = all[column];
       if (cut.chunks > 1) {
         partial[mine * cut.chunks + chunk] = total;
       } else {
@@ -270,6 +300,7 @@ __global__ void reduce_columns_kernel(Nest<Body> nest, Cut cut, Body body,
 template <class Body>
 __global__ void combine_kernel(Nest<Body> nest, int64_t chunks, Body body,
                                const typename Body::State* partial) {
+  wait_for_predecessor();
   for (int64_t output = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
        output < nest.outer; output += static_cast<int64_t>(gridDim.x) * blockDim.y) {
     typename Body::State total = Body::start();
@@ -319,26 +350,30 @@ int reduce(char* const* data, const int64_t* n, const Body& body, char* partial,
     const bool packed = Body::kPacks &&
                         are_packed<Body>(data, nest.reduced, 0, nest.kept, Body::kResults) &&
                         (nest.reduced.rank == 1 || nest.reduced.inner() % kPack == 0);
-    parts = cut(nest.outer, nest.length, kThreads * kReducedByAThread, packed);
+    parts =
+        cut(nest.outer, kBlocksOfACut, nest.length, kThreads * kReducedByAThread, kPack, packed);
     const dim3 team = nest.length <= kAloneByAThread
                           ? dim3(1, kThreads)
                           : teams_of(nest.length <= kWarp * kReducedByAThread ? kWarp : kThreads);
     const int64_t blocks = (nest.outer * parts.chunks + team.y - 1) / team.y;
-    reduce_rows_kernel<Body><<<grid_of(blocks), team, 0, on>>>(nest, parts, body, states);
+    launch_early(reduce_rows_kernel<Body>, grid_of(blocks), team, 0, on, nest, parts, body, states);
   } else {
     const bool packed = Body::kPacks &&
                         are_packed<Body>(data, nest.kept, Body::kResults, nest.reduced, 0) &&
                         nest.kept.inner() % kPack == 0;
     const int across = threads_across(nest.outer), wide = across * kPack;
     const int64_t tiles = (nest.outer + wide - 1) / wide;
-    parts = cut(tiles, nest.length, kThreads / across * 32, packed);
+    const int64_t rows = kThreads / across;
+    parts = cut(tiles, kBlocksOfColumns, nest.length, rows * kColumnOfAThread,
+                packed ? rows * Body::kAtOnce : 1, packed);
     const int grid = grid_of(tiles * parts.chunks);
-    reduce_columns_kernel<Body><<<grid, kThreads, 0, on>>>(nest, parts, body, states, across);
+    launch_early(reduce_columns_kernel<Body>, grid, kThreads, 0, on, nest, parts, body, states,
+                 across);
   }
   if (parts.chunks > 1) {
-    const dim3 team = teams_of(parts.chunks <= kThreads ? kWarp : kThreads);
+    const dim3 team = teams_of(parts.chunks <= 2 * kWarp ? kWarp : kThreads);
     const int grid = grid_of((nest.outer + team.y - 1) / team.y);
-    combine_kernel<Body><<<grid, team, 0, on>>>(nest, parts.chunks, body, states);
+    launch_early(combine_kernel<Body>, grid, team, 0, on, nest, parts.chunks, body, states);
   }
   return launched();
 }

@@ -288,7 +288,7 @@ bool launch(const CUtensorMap& of_a, const CUtensorMap& of_b, const Work& work, 
       cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
     return false;
   const int blocks = work.units < processors ? work.units : processors;
-  convolution_kernel<Work><<<blocks, kThreads, bytes, on>>>(of_a, of_b, work);
+  launch_early(convolution_kernel<Work>, blocks, kThreads, bytes, on, of_a, of_b, work);
   return cudaGetLastError() == cudaSuccess;
 }
 
@@ -349,8 +349,7 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
          {lines * taps, depth, 1, lines * taps, 0, taps, lead, lines * lead, 32, 0, false, low_a},
          on);
   else
-    split_kernel<<<dim3((depth + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
-        w, a, depth, taps, lead, low_a);
+    split(w, a, lines, depth, taps, lead, low_a, on);
   CUtensorMap of_a, of_b;
   const int both = products > 1 ? 2 : 1;
   const int64_t sizes_a[] = {depth, lines, taps * both};
@@ -362,7 +361,7 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
   Work work = work_of_pixels<Work, kDepth>(data, n, products);
   work.out = parts > 1 ? room : out;
   if (!launch(of_a, of_b, work, on)) return -1;
-  if (parts > 1) add_parts_kernel<<<(size + 255) / 256, 256, 0, on>>>(out, room, parts, size);
+  if (parts > 1) add_parts(out, room, parts, size, on);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 
@@ -370,7 +369,7 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
  * \brief The gradient of the weights.
  * \param data out, g, x, taps, room for both operands as they are laid, and for parts.
  * \param n images; channels, height and width of x; filters, height and width of g; taps; stride;
- * parts; products.
+ * parts; products; whether channels are last.
  */
 template <int rows, int block, int blocks>
 int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
@@ -386,14 +385,15 @@ int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   float* const a = reinterpret_cast<float*>(data[4]);
   float* const b = reinterpret_cast<float*>(data[5]);
   float* const room = reinterpret_cast<float*>(data[6]);
-  // (images, channels, spots) to (spots, chunks of images, channels, images of a chunk); the lows
-  // behind all spots, or behind all chunks of each
+  const bool is_last = n[11] != 0;
+  // (images, channels, spots), or (images, spots, channels), to (spots, chunks of images, channels,
+  // images of a chunk); the lows behind all spots, or behind all chunks of each
   const auto lay = [=](const float* from, float* to, int sides, int spots, int of_spot,
                        int64_t low) {
-    const int all = sides * spots, chunk = sides * kDepth;
+    const int all = sides * spots, chunk = sides * kDepth, apart = of_spot * chunk;
     turn(from, to,
-         {all, images, 1, all, 0, spots, kDepth, of_spot * chunk, chunk, 0, true,
-          both > 1 ? low * chunk : 0},
+         {all, images, 1, all, 0, is_last ? sides : spots, is_last ? apart : kDepth,
+          is_last ? kDepth : apart, chunk, 0, true, both > 1 ? low * chunk : 0},
          on);
   };
   lay(g, a, lines, windows, chunks, n[5] * n[6] * chunks);
@@ -424,8 +424,7 @@ int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   work.parts = number(9);
   work.units = work.tiles * work.heights * work.parts;
   if (!launch(of_a, of_b, work, on)) return -1;
-  join_kernel<<<dim3((channels + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
-      out, room, work.parts, work.size, channels, taps);
+  join(out, room, work.parts, work.size, lines, channels, taps, on);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 

@@ -13,6 +13,8 @@
 
 #include <cstdint>
 
+#include "launch.cuh"
+
 namespace dlsys {
 namespace backend {
 namespace hopper {
@@ -153,6 +155,7 @@ __global__ __launch_bounds__(kThreads,
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();
+  wait_for_predecessor();
   int stage = 0;
   unsigned phase = 0;
   if (warpgroup == 0) {

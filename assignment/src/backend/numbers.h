@@ -57,11 +57,15 @@ struct BFloat16 {
   BFloat16() = default;
   /*! \brief Rounded to the nearest, ties to even. */
   DLSYS_INLINE explicit BFloat16(float value) {
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+#else
     uint32_t word;
     memcpy(&word, &value, sizeof(word));
     const uint32_t rounded = (word + 0x7fff + ((word >> 16) & 1)) >> 16;
     const uint32_t quiet_nan = (word >> 16) | 0x40;
     bits = static_cast<uint16_t>((word & 0x7fffffff) > 0x7f800000 ? quiet_nan : rounded);
+#endif
   }
   DLSYS_INLINE explicit operator float() const {
     const uint32_t word = static_cast<uint32_t>(bits) << 16;

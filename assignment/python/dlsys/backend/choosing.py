@@ -23,7 +23,7 @@ from .windows import Windows
 _RUNS = 5
 #: Methods whose instructions have tiles, and how many of these are tried.
 TILED = {
-    "implicit": (implicit.ImplicitConvolution, 6), "wgmma": (hopper.HopperConvolution, 3)
+    "implicit": (implicit.ImplicitConvolution, 6), "wgmma": (hopper.HopperConvolution, 4)
 }  # fmt: skip
 #: As many of the likely tiles as there are.
 _ALL = 1 << 30
@@ -161,17 +161,23 @@ class _Trials:
         """Those that may be tried; where nobody may measure, it is the first."""
         said = self._node.attributes
         (images, channels, *size), filters = self._shapes[:2]
-        if self._dtype == BFLOAT16:
+        is_small = images * size_of(size) * size_of(filters) <= _FEW
+        if self._dtype == BFLOAT16 or (self._tf32 and not is_small):
+            # Where all have their channels last, none is to be moved, as others would have to be.
             strides = said["stride"], said["padding"], said["dilation"]
             windows = Windows(tuple(size), filters[2:], *strides)
-            why = hopper_last.refusal(windows, (images, channels, filters[0]), said["groups"])
-            return [gpu.CONVOLUTION if why else "wgmma"]
+            kind = "weights" if said.get("of") == 1 else "value"
+            sizes = (images, channels, filters[0])
+            if not hopper_last.refusal(kind, windows, sizes, said["groups"]):
+                return ["wgmma"]
+        if self._dtype == BFLOAT16:
+            return [gpu.CONVOLUTION]
         found = ["implicit"]
         # Where most products of the implicit method are with 0, or columns are the images.
         with_zeros = said.get("of") == 0 and said["stride"] != (1, 1)
         if with_zeros or said["groups"] > 1 or filters[2:] == (1, 1):
             found.append("im2col")
-        found += ["direct"] if images * size_of(size) * size_of(filters) <= _FEW else []
+        found += ["direct"] if is_small else []
         return [*found, "wgmma", *([] if cudnn.refusal(FLOAT32) else ["cudnn"])]
 
     def _best_tile(self, method):

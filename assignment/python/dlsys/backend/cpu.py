@@ -34,8 +34,8 @@ def source(name, key):
         return RUNNER % name
     if kind == "timer":
         return TIMER % name
-    if kind in ("implicit", "cudnn", "hopper", "halves"):
-        method = {"hopper": "wgmma", "halves": "wgmma"}.get(kind, kind)
+    if kind in ("implicit", "cudnn", "hopper", "last"):
+        method = {"hopper": "wgmma", "last": "wgmma"}.get(kind, kind)
         raise NotImplementedError('method %r runs on a GPU alone; hint: "auto"' % method)
     body = fused_cpu.body(*parts) if kind == "fused" else _KINDS[kind](*parts)
     return "%s {\n%s}\n" % (signature(name), body)

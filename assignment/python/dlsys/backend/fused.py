@@ -89,6 +89,13 @@ class Fused(Instruction):
         return tuple(kind_of_stride(strides[-1]) for strides in self.strides)
 
     @property
+    def still(self):
+        """Of each operand, whether all rows of the loops share its elements: one axis is inner."""
+        if self.space.by_rows or len(self.extents) == 1:
+            return (False,) * len(self.dtypes)
+        return tuple(not any(strides[:-1]) for strides in self.strides)
+
+    @property
     def _overwrites(self):
         """Whether what it reads is written, too."""
         written = {view.buffer for view in self.outputs}
@@ -100,7 +107,7 @@ class Fused(Instruction):
         statements = tuple((s.code, s.dtype, s.of_row, s.way) for s in self.statements)
         return (
             "fused", self.columns, statements, self.stores, self.dtypes, self.of_rows,
-            self.kinds, len(self.given), self._overwrites,
+            self.kinds, self.still, len(self.given), self._overwrites,
         )  # fmt: skip
 
     @property
@@ -174,12 +181,18 @@ class FusedReduce(Fused):
         return (*(0 for _ in range(self.results)), *(kind_of_stride(each[-1]) for each in inner))
 
     @property
+    def still(self):
+        """Of each operand, whether all reduced elements of a result share its own."""
+        moving = (any(strides) for strides in self.reduced_strides)
+        return (*(False for _ in range(self.results)), *(not each for each in moving))
+
+    @property
     def key(self):
         """All that is compiled in."""
         statements = tuple((s.code, s.dtype, s.of_row, s.way) for s in self.statements)
         return (
             "fused_reduce", self.by_rows, statements, self.results, self.stores, self.dtypes,
-            self.kinds, len(self.given), self._overwrites,
+            self.kinds, self.still, len(self.given), self._overwrites,
         )  # fmt: skip
 
     @property

@@ -5,7 +5,7 @@ from dlsys.dtypes import C_NAMES
 from .expressions import WAYS, indented, named
 
 
-def body(columns, statements, stores, dtypes, of_rows, kinds, given, overwrites):
+def body(columns, statements, stores, dtypes, of_rows, kinds, still, given, overwrites):
     """The body of the function of a Fused, from its key."""
     outputs = len(stores)
     lines = []

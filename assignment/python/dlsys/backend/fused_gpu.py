@@ -5,7 +5,7 @@ from dlsys.dtypes import C_NAMES
 from .expressions import WAYS, converted, named, signature
 from .fused import in_statement
 
-_WARP = 32
+_WARP, _PACK = 32, 4
 
 
 def source(name, columns, *parts):
@@ -18,8 +18,16 @@ def source(name, columns, *parts):
 def source_of_one(name, code, dtypes, computed, kinds, given):
     """The same of an Elementwise."""
     statements = tuple((*each, False, "") for each in statements_of(code, dtypes, computed))
-    of_rows = (False,) * len(dtypes)
-    return source(name, 0, statements, (len(statements) - 1,), dtypes, of_rows, kinds, given, False)
+    no, stores = (False,) * len(dtypes), (len(statements) - 1,)
+    return source(name, 0, statements, stores, dtypes, no, kinds, no, given, False)
+
+
+def packs_at_once(dtypes):
+    """Packs that a thread reads of each of some inputs at once, so that up to 128 bytes are on
+    their way; two of a few."""
+    size = _PACK * sum(dtype.itemsize for dtype in dtypes)
+    least = 2 if len(dtypes) <= 4 else 1
+    return next(many for many in (8, 4, 2, 1) if many * size <= 128 or many == least)
 
 
 def statements_of(code, dtypes, computed):
@@ -36,10 +44,10 @@ class _Parts:
     """The lines of one fused kernel."""
 
     def __init__(
-        self, name, columns, statements, stores, dtypes, of_rows, kinds, given, overwrites
+        self, name, columns, statements, stores, dtypes, of_rows, kinds, still, given, overwrites
     ):
         self._name, self._columns, self._statements = name, columns, statements
-        self._stores, self._dtypes, self._of_rows = stores, dtypes, of_rows
+        self._stores, self._dtypes, self._of_rows, self._still = stores, dtypes, of_rows, still
         self._kinds, self._given, self._outputs = kinds, given, len(stores)
         self._types = [C_NAMES[dtype] for dtype in dtypes]
         self._apart = "" if overwrites else "__restrict__ "
@@ -82,7 +90,8 @@ class _Parts:
         ]
 
     def of_elements_kernels(self):
-        """Long rows that lie side by side go by tiles, short ones by packs, others one by one."""
+        """Long rows that lie side by side go by tiles, short ones by lines or by packs, others one
+        by one."""
         count = len(self._dtypes)
         tiled = all(kind == 1 for kind in self._kinds[: self._outputs]) and "s" not in self._kinds
         start = [
@@ -90,27 +99,38 @@ class _Parts:
             "const int64_t total = loops.size();",
             "if (total == 0) return 0;",
         ]
+        lines = tiled and any(self._still)
+        if lines:
+            start += [
+                "if (go_by_lines(loops, data)) {",
+                "  launch_early(%s_lines, blocks_of_lines(loops, %d), kThreads, 0, on,"
+                % (self._name, self._at_once),
+                "      %s);" % self._arguments("loops"),
+                "  return launched();",
+                "}",
+            ]
         if tiled:
             start += [
                 "if (go_by_packs(loops, data, %d)) {" % self._tile,
-                "  %s_packs<<<blocks_for(total / kPack), kThreads, 0, on>>>(" % self._name,
+                "  launch_early(%s_packs, blocks_for(total / kPack), kThreads, 0, on," % self._name,
                 "      %s);" % self._arguments("loops", "total"),
                 "  return launched();",
                 "}",
                 "const Tiles tiles = tiles_of(loops, data, %d);" % self._tile,
                 "if (tiles.count > 0) {",
-                "  %s_tiles<<<grid_of(tiles.count), kThreads, 0, on>>>(" % self._name,
+                "  launch_early(%s_tiles, grid_of(tiles.count), kThreads, 0, on," % self._name,
                 "      %s);" % self._arguments("loops", "tiles"),
                 "  return launched();",
                 "}",
             ]
         start += [
-            "%s_kernel<<<blocks_for(total), kThreads, 0, on>>>(" % self._name,
+            "launch_early(%s_kernel, blocks_for(total), kThreads, 0, on," % self._name,
             "    %s);" % self._arguments("loops", "total"),
             "return launched();",
         ]
         tiles = [*self._tiles_kernel(), *self._packs_kernel()] if tiled else []
-        return [*self._general_kernel(), *tiles, *self._launcher(*start)]
+        lines = self._lines_kernel() if lines else []
+        return [*self._general_kernel(), *tiles, *lines, *self._launcher(*start)]
 
     def _general_kernel(self):
         """A thread for each element, wherever the operands lie."""
@@ -119,6 +139,7 @@ class _Parts:
         return [
             "__global__ void %s_kernel(%s) {"
             % (self._name, self._parameters("Loops<%d> loops" % count, "int64_t total")),
+            "  wait_for_predecessor();",
             "  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;",
             "  int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;",
             "  for (; i < total; i += step) {",
@@ -148,6 +169,7 @@ class _Parts:
         return [
             "__global__ void %s_packs(%s) {"
             % (self._name, self._parameters("Loops<%d> loops" % count, "int64_t total")),
+            "  wait_for_predecessor();",
             "  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads * kPack;",
             "  int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kPack;",
             "  for (; i < total; i += step) {",
@@ -163,6 +185,74 @@ class _Parts:
                 "    *reinterpret_cast<Pack<%s>*>(out%d + from[%d]) = result%d;" % (of, i, i, i)
                 for i, of, _ in results
             ),
+            "  }",
+            "}",
+            "",
+        ]
+
+    @property
+    def _at_once(self):
+        """Rows of which a thread of the kernel by lines reads at once."""
+        numbered = list(enumerate(self._dtypes))[self._outputs :]
+        return packs_at_once(
+            [of for i, of in numbered if self._kinds[i] == 1 and not self._still[i]]
+        )
+
+    def _lines_kernel(self):
+        """A thread has a pack of every so many rows; what all rows share it reads once."""
+        count, outputs, at_once = len(self._dtypes), self._outputs, self._at_once
+        still, declared, reads, elements = [], [], [], []
+        for number in range(outputs, count):
+            i, of, is_pack = number - outputs, self._types[number], self._kinds[number] == 1
+            kind = "Pack<%s>" % of if is_pack else of
+            column = " + column" if is_pack else ""
+            place = "*reinterpret_cast<const Pack<%s>*>(in%d + %%s)" if is_pack else "in%d[%%s]"
+            place %= (of, i) if is_pack else i
+            if self._still[number]:
+                still.append(
+                    "const %s q%d = %s;" % (kind, i, place % ("column" if column else "0"))
+                )
+            else:
+                declared.append("%s q%d[%d];" % (kind, i, at_once))
+                at = "own * loops.strides[%d][0]%s" % (number, column)
+                reads.append("q%d[u] = %s;" % (i, place % at))
+            word = "q%d" % i if self._still[number] else "q%d[u]" % i
+            elements.append(word + ".values[j]" if is_pack else word)
+        results = [(i, self._types[i], value) for i, value in enumerate(self._stores)]
+        each = "for (int u = 0; u < %d; ++u) {" % at_once
+        return [
+            "__global__ void %s_lines(%s) {"
+            % (self._name, self._parameters("Loops<%d> loops" % count)),
+            "  wait_for_predecessor();",
+            "  const int across = static_cast<int>(loops.inner()) / kPack;",
+            "  const int column = static_cast<int>(threadIdx.x) % across * kPack;",
+            "  const int64_t rows = loops.extents[0];",
+            "  const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / across);",
+            *("  " + line for line in still),
+            "  int64_t row = static_cast<int64_t>(blockIdx.x) * (kThreads / across)",
+            "                + threadIdx.x / across;",
+            "  for (; row < rows; row += %d * step) {" % at_once,
+            *("    " + line for line in declared),
+            "#pragma unroll",
+            "    " + each,
+            "      const int64_t own = row + u * step < rows ? row + u * step : rows - 1;",
+            *("      " + line for line in reads),
+            "    }",
+            "#pragma unroll",
+            "    " + each,
+            "      const int64_t own = row + u * step;",
+            "      if (own >= rows) break;",
+            *("      Pack<%s> result%d;" % (of, i) for i, of, _ in results),
+            "      for (int j = 0; j < kPack; ++j) {",
+            *self._values("        ", elements),
+            *("        result%d.values[j] = v%d;" % (i, value) for i, _, value in results),
+            "      }",
+            *(
+                "      *reinterpret_cast<Pack<%s>*>(out%d + own * loops.strides[%d][0] + column) = "
+                "result%d;" % (of, i, i, i)
+                for i, of, _ in results
+            ),
+            "    }",
             "  }",
             "}",
             "",
@@ -207,6 +297,7 @@ class _Parts:
         return [
             "__global__ void %s_tiles(%s) {"
             % (self._name, self._parameters("Loops<%d> loops" % count, "Tiles tiles")),
+            "  wait_for_predecessor();",
             "  for (int64_t tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {",
             "    const Tile<%d> own(loops, tiles, tile, %d);" % (count, self._tile),
             *("    %s* const y%d = out%d + own.at[%d];" % (t, i, i, i) for i, t, _ in results),
@@ -277,6 +368,7 @@ class _Parts:
         return [
             "__global__ void %s_kernel(%s) {"
             % (self._name, self._parameters("Loops<%d> loops" % count, "int64_t rows", *steps)),
+            "  wait_for_predecessor();",
             "  const int kColumns = %d, kEach = %d;" % (self._columns, -(-self._columns // _WARP)),
             "  const int lane = threadIdx.x % 32;",
             "  const int64_t warps = static_cast<int64_t>(gridDim.x) * (kThreads / 32);",
@@ -292,7 +384,7 @@ class _Parts:
                 "const Loops<%d> loops(n);" % count,
                 "const int64_t rows = loops.size();",
                 "if (rows == 0) return 0;",
-                "%s_kernel<<<blocks_for(rows * 32), kThreads, 0, on>>>(" % self._name,
+                "launch_early(%s_kernel, blocks_for(rows * 32), kThreads, 0, on," % self._name,
                 "    %s);" % self._arguments("loops", "rows", *given),
                 "return launched();",
             ),

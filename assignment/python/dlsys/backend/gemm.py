@@ -344,7 +344,7 @@ def source(name, tile, along_k, packs, parts):
     outputs = sum(len(key[3]) for key, _ in parts)
     first_output, first_input = 0, outputs + 2
     for which, (key, given) in zip(("epilogue", "sums"), parts):
-        _, _, statements, stores, dtypes, _, _, count, _ = key
+        _, _, statements, stores, dtypes, _, _, _, count, _ = key
         others = [i for i in range(len(dtypes) - len(stores)) if i != given]
         places = [first_output + i for i in range(len(stores))]
         places += [first_input + i for i in range(len(others))]

@@ -58,6 +58,16 @@ HOST = {
 """,
     "end_uploads": """extern "C" void %s(Uploads* uploads) { delete uploads; }
 """,
+    "make_look": """extern "C" void* %s(int64_t count) { return make_look(count); }
+""",
+    "begin_look": """extern "C" int %s(Look* look, const void* const* from) {
+  return look->begin(from) ? 0 : -1;
+}
+""",
+    "seen": """extern "C" const char* %s(Look* look) { return look->end(); }
+""",
+    "end_look": """extern "C" void %s(Look* look) { delete look; }
+""",
     "name_device": """extern "C" int %s(char* name, int64_t bytes) {
   cudaDeviceProp found;
   if (cudaGetDeviceProperties(&found, 0) != cudaSuccess) return -1;
@@ -106,7 +116,7 @@ def source(name, key):
         return implicit.source(name, *parts)
     if kind == "hopper":
         return hopper.source(name, *parts)
-    if kind == "halves":
+    if kind == "last":
         return hopper_last.source(name, *parts)
     if kind == "cudnn":
         return _launcher(name, "return cudnn(data, n, on);")

@@ -136,7 +136,7 @@ class HopperConvolution(Tabled):
         taps, stride = size_of(self.windows.kernel), self.windows.stride[0]
         last = self.parts, self._products
         if self.kind == "weights":
-            return (images, *of_x, *of_y, taps, stride, *last)
+            return (images, *of_x, *of_y, taps, stride, *last, 0)
         if self.kind == "value":
             return (images, *of_x, *of_y, taps, 0, stride, 1, self._tiles, *last)
         return (images, *of_y, *of_x, taps, 1, 1, stride, self._tiles, *last)
@@ -335,11 +335,16 @@ def source(name, of_weights, shape):
     """The launcher, from the key of an instruction, and the wgmma that it needs."""
     columns = size_of(shape[1:]) if of_weights else -(-size_of(shape[1:4]) // 8) * 8
     call = "of_taps" if of_weights else "of_pixels"
-    said = "wgmma.mma_async.sync.aligned.m64n%dk8.f32.tf32.tf32" % columns
     return '#include "hopper.cuh"\n%s%s {\n  return hopper::%s<%s>(data, n, on);\n}\n' % (
-        wgmma("Wgmma<%d>" % columns, columns, said, ""), signature(name, "cudaStream_t on"), call,
+        wgmma_of_tf32(columns), signature(name, "cudaStream_t on"), call,
         ", ".join(map(str, shape)),
     )  # fmt: skip
+
+
+def wgmma_of_tf32(columns):
+    """Of operands that are TF32."""
+    said = "wgmma.mma_async.sync.aligned.m64n%dk8.f32.tf32.tf32" % columns
+    return wgmma("Wgmma<%d>" % columns, columns, said, "")
 
 
 def wgmma(name, columns, said, more):

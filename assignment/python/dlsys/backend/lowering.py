@@ -36,7 +36,7 @@ class Lowering:
         default: the dtype of numbers with a fraction where nothing says another.
     """
 
-    def __init__(self, fed, default=FLOAT32, most_partial=0, choose=None):
+    def __init__(self, fed, default=FLOAT32, most_partial=0, choose=None, tf32=False):
         """
         Args:
             fed: node -> (shape, dtype).
@@ -44,8 +44,9 @@ class Lowering:
             most_partial: partial results of one reduction for which the back end wants room.
             choose: (node, views of its inputs) -> the method of a convolution that leaves the
                 choice.
+            tf32: whether products may be rounded to TF32.
         """
-        self._most_partial = most_partial
+        self._most_partial, self._tf32 = most_partial, tf32
         self.choose = choose or (lambda node, inputs: "im2col")
         self.instructions = []
         self.default = default
@@ -160,8 +161,8 @@ class Lowering:
         computed = computed_in(output.dtype)
         scratch = None
         if self._most_partial:
-            # A chunk has 256 elements at least; outputs are cut in groups of 128.
-            parts = (size_of(shape) + 127) * max(1, size_of(whole) // max(1, size_of(shape)) // 256)
+            # A chunk has 64 elements at least; outputs are cut in groups of 128.
+            parts = (size_of(shape) + 127) * max(1, size_of(whole) // max(1, size_of(shape)) // 64)
             words = 3 if kind == "moment" else 1
             scratch = new_view((words * min(parts, self._most_partial),), FLOAT64)
         self.add(Reduce(output, views, kind, code, computed, whole, tuple(axes), scratch))
@@ -249,7 +250,25 @@ class Lowering:
 
     def max_pool(self, kind, shape, windows, *inputs):
         """See the instruction MaxPool; `shape` is that of the output."""
-        return self._of_dense(MaxPool, shape, inputs, kind=kind, windows=windows)
+        are_last = any(isinstance(each, View) and each.is_channels_last for each in inputs)
+        if not (self._most_partial and are_last and self._dtype in (FLOAT32, BFLOAT16)):
+            return self._of_dense(MaxPool, shape, inputs, kind=kind, windows=windows)
+        inputs = tuple(self.channels_last(each, self._dtype) for each in inputs)
+        if kind == "placed":
+            inputs = (*inputs, self._largest_last(inputs[0], windows))
+        output = channels_last_view(shape, self._dtype)
+        self.add(MaxPool(output, inputs, kind, windows, is_last=True))
+        return output
+
+    def _largest_last(self, x, windows):
+        """The largest elements of windows of x, which are there as a rule."""
+        for each in self.instructions:
+            is_one = isinstance(each, MaxPool) and (each.kind, each.is_last) == ("value", True)
+            if is_one and each.inputs == (x,) and each.windows == windows:
+                return each.output
+        output = channels_last_view((*x.shape[:2], *windows.out), x.dtype)
+        self.add(MaxPool(output, (x,), "value", windows, is_last=True))
+        return output
 
     def convolve(self, kind, method, shape, windows, channels, groups, *inputs):
         """See Convolve; `channels` are the numbers of images, channels, filters.
@@ -263,9 +282,12 @@ class Lowering:
             _refuse(method, implicit.refusal(windows, channels, dtype))
             inputs = implicit.operands(self, kind, groups, *inputs)
             return self._of_dense(implicit.ImplicitConvolution, shape, inputs, **said)
-        if method == "wgmma" and BFLOAT16 and self._dtype == BFLOAT16:
-            _refuse(method, hopper_last.refusal(windows, channels, groups))
-            return hopper_last.convolved(self, kind, shape, windows, channels, *inputs)
+        is_half = bool(BFLOAT16) and self._dtype == BFLOAT16
+        if method == "wgmma" and (is_half or (self._tf32 and self._dtype == FLOAT32)):
+            _refuse(method, hopper_last.refusal(kind, windows, channels, groups))
+            return hopper_last.convolved(
+                self, kind, shape, windows, channels, self._dtype, *inputs
+            )  # fmt: skip
         if method == "wgmma":
             _refuse(method, hopper.refusal(kind, windows, channels, groups, dtype))
             # Whose lines are those of the result comes first.

@@ -10,7 +10,7 @@ from dlsys import dtypes, ndarray
 from dlsys._base import _LIB, DeviceError, check_call
 from dlsys.ndarray import size_of
 
-from . import choosing, cpu, gpu, kernels
+from . import checks, choosing, cpu, gpu, kernels
 from .capture import Captured, CaptureError, refusal
 from .gemm import with_tf32
 from .instructions import Draw
@@ -78,6 +78,9 @@ class Program:
         own = [choosing.with_known_tiles] if self.backend is gpu else []
         for each in (*([with_tf32] if tf32 else []), *own, *passes):
             self.instructions = each(self.instructions, self._kept() | written)
+        self._first = 0
+        if self.backend is gpu:
+            self.instructions, self._first = checks.first(self.instructions)
         self._feeds = {node: lowering.values[node] for node in feeds}
         self._aligned = {
             view.buffer.fed for each in self.instructions for view in getattr(each, "images", ())
@@ -92,7 +95,9 @@ class Program:
         """Instructions for the nodes. On a real GPU the methods of convolutions that leave the
         choice are measured, once for each shape."""
         nodes = [node for node in topo_order if node not in feeds]
-        lowered = functools.partial(Lowering, feeds, default, self.backend.MOST_PARTIAL)
+        lowered = functools.partial(
+            Lowering, feeds, default, self.backend.MOST_PARTIAL, tf32=tf32
+        )  # fmt: skip
         if self.backend is not gpu or ndarray.is_emulated():
             return lowered(lambda node, inputs: self.backend.CONVOLUTION).with_nodes(nodes)
         chooser = choosing.Chooser(Program, self.ctx, tf32)
@@ -140,13 +145,28 @@ class Program:
         for instruction, sizes in self._draws:
             sizes[-1] = instruction.next_run()
         # What an index out of range would change is not written before all are known to be right.
-        cut = self._first_write if self._flags else self._count
-        self._run_part(0, cut, launch)
-        for instruction, flag in self._flags:
-            if not flag.asnumpy():
-                self._raise_for(instruction)
-        self._run_part(cut, self._count, launch)
+        (_, first), (_, cut), (_, end) = self._parts
+        if not self._flags.checks:
+            self._run_part(0, end, launch)
+            return list(self._results)
+        self._run_part(0, first, launch)
+        if first > 0:  # the host waits while the GPU goes on
+            self._flags.begin()
+        self._run_part(first, cut, launch)
+        if first == 0:
+            self._flags.begin()
+        failed = self._flags.failed()
+        if failed is not None:
+            self._raise_for(failed)
+        self._run_part(cut, end, launch)
         return list(self._results)
+
+    @property
+    def _parts(self):
+        """Checks of indices and what they need; what writes nothing that was fed; and the rest."""
+        end = len(self.instructions)
+        cut = self._first_write if self._flags.checks else end
+        return (0, self._first), (self._first, cut), (cut, end)
 
     def capture(self, most_streams=MOST_STREAMS):
         """Records the launches, which later runs with the same arrays start by one call.
@@ -157,8 +177,7 @@ class Program:
         reason = refusal(self.instructions)
         if reason:
             raise CaptureError(reason)
-        cut = self._first_write if self._flags else self._count
-        parts = [part for part in ((0, cut), (cut, self._count)) if part[0] < part[1]]
+        parts = [part for part in self._parts if part[0] < part[1]]
         self._captured = {
             (first, end): Captured(
                 self._steps, first, self.instructions[first:end], self._memory_of, most_streams
@@ -233,9 +252,14 @@ class Program:
         return bool(self._captured)
 
     @property
+    def calls(self):
+        """How many calls start what was recorded."""
+        return len(self._captured)
+
+    @property
     def waits(self):
-        """The names of the checks of indices that the host waits for in the middle of a run."""
-        return [instruction.node.name for instruction, _ in self._flags]
+        """The names of the checks of indices that the host waits for in a run."""
+        return [instruction.node.name for instruction in self._flags.checks]
 
     @property
     def offsets(self):
@@ -307,12 +331,8 @@ class Program:
         for view in self._outputs:
             if view.buffer.fed is None:
                 self._owned[view.buffer] = ndarray.empty(view.shape, self.ctx, view.dtype)
-        self._flags = []
-        for instruction in self.instructions:
-            if self.backend is gpu and getattr(instruction, "kind", "") == "check_indices":
-                flag = ndarray.empty((), self.ctx, dtypes.BOOL)
-                self._flags.append((instruction, flag))
-                self._owned[instruction.output.buffer] = flag
+        self._flags = checks.Flags(self.instructions if self.backend is gpu else [], self.ctx)
+        self._owned.update(self._flags.owned())
         arena = address_of(self._arena)
         self._addresses = {buffer: arena + offset for buffer, offset in offsets.items()}
         for buffer, array in self._owned.items():
@@ -347,7 +367,7 @@ class Program:
                 self._draws.append((instruction, sizes))
         writes = (any(v.buffer.fed for v in each.targets) for each in self.instructions)
         self._first_write = next((i for i, is_one in enumerate(writes) if is_one), len(self._steps))
-        self._run, self._count = kernels.runner(self.backend), len(self._steps)
+        self._run = kernels.runner(self.backend)
 
     def _value_of(self, view, arrays):
         if view.buffer.fed is not None:
@@ -356,7 +376,7 @@ class Program:
 
     def _raise_for(self, instruction):
         node = instruction.node
-        if getattr(instruction, "kind", "") != "check_indices":
+        if not checks.is_check(instruction):
             check_call(_LIB.DLDeviceSynchronize(node.name.encode()))
             raise DeviceError("the launch of %s failed" % node.name)
         raise IndexError(

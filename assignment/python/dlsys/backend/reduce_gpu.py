@@ -6,12 +6,12 @@ from dlsys.dtypes import C_NAMES
 
 from .expressions import WAYS, named, signature
 from .fused import Statement
-from .fused_gpu import statements_of
+from .fused_gpu import packs_at_once, statements_of
 
 
-def source(name, by_rows, statements, results, stores, dtypes, kinds, given, overwrites):
+def source(name, by_rows, statements, results, stores, dtypes, kinds, still, given, overwrites):
     """Body and launcher of a FusedReduce, from its key."""
-    body = _Body(name, statements, results, stores, dtypes, kinds, given, overwrites)
+    body = _Body(name, statements, results, stores, dtypes, kinds, still, given, overwrites)
     return "\n".join([*body.states(), *body.lines(), *body.launcher(by_rows), ""])
 
 
@@ -19,16 +19,17 @@ def source_of_one(name, kind, code, dtypes, computed, by_rows, kinds):
     """The same of a Reduce."""
     (said, *kept) = statements_of(code, dtypes, computed)
     found = [(*said, True, kind), *((*each, True, "") for each in kept)]
-    return source(name, by_rows, found, 1, (len(found) - 1,), dtypes, (0, *kinds), 0, False)
+    still, stores = (False,) * len(dtypes), (len(found) - 1,)
+    return source(name, by_rows, found, 1, stores, dtypes, (0, *kinds), still, 0, False)
 
 
 class _Body:
     """The lines of one Body. Operands are results, outputs of each element, and inputs."""
 
-    def __init__(self, name, statements, results, stores, dtypes, kinds, given, overwrites):
+    def __init__(self, name, statements, results, stores, dtypes, kinds, still, given, overwrites):
         self._name, self._results, self._stores = name, results, stores
         self._statements = [Statement(*each) for each in statements]
-        self._dtypes, self._kinds, self._given = dtypes, kinds, given
+        self._dtypes, self._kinds, self._still, self._given = dtypes, kinds, still, given
         self._types = [C_NAMES[dtype] for dtype in dtypes]
         self._apart = "" if overwrites else " __restrict__"
         #: Numbers of statements that are reduced, of those before, and of those behind.
@@ -43,7 +44,6 @@ class _Body:
 
     def states(self):
         """The State: one of each reduced statement. As a whole it is a Way."""
-        elements = ", ".join("x[%d].v%%d" % j for j in range(4))
         return [
             "struct %s_ways {" % self._name,
             *("  typedef %s W%d;" % (self._way(i), i) for i in self._reduced),
@@ -55,8 +55,18 @@ class _Body:
             "  };",
             self._made("start()", "start()"),
             self._made("of(const Value& x)", "of(x.v%d)"),
-            self._made("of_pack(const Value* x)", "of_pack(%s)" % elements),
             self._made("both(const State& a, const State& b)", "both(a.v%d, b.v%d)"),
+            "  template <int count, int step>",
+            "  DLSYS_INLINE static State of_some(const Value* x) {",
+            *(
+                "    %s y%d[count];" % (C_NAMES[self._statements[i].dtype], i)
+                for i in self._reduced
+            ),
+            "    for (int i = 0; i < count; ++i) {",
+            *("      y%d[i] = x[i * step].v%d;" % (i, i) for i in self._reduced),
+            "    }",
+            "    return {%s};" % ", ".join("W%d::of_some(y%d)" % (i, i) for i in self._reduced),
+            "  }",
             "};",
             "",
         ]
@@ -77,11 +87,12 @@ class _Body:
         """The Body."""
         outputs, inputs = self._numbered()
         stride = ["s"] if "s" in self._kinds[self._results :] else []
-        many = sum(self._kinds[number] == 1 for number in inputs.values())
+        moving = [number for number in inputs.values() if not self._still[number]]
+        at_once = packs_at_once([self._dtypes[i] for i in moving if self._kinds[i] == 1])
         return [
             "struct %s_body : %s_ways {" % (self._name, self._name),
             "  static constexpr int kOperands = %d, kResults = %d, kAtOnce = %d;"
-            % (len(self._dtypes), self._results, 4 if many <= 1 else 2 if many <= 4 else 1),
+            % (len(self._dtypes), self._results, at_once),
             "  static constexpr bool kPacks = %s;" % ("false" if stride else "true"),
             *("  %s* out%d;" % (self._types[i], i) for i in range(self._results)),
             *("  %s*%s out%d;" % (self._types[i], self._apart, i) for i in outputs),
@@ -90,7 +101,8 @@ class _Body:
                 for i in range(len(self._stores), len(self._dtypes))
             ),
             *("  double p%d;" % i for i in range(self._given)),
-            *self._reading(inputs),
+            *self._reading("Still", "still", inputs, True),
+            *self._reading("Read", "read", inputs, False),
             *self._each(outputs, inputs),
             *self._one(outputs, inputs),
             *self._store(),
@@ -106,10 +118,13 @@ class _Body:
     def _from(self, number):
         return "from[%d]" % (number - self._results)
 
-    def _reading(self, inputs):
+    def _reading(self, kind, called, inputs, still):
+        """The inputs that stand still, or those that move: their type, and a function."""
         members, reads = [], []
         for i, number in inputs.items():
             of = self._types[number]
+            if self._still[number] != still:
+                continue
             if self._kinds[number] == 0:
                 members.append("    %s x%d;" % (of, i))
                 reads.append("    found.x%d = in%d[%s];" % (i, i, self._from(number)))
@@ -118,18 +133,20 @@ class _Body:
                 read = "    found.x%d = *reinterpret_cast<const Pack<%s>*>(in%d + %s);"
                 reads.append(read % (i, of, i, self._from(number)))
         return [
-            "  struct Read {", *members, "  };",
-            "  __device__ Read read(const int64_t* from) const {",
-            "    Read found;", *reads, "    return found;", "  }",
+            "  struct %s {" % kind, *members, "  };",
+            "  __device__ %s %s(const int64_t* from) const {" % (kind, called),
+            "    %s found;" % kind, *reads, "    return found;", "  }",
         ]  # fmt: skip
 
     def _each(self, outputs, inputs):
         words = {
-            i: "read.x%d%s" % (i, "" if self._kinds[number] == 0 else ".values[j]")
+            i: "%s.x%d%s" % ("still" if self._still[number] else "read", i,
+                             "" if self._kinds[number] == 0 else ".values[j]")
             for i, number in inputs.items()
-        }
+        }  # fmt: skip
         return [
-            "  __device__ void each(const Read& read, const int64_t* from, Value* values) const {",
+            "  __device__ void each(const Read& read, const Still& still, const int64_t* from,",
+            "                       Value* values) const {",
             *("    Pack<%s> result%d;" % (self._types[i], i) for i in outputs),
             "#pragma unroll",
             "    for (int j = 0; j < kPack; ++j) {",

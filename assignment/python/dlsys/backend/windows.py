@@ -124,16 +124,18 @@ class MaxPool(Instruction):
     """What the window's largest element is ("value"), or something of that element.
 
     "value" reads x, "taken" x and y: y where x is largest. "placed" reads x and g, and adds each
-    window's g there, in the shape of x. All lie dense.
+    window's g there, in the shape of x. All lie dense, or all with their channels last, which only
+    a GPU takes: "placed" then reads the windows' values, too.
     """
 
     kind: str = "value"
     windows: Windows = None
+    is_last: bool = False
 
     @property
     def key(self):
-        """The kind and dtypes."""
-        return ("max_pool", self.kind, self.dtypes)
+        """The kind, which says how all lie, and dtypes."""
+        return ("max_pool", self.kind + ("_last" if self.is_last else ""), self.dtypes)
 
     @property
     def sizes(self):

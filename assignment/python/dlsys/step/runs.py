@@ -228,8 +228,8 @@ class DeviceRun:
             streams += "; scan starts one step after the other, " + self._rounds.reason
         if not waits:
             return "one call starts all, " + streams
-        said = "two calls start all, %s; the host waits between them for checks of indices"
-        return said % streams + listed(waits)
+        said = "%d calls start all, %s; before the last the host waits for checks of indices"
+        return said % (self.program.calls, streams) + listed(waits)
 
     def sources(self):
         """The text of the kernels."""

@@ -1,51 +1,66 @@
-"""Convolutions of bfloat16 on a Hopper GPU, channels last: hopper_last.cuh has the kernels."""
+"""Convolutions on a Hopper GPU of images whose channels lie last: hopper_last.cuh has the kernels.
+
+They round: to bfloat16, where all is of it, or float32 to TF32.
+"""
+
+import dataclasses
 
 import numpy as np
 
-from dlsys.dtypes import BFLOAT16, FLOAT32, INT32
+from dlsys.dtypes import BFLOAT16, C_NAMES, FLOAT32, INT32
 from dlsys.ndarray import size_of
 
 from . import hopper
 from .expressions import signature
 from .view import channels_last_view, new_view
 
-#: Channels of a line of shared memory; those of an image are a multiple of so many.
-_OF_LINE, _OF_PACK = 64, 8
-#: Columns of a warpgroup at most.
-_COLUMNS = 256
+#: Bytes of a pack: channels of an image are whole ones.
+_PACK = 16
+#: Channels of bfloat16 in a line of shared memory; columns of a warpgroup at most.
+_OF_LINE, _COLUMNS = hopper.LINE // 2, 256
 
 
-def refusal(windows, channels, groups):
+def refusal(kind, windows, channels, groups):
     """Why the method can't compute such a convolution, in words; "" if it can."""
-    return hopper.refusal("value", windows, channels, groups, FLOAT32)
+    return hopper.refusal(kind, windows, channels, groups, FLOAT32)
 
 
+@dataclasses.dataclass(eq=False)
 class LastConvolution(hopper.HopperConvolution):
-    """As HopperConvolution; x and g are bfloat16 with channels last, and so are the value and the
+    """As HopperConvolution; x and g have their channels last, and so have the value and the
     gradient of the data. Weights and their gradient are float32, and lie dense.
 
-    Channels and filters are multiples of 8.
+    Channels and filters of images are whole packs of 16 bytes.
     """
+
+    #: Of images: BFLOAT16, or FLOAT32, which is rounded to TF32.
+    dtype: object = BFLOAT16
+    tf32: bool = True
 
     @property
     def images(self):
         """The inputs that the copy engine reads where they lie."""
-        return [view for view in self.inputs if view.dtype == BFLOAT16]
+        if self.kind != "weights":
+            return self.inputs[1:]
+        return self.inputs if self.dtype == BFLOAT16 else ()
 
     def use_tf32(self):
-        """Does nothing: it rounds more than that."""
+        """Does nothing: it rounds so much, or more."""
 
     @property
     def question(self):
         """What its best plan depends on."""
-        return ("halves", self.kind, self.windows.numbers(), self.channels)
+        return ("last", self.dtype.name, self.kind, self.windows.numbers(), self.channels)
 
     def likely(self, most):
         """As HopperConvolution's."""
-        return plans(self.kind, self.windows, self.channels)[:most]
+        return plans(self.kind, self.windows, self.channels, self.dtype)[:most]
 
     def cut(self, shape, parts):
         """As HopperConvolution's."""
+        if self._lays_images:
+            super().cut(shape, parts)
+            return
         self._shape, self.parts = shape, parts
         images, channels, filters = self.channels
         laid = ()
@@ -53,52 +68,67 @@ class LastConvolution(hopper.HopperConvolution):
             tables = (np.array(sorted(hopper.taps_of(self.windows).tolist()), INT32),)
         else:
             *tables, self._tiles = hopper.tables_of(self.kind, self.windows, images, shape)
-            laid = (new_view((size_of(self.windows.kernel) * channels * filters,), BFLOAT16),)
+            laid = (new_view((size_of(self.windows.kernel) * channels * filters,), self.dtype),)
         has_room = parts > 1 or self.kind == "weights"
         room = (new_view((parts * size_of(self.output.shape),), FLOAT32),) if has_room else ()
         self._tables = tuple(new_view(each.shape, INT32, values=each) for each in tables)
         self.scratch = (*laid, *room)
 
     @property
-    def key(self):
-        """What is compiled in: the shape of a tile."""
-        return ("halves", self.kind == "weights", self._shape)
+    def _lays_images(self):
+        """Whether wgmma can't take images as they lie: where it adds over them, in TF32."""
+        return self.kind == "weights" and self.dtype == FLOAT32
 
     @property
-    def _products(self):
-        return 1
+    def key(self):
+        """What is compiled in: the shape of a tile."""
+        return key_of(self.kind, self._shape, self.dtype)
+
+    @property
+    def sizes(self):
+        """As HopperConvolution's; channels are last."""
+        found = super().sizes
+        return (*found[:-1], 1) if self.kind == "weights" else found
 
 
-def convolved(build, kind, shape, windows, channels, *inputs):
+def key_of(kind, shape, dtype):
+    """Of an instruction with such a tile."""
+    if kind == "weights":
+        return ("hopper" if dtype == FLOAT32 else "last", True, shape)
+    return ("last", False, (*shape, C_NAMES[dtype]))
+
+
+def convolved(build, kind, shape, windows, channels, dtype, *inputs):
     """The instructions of a convolution, or of a gradient; arguments as those of Lowering.convolve.
 
-    Channels that are no multiple of 8 get zeros besides.
+    Channels that are no whole packs get zeros besides.
     """
-    whole = tuple(-(-count // _OF_PACK) * _OF_PACK for count in channels[1:])
+    pack = _PACK // dtype.itemsize
+    whole = tuple(-(-count // pack) * pack for count in channels[1:])
     of_x, of_y = ((channels[0], count) for count in whole)
     of_w = (whole[1], whole[0], *windows.kernel)
     if kind == "weights":
         x, g = inputs
-        operands = _images(build, g, of_y[1]), _images(build, x, of_x[1])
+        operands = _images(build, g, of_y[1], dtype), _images(build, x, of_x[1], dtype)
         output = new_view(of_w, FLOAT32)
     elif kind == "data":
         w, g = inputs
-        operands = _weights(build, w, of_w), _images(build, g, of_y[1])
-        output = channels_last_view((*of_x, *windows.size), BFLOAT16)
+        operands = _weights(build, w, of_w), _images(build, g, of_y[1], dtype)
+        output = channels_last_view((*of_x, *windows.size), dtype)
     else:
         x, w = inputs
-        operands = _weights(build, w, of_w), _images(build, x, of_x[1])
-        output = channels_last_view((*of_y, *windows.out), BFLOAT16)
-    made = LastConvolution(output, operands, kind, windows, (channels[0], *whole))
-    build.add(made)
+        operands = _weights(build, w, of_w), _images(build, x, of_x[1], dtype)
+        output = channels_last_view((*of_y, *windows.out), dtype)
+    said = kind, windows, (channels[0], *whole)
+    build.add(LastConvolution(output, operands, *said, dtype=dtype))
     found = output.seen(lambda array: array[tuple(slice(extent) for extent in shape)])
-    return build.as_dtype(found, BFLOAT16)
+    return build.as_dtype(found, dtype)
 
 
-def _images(build, x, channels):
+def _images(build, x, channels, dtype):
     if x.shape[1] == channels:
-        return build.channels_last(x, BFLOAT16)
-    found = channels_last_view((x.shape[0], channels, *x.shape[2:]), BFLOAT16)
+        return build.channels_last(x, dtype)
+    found = channels_last_view((x.shape[0], channels, *x.shape[2:]), dtype)
     return _with_zeros(build, x, found)
 
 
@@ -115,8 +145,10 @@ def _with_zeros(build, x, into):
     return into
 
 
-def plans(kind, windows, channels):
+def plans(kind, windows, channels, dtype):
     """(template arguments, parts of K) of all tiles, by the time that they may take."""
+    if dtype == FLOAT32:
+        return hopper.plans(kind, windows, channels, 1)
     ways = _of_taps if kind == "weights" else _of_pixels
     return hopper.ordered(ways, kind, windows, channels, 1)
 
@@ -159,12 +191,14 @@ def source(name, of_weights, shape):
     """The launcher, from the key of an instruction, and the wgmma that it needs."""
     if of_weights:
         columns, call = _OF_LINE * shape[4] * shape[5], "taps_of_halves"
+        own = _wgmma(columns, True)
     else:
-        columns, call = -(-size_of(shape[1:4]) // 8) * 8, "pixels_of_halves"
+        columns, call = -(-size_of(shape[1:4]) // 8) * 8, "pixels_last"
+        is_half = shape[-1] == C_NAMES[BFLOAT16]
+        own = _wgmma(columns, False) if is_half else hopper.wgmma_of_tf32(columns)
         shape = (*shape[:4], *shape[5:])
     return '#include "hopper_last.cuh"\n%s%s {\n  return hopper::%s<%s>(data, n, on);\n}\n' % (
-        _wgmma(columns, of_weights), signature(name, "cudaStream_t on"), call,
-        ", ".join(map(str, shape)),
+        own, signature(name, "cudaStream_t on"), call, ", ".join(map(str, shape)),
     )  # fmt: skip
 
 

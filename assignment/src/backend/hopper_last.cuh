@@ -1,11 +1,12 @@
 /*!
  * \file hopper_last.cuh
- * \brief Convolutions of bfloat16 on Hopper: images lie with their channels last, and stay so.
+ * \brief Convolutions on Hopper of images that lie with their channels last, and stay so.
  *
- * What hopper.cuh does in three kernels, one that lays images, one that multiplies, and one that
- * turns, is one kernel here. A line of shared memory has 64 channels of a pixel. For the value and
- * the gradient of the data K is channels, which lie side by side; for the gradient of the weights
- * it is pixels, and wgmma takes both operands the other way, which it can for 16 bits alone.
+ * What hopper.cuh does in two kernels, one that lays images and one that multiplies, is one kernel
+ * here: the value and the gradient of the data, of bfloat16, or of float, which the copy engine
+ * rounds to TF32. K is channels, which lie side by side; a line of shared memory has 64 or 32 of a
+ * pixel. For the gradient of the weights K is pixels, and wgmma takes both operands the other way,
+ * which it can for 16 bits alone: those of float are laid, as hopper.cuh does it.
  */
 #ifndef DLSYS_BACKEND_HOPPER_LAST_CUH_
 #define DLSYS_BACKEND_HOPPER_LAST_CUH_
@@ -37,16 +38,23 @@ __device__ inline void store_turned(void* line, const unsigned (&matrices)[4]) {
       : "memory");
 }
 
-/*! \brief The value, and the gradient of the data. Out: BFloat16, or float for parts of K. */
-template <int rows_, int wide, int high, int deep, int group_, int apart, class Out>
-struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kHalves> {
-  typedef OfPixels<rows_, wide, high, deep, false, group_, apart, kHalves> Base;
+/*! \brief The instruction for operands of a kind whose K lies side by side. */
+template <class In, int columns>
+struct WgmmaOf : WgmmaOfHalves<columns, false> {};
+template <int columns>
+struct WgmmaOf<float, columns> : Wgmma<columns> {};
+
+/*! \brief The value, and the gradient of the data. In: BFloat16 or float. Out: the same, or float
+ * for parts of K. */
+template <int rows_, int wide, int high, int deep, int group_, int apart, class In, class Out>
+struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLine / sizeof(In)> {
+  typedef OfPixels<rows_, wide, high, deep, false, group_, apart, kLine / sizeof(In)> Base;
   static const int columns = Base::columns, rows = Base::rows;
 
   Out* result;
 
   __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
-    multiply_lines<Base, WgmmaOfHalves<columns, false>>(sum, own, half);
+    multiply_lines<Base, WgmmaOf<In, columns>>(sum, own, half);
   }
 
   /*! \brief Writes a warp's 16 lines, some pixels at a time: they lie side by side in the result,
@@ -186,10 +194,10 @@ struct TapsOfHalves {
   }
 };
 
-template <class Work, class Out>
+template <class Work, int depth, class Out>
 bool launch_pixels(const int64_t* n, char* const* data, const CUtensorMap& of_a,
                    const CUtensorMap& of_b, Out* result, cudaStream_t on) {
-  Work work = work_of_pixels<Work, kHalves>(data, n, 1);
+  Work work = work_of_pixels<Work, depth>(data, n, 1);
   work.result = result;
   return launch(of_a, of_b, work, on);
 }
@@ -197,36 +205,36 @@ bool launch_pixels(const int64_t* n, char* const* data, const CUtensorMap& of_a,
 /*!
  * \brief The value, or the gradient of the data.
  * \param data out, w of float, x or g, phases, taps, room for w as it is laid, and for parts.
- * \param n as of_pixels has it. Channels and filters are multiples of 8.
+ * \param n as of_pixels has it. Channels and filters are whole packs of 16 bytes.
  */
-template <int rows, int wide, int high, int deep, int group, int apart>
-int pixels_of_halves(char* const* data, const int64_t* n, cudaStream_t on) {
-  typedef PixelsLast<rows, wide, high, deep, group, apart, BFloat16> Whole;
-  typedef PixelsLast<rows, wide, high, deep, group, apart, float> Part;
+template <int rows, int wide, int high, int deep, int group, int apart, class In>
+int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
+  typedef PixelsLast<rows, wide, high, deep, group, apart, In, In> Whole;
+  typedef PixelsLast<rows, wide, high, deep, group, apart, In, float> Part;
+  const int kDepth = kLine / sizeof(In);
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
   const int depth = number(1), lines = number(4), taps = number(7), parts = number(12);
   const float* const w = reinterpret_cast<const float*>(data[1]);
-  BFloat16* const x = reinterpret_cast<BFloat16*>(data[2]);
-  BFloat16* const a = reinterpret_cast<BFloat16*>(data[5]);
+  In* const x = reinterpret_cast<In*>(data[2]);
+  In* const a = reinterpret_cast<In*>(data[5]);
   if (n[8] != 0)  // of the data: (depth, lines, taps) to (taps, lines, depth)
     turn(w, a,
          {lines * taps, depth, 1, lines * taps, 0, taps, depth, lines * depth, 32, 0, false, 0},
          on);
   else
-    split_kernel<<<dim3((depth + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
-        w, a, depth, taps, depth, 0);
+    split(w, a, lines, depth, taps, depth, 0, on);
   CUtensorMap of_a, of_b;
   const int64_t sizes_a[] = {depth, lines, taps}, sizes_b[] = {depth, n[3], n[2], n[0]};
-  const int box_a[] = {kHalves, rows, 1}, box_b[] = {kHalves, wide, Whole::tall, deep};
+  const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, Whole::tall, deep};
   if (!encode(&of_a, a, 3, sizes_a, depth, box_a, 1) ||
       !encode(&of_b, x, 4, sizes_b, depth, box_b, number(9)))
     return -1;
-  BFloat16* const out = reinterpret_cast<BFloat16*>(data[0]);
-  if (parts == 1) return launch_pixels<Whole>(n, data, of_a, of_b, out, on) ? 0 : -1;
+  In* const out = reinterpret_cast<In*>(data[0]);
+  if (parts == 1) return launch_pixels<Whole, kDepth>(n, data, of_a, of_b, out, on) ? 0 : -1;
   float* const room = reinterpret_cast<float*>(data[6]);
-  if (!launch_pixels<Part>(n, data, of_a, of_b, room, on)) return -1;
+  if (!launch_pixels<Part, kDepth>(n, data, of_a, of_b, room, on)) return -1;
   const int64_t size = n[0] * n[4] * n[5] * n[6];
-  add_parts_kernel<<<(size + 255) / 256, 256, 0, on>>>(out, room, parts, size);
+  add_parts(out, room, parts, size, on);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 
@@ -268,8 +276,7 @@ int taps_of_halves(char* const* data, const int64_t* n, cudaStream_t on) {
   work.parts = parts;
   work.units = work.tiles * work.heights * parts;
   if (!launch(of_g, of_x, work, on)) return -1;
-  join_kernel<<<dim3((channels + kAcross - 1) / kAcross, lines), 256, kAcross * taps * 4, on>>>(
-      reinterpret_cast<float*>(data[0]), room, parts, work.size, channels, taps);
+  join(reinterpret_cast<float*>(data[0]), room, parts, work.size, lines, channels, taps, on);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 
