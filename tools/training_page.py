@@ -33,6 +33,7 @@ python3 -m dlsys.train resnet14 --data cifar10              # all cores; a GPU i
 python3 -m dlsys.train resnet14 --data cifar10 --resume     # goes on where it was stopped
 python3 -m dlsys.train resnet18 --data cifar10 --summary    # layers, and no training
 python3 -m dlsys.train resnet20 --data cifar10 --batch 128 --epochs 100 --rate 0.1 --statistics
+python3 -m dlsys.train resnet18 --data cifar10 --batch 128 --rate 0.1 --bf16 --tf32    # on a GPU
 ```
 
 The images are looked for in `--path`, in `DLSYS_DATA` and in the cache, else downloaded. A run has
@@ -64,7 +65,8 @@ def row(run):
     parts = (last.get(kind + "_accuracy") for kind in (*KINDS, "test"))
     figures = ("" if part is None else f"{100 * part:.1f} %" for part in parts)
     seconds = sum(each["seconds"] for each in run["epochs"])
-    cells = (settings["model"], settings["batch"], settings["epochs"], run["where"])
+    numbers = "bfloat16" if settings.get("bf16") else "TF32" if settings.get("tf32") else "float32"
+    cells = (settings["model"], numbers, settings["batch"], settings["epochs"], run["where"])
     cells = (*cells, f"{last['loss']:.3f}", *figures, f"{seconds:.0f}")
     return f"| {' | '.join(map(str, cells))} |\n"
 
@@ -79,8 +81,8 @@ def page(runs, note):
         }
         pictures[name + ".svg"] = str(curve(f"accuracy of {name}", "epoch", points))
         shown.append(f"![accuracy of {name} by epoch](training/{name}.svg)\n")
-    head = "| net | batch | epochs | where | loss | training | validation | test | seconds |\n"
-    table = [head, "|---|--:|--:|---|--:|--:|--:|--:|--:|\n", *map(row, runs.values())]
+    head = "| net | numbers | batch | epochs | where | loss | training | validation | test | s |\n"
+    table = [head, "|---|---|--:|--:|---|--:|--:|--:|--:|--:|\n", *map(row, runs.values())]
     return "".join([_HEAD, note, "\n\n", *table, "\n", "\n".join(shown)]), pictures
 
 
