@@ -7,6 +7,7 @@
   never end.
 - It keeps a copy of the global headers with every member, and all members.
 - It reads the map of a sparse file whole, and unpacks what compresses well without a bound.
+- It calls itself for each extended header in a row, as deep as Python lets it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import IO, Any, Protocol, cast
 MAX_HEADER = 64 << 10  # bytes of an extended header; an honest one has a path and some times
 MAX_DIGITS = 100  # in a row
 MAX_RECORDS = 256  # of an extended header; macOS writes a dozen
+MAX_IN_A_ROW = 32  # extended headers of one member; honest ones are three at most
 MAX_GLOBAL = 64  # records of global headers, over all; git writes one
 MAX_STREAMS = 50_000  # compressed ones behind each other, as parallel packers write them
 _PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
@@ -54,6 +56,7 @@ class BoundedTarInfo(tarfile.TarInfo):
 
     limit = 0  # bytes of the archive, unpacked
     global_records = 0  # so far
+    in_a_row = 0  # extended headers until now
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         """Overrides tarfile's hook. Raises HeaderError."""
@@ -63,6 +66,10 @@ class BoundedTarInfo(tarfile.TarInfo):
             raise SizeError(f"a member of {self.size:,} bytes")
         if self.type in (*_PAX, *_LONG) and self.size > MAX_HEADER:
             raise HeaderError(f"an extended header of {self.size:,} bytes")
+        own = type(self)
+        own.in_a_row = own.in_a_row + 1 if self.type in (*_PAX, *_LONG) else 0
+        if own.in_a_row > MAX_IN_A_ROW:
+            raise HeaderError(f"more than {MAX_IN_A_ROW} extended headers in a row")
         found = self._proc_pax_checked(archive) if self.type in _PAX else self._after(archive)
         # The next header is looked for there. Extended headers may have changed it.
         if not 0 <= cast(Any, archive).offset <= self.limit:

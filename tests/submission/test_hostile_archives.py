@@ -6,6 +6,7 @@ import io
 import lzma
 import random
 import struct
+import sys
 import tarfile
 import time
 import tracemalloc
@@ -131,6 +132,18 @@ def test_a_hostile_tar_is_refused_or_read_in_seconds(tmp_path, load, name, pack)
     (tmp_path / "work").write_bytes(pack(TARS[name]))
     found = ended(load, tmp_path / "work")
     assert isinstance(found, str) or found.taken == WORK
+
+
+def test_extended_headers_in_a_row_are_counted_however_deep_python_may_go(tmp_path, load):
+    """As in a process whose limit somebody has raised."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000_000)
+    try:
+        for name in ("extended headers without end", "long names without end"):
+            (tmp_path / "work").write_bytes(TARS[name])
+            assert "more than 32 extended headers in a row" in refused(load, tmp_path / "work")
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def test_a_map_of_a_sparse_file_is_passed_over_and_one_that_is_cut_short_refused(tmp_path, load):

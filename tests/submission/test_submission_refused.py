@@ -270,7 +270,9 @@ def test_a_chain_of_extended_headers_is_refused_in_words(tmp_path, load):
         info = special("x", tarfile.XHDTYPE)
         chain += info.tobuf()
     (tmp_path / "work").write_bytes(chain)
-    assert "work is not an archive; hint: " in refused(load, tmp_path / "work")
+    assert "work holds more than 32 extended headers in a row; hint: " in refused(
+        load, tmp_path / "work"
+    )
 
 
 def pax(content):

@@ -92,7 +92,7 @@ inline Cut cut(int64_t blocks, int64_t most, int64_t length, int64_t least, int6
   const int64_t wanted = std::max<int64_t>(1, most / blocks);
   const int64_t chunks = std::max<int64_t>(1, std::min(wanted, length / least));
   const int64_t each = ((length + chunks - 1) / chunks + steps - 1) / steps * steps;
-  return {std::max<int64_t>(1, (length + each - 1) / each), each, packed};
+  return {length > 0 ? (length + each - 1) / each : 1, each, packed};
 }
 
 /*! \brief The loops of a Body: all operands along the kept axes, all but results along reduced. */
