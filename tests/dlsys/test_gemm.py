@@ -233,6 +233,22 @@ def test_sums_of_columns_are_not_rounded_with_the_product():
     np.testing.assert_allclose(product, wanted, rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_sums_of_columns_lie_where_they_belong_whether_or_not_the_product_goes_on(goes_on):
+    """Of a product that nothing follows the strides were told twice, and sums went elsewhere."""
+    images, grads, bias = numbers((30, 33), (30, 20), (20,))
+    x, g, b = (ops.variable(name) for name in "xgb")
+    product = x.T @ g * 0.5 if goes_on else x.T @ g
+    news = [product, b * 0.9 + ops.sum(g, 0), b - (b * 0.9 + ops.sum(g, 0)) * 0.1]
+    (found, moved, new), made = run(news, {x: images, g: grads, b: bias}, GPU, PASSES, FLOAT32)
+    assert any(isinstance(each, Gemm) and each.sums for each in made.instructions)
+    wanted = bias * 0.9 + grads.sum(0, dtype=float)
+    np.testing.assert_allclose(moved, wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(new, bias - wanted * 0.1, rtol=1e-5, atol=1e-5)
+    scale = 0.5 if goes_on else 1
+    np.testing.assert_allclose(found, scale * (images.T.astype(float) @ grads), atol=1e-4)
+
+
 @pytest.mark.parametrize("flips", list(itertools.product((False, True), repeat=2)))
 def test_a_large_product_turns_what_lies_along_k(flips, monkeypatch):
     """The tile of large products, on sizes that it does not divide."""
