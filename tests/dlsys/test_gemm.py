@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from test_fusion import CPU, GPU, run
 
+from apart import lay_apart
 from dlsys import autodiff, dtypes, ops
 from dlsys.backend import gemm, program, streams
 from dlsys.backend.fusion import fuse
@@ -146,6 +147,49 @@ def test_random_steps_are_the_same_with_products_that_go_on(seed):
     wanted, _ = run(outputs, fed, CPU, (), dtypes.FLOAT64)
     got, made = run(outputs, fed, GPU, PASSES, FLOAT32)
     assert any(isinstance(each, Gemm) for each in made.instructions)
+    for found, expected in zip(got, wanted, strict=True):
+        bound = 2e-5 * (1 + np.abs(expected).max())
+        np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
+
+
+def random_training(seed):
+    """As random_step; weights may lie transposed, updates may have momentum, and somebody may want
+    to see a gradient."""
+    random = np.random.default_rng(seed)
+    widths, batch = random.integers(1, 50, random.integers(2, 5)), int(random.integers(1, 70))
+    x, y = ops.variable("x"), ops.variable("y")
+    fed = {x: random.normal(size=(batch, widths[0])), y: random.normal(size=(batch, widths[-1]))}
+    hidden, params = x, []
+    for i, (before, after) in enumerate(itertools.pairwise(widths)):
+        w, b = ops.variable(f"w{i}"), ops.variable(f"b{i}")
+        turned = random.random() < 0.5
+        fed[w] = random.normal(0, 0.3, (after, before) if turned else (before, after))
+        fed[b] = random.normal(size=after)
+        hidden = hidden @ (w.T if turned else w) + b
+        hidden = random.choice([ops.relu, ops.tanh])(hidden) if i < len(widths) - 2 else hidden
+        params += [w, b]
+    loss = ops.mse(hidden, y)
+    outputs = [loss]
+    for p, g in zip(params, autodiff.gradients(loss, params), strict=True):
+        way = random.integers(4)
+        if way == 0:
+            outputs.append(g)
+        if way <= 1:
+            velocity = ops.variable(f"v of {p.name}")
+            fed[velocity] = random.normal(size=fed[p].shape)
+            g = velocity * 0.9 + g
+            outputs.append(g)
+        if way <= 2:
+            outputs.append(p - 0.1 * g)
+    return outputs, fed
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_trainings_write_where_their_values_lie(seed, monkeypatch):
+    lay_apart(monkeypatch)
+    outputs, fed = random_training(seed)
+    wanted, _ = run(outputs, fed, CPU, (), dtypes.FLOAT64)
+    got, _ = run(outputs, fed, GPU, PASSES, FLOAT32)
     for found, expected in zip(got, wanted, strict=True):
         bound = 2e-5 * (1 + np.abs(expected).max())
         np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
