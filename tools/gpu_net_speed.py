@@ -154,7 +154,8 @@ def page(sizes, numbers):
         f"{torch.__version__}, cuDNN {version}: forward,\nbackward and update, both in turn in one "
         "process; medians with half the distance of the quartiles. tf32: products\nare rounded to "
         "it; bf16: convolutions, and what lies between them, are of bfloat16. PyTorch replays a "
-        "CUDA graph\nof a step in channels last.\n\n",
+        "CUDA graph\nof a step in channels last. Kernels begin before those in front of them have "
+        "ended, and their time has this wait in it.\n\n",
         "| H = W | batch | numbers | compiled step, ms | PyTorch, ms | ratio |\n"
         "|--:|--:|---|--:|--:|--:|\n",
         *(row for row, _ in found.values()),

@@ -18,7 +18,7 @@ BASE = "one CPU core"
 TF32 = "GPU, TF32"
 #: What is compared, in the order of legends, and its colour.
 WHERES = {
-    "GPU": "--c1", TF32: "--c5", BASE: "--c2", "all CPU cores": "--c3", "numpy": "--c4",
+    "GPU": "--c1", TF32: "--c8", BASE: "--c2", "all CPU cores": "--c3", "numpy": "--c4",
     "emulated GPU": "--c5", "PyTorch, GPU": "--c6", "PyTorch, CPU": "--c6", "JAX, GPU": "--c7",
     "JAX, CPU": "--c7",
 }  # fmt: skip
