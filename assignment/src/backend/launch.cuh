@@ -12,7 +12,6 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
-#include <cstdlib>
 
 namespace dlsys {
 namespace backend {
@@ -39,7 +38,7 @@ template <class... Parameters, class... Arguments>
 void launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t bytes,
                   cudaStream_t on, Arguments... arguments) {
 #ifndef __CUDA_EMULATOR__
-  static const bool is_early = launches_early() && getenv("DLSYS_NO_OVERLAP") == nullptr;
+  static const bool is_early = launches_early();
   if (is_early) {
     cudaLaunchAttribute early;
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;

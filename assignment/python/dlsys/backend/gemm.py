@@ -7,6 +7,7 @@ b = b - rate * sum(g, 0)                the same kernel: it reads g anyway
 
 import dataclasses
 import functools
+import itertools
 import json
 import os
 
@@ -129,9 +130,10 @@ class Gemm(Instruction):
         lead = [max(steps) if steps != (1, 1) else 1 for steps in self.steps]
         strides = []
         for each, own in self._followers:
-            views = [*each.outputs, *each.inputs]
-            for view, lies in zip(views, each.lies):
-                if view.buffer is not own.buffer or view in each.outputs:
+            outputs = len(each.outputs)
+            strides += itertools.chain(*each.lies[:outputs])
+            for view, lies in zip(each.inputs, each.lies[outputs:]):
+                if view.buffer is not own.buffer:
                     strides += lies
         return (self.m, self.n, self.k, *lead, self.parts, self.of_part, *strides)
 
