@@ -79,3 +79,22 @@ def test_a_label_out_of_range_changes_no_parameter(monkeypatch, is_first):
         np.testing.assert_array_equal(step.get(weights), before)
         step({x: images, y: np.array(labels)})
         assert (step.get(weights) != before).any()
+
+
+def test_a_memory_limit_holds_where_indices_are_computed(monkeypatch):
+    """To check them first, what they are made of would lie there from the beginning."""
+    x, table = ops.variable("x", (64, 64), np.float32), ops.variable("t", (64, 3), np.float32)
+    made = x @ ops.tanh(x)
+    chosen = ops.embedding(table, ops.argmax(made, axis=1))
+    outputs = [ops.sum(x @ x @ x), ops.sum(made @ chosen)]
+    feeds = {x: np.ones((64, 64), np.float32), table: np.ones((64, 3), np.float32)}
+
+    def peak(limit):
+        step = dlsys.compile(outputs, ctx=GPU, memory_limit=limit)
+        step(feeds)
+        return step.run_of().program.peak
+
+    monkeypatch.setattr(checks, "_MOST", 0)
+    limit = peak(1 << 20)
+    monkeypatch.undo()
+    assert peak(limit) <= limit
