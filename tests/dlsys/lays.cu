@@ -52,6 +52,24 @@ long wrong_of_weights(int lines, int channels, int taps, int parts) {
   return wrong;
 }
 
+// Sums of parts, which are written as numbers of either kind.
+template <class Element>
+long wrong_of_sums(int64_t size, int parts) {
+  const std::vector<float> given = numbered(size * parts);
+  Memory from(size * parts), to(size);
+  from.put(given);
+  add_parts(reinterpret_cast<Element*>(to.data), from.data, parts, size, nullptr);
+  const std::vector<float> found = to.get();
+  const Element* const sums = reinterpret_cast<const Element*>(found.data());
+  long wrong = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    float sum = 0;
+    for (int part = 0; part < parts; ++part) sum += given[part * size + i];
+    wrong += static_cast<float>(sums[i]) != static_cast<float>(Element(sum));
+  }
+  return wrong;
+}
+
 // Images whose channels are last, by which the gradient of weights adds up images.
 long wrong_of_images(int images, int channels, int spots) {
   const int chunks = (images + 31) / 32, all = channels * spots, chunk = channels * 32;
@@ -80,6 +98,10 @@ int main() {
   for (int i = 0; i < 20; ++i) {
     wrong += wrong_of_weights(draw(20), draw(80), draw(30), draw(12));
     wrong += wrong_of_images(draw(70), draw(40), draw(20));
+    wrong += wrong_of_sums<float>(draw(3000), draw(12));
+    wrong += wrong_of_sums<dlsys::backend::BFloat16>(4 * draw(900), draw(12));
   }
+  // So many that a block has four lines.
+  for (int i = 0; i < 2; ++i) wrong += wrong_of_weights(1370 + i, 64 + draw(32), draw(16), draw(3));
   printf("%ld\n", wrong);
 }
