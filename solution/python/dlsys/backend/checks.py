@@ -8,16 +8,12 @@ import numpy as np
 from dlsys import dtypes, ndarray
 from dlsys._base import _LIB, check_call
 
+from .dependences import is_check
 from .host import functions
 from .rows import address_of
 
 #: Instructions that checks may need before them; more are left where they are.
 _MOST = 32
-
-
-def is_check(instruction):
-    """Whether it says that all indices are in range."""
-    return getattr(instruction, "kind", "") == "check_indices"
 
 
 def first(instructions):
