@@ -62,9 +62,10 @@ struct Moment {
   DLSYS_INLINE static State of(T value) { return {T(1), value, T(0)}; }
   template <int count>
   DLSYS_INLINE static State of_some(const T (&values)[count]) {
-    T total = values[0], squares = T(0);
-    for (int i = 1; i < count; ++i) total += values[i];
-    const T mean = total * (T(1) / T(count));
+    T sums[count], squares = T(0);
+    for (int i = 0; i < count; ++i) sums[i] = values[i];
+    // Two by two, so that the mean of equal ones is what they are.
+    const T mean = Gathered<Sum<T>, T>::of_some(sums) * (T(1) / T(count));
     for (int i = 0; i < count; ++i) squares += (values[i] - mean) * (values[i] - mean);
     return {T(count), mean, squares};
   }
