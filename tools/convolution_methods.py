@@ -309,8 +309,8 @@ def page(kept):
         "before and\nafter. cudnn is the method of that name; PyTorch calls the same library, and "
         f"tries each of its algorithms{tried}. A share is\nthe time of the faster of these two "
         "over that of the implicit method, or of the fastest own one.\nWinograd's methods have "
-        "im2col's gradient of weights. In float32, wgmma adds three products in TF32, of high\nand low "
-        f"parts{given}.\n\n",
+        "im2col's gradient of weights. In float32, wgmma adds three products in TF32, of high\n"
+        f"and low parts{given}.\n\n",
         "## Layers of a ResNet-18\n\nKernels of 3 x 3, stride and padding 1.\n\n",
         *of_layers(kept["layers"]),
         "\n## Small convolutions\n\nC = 4, 32 x 32, kernels of 3 x 3: the value and both gradients "
