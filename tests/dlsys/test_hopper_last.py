@@ -220,6 +220,15 @@ def test_large_convolutions_that_may_be_rounded_are_left_no_choice(monkeypatch):
     assert methods(1, groups=2, dtype=dtypes.BFLOAT16) == [gpu.CONVOLUTION]
 
 
+def test_channels_are_counted_as_they_are_padded(monkeypatch):
+    monkeypatch.setattr(hopper, "is_emulated", lambda: False)
+    monkeypatch.setattr(hopper, "capability", lambda: (9, 0))
+    windows, channels = Windows((1 << 12, 1 << 12), (3, 3), padding=(1, 1)), (60, 1, 1)
+    assert not hopper.refusal("value", windows, channels, 1, dtypes.FLOAT32)
+    for dtype in NUMBERS:
+        assert "2**30 elements" in hopper_last.refusal("value", windows, channels, 1, dtype)
+
+
 def test_the_copy_engine_reads_images_alone():
     x, w, said = (2, 8, 8, 8), (8, 8, 3, 3), {"stride": 1, "padding": (1, 1), "dilation": (1, 1)}
     for dtype in NUMBERS:

@@ -71,6 +71,15 @@ def test_a_variance_of_one_element_or_of_equal_ones_is_zero():
         np.testing.assert_array_equal(found[0], 0)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_variance_of_large_numbers_is_not_lost(axis):
+    """Whose squares no float32 holds."""
+    values = np.full((9, 2100) if axis else (2100, 9), 3e20, np.float32)
+    x = ops.variable("x")
+    found, _ = run([ops.variance(x, axis)], {x: values})
+    np.testing.assert_array_equal(found[0], 0)
+
+
 def normed(residual):
     """(outputs of a norm, relu and their gradient, what is fed)."""
     layer = nn.BatchNorm2d(6)

@@ -71,6 +71,7 @@ struct Moment {
   }
   DLSYS_INLINE static State both(State a, State b) {
     const T count = a.count + b.count;
+    if (a.count == T(0)) return b;  // whose mean need not be squared
     if (b.count == T(0)) return a;
     // Most are of as many values, and need no division.
     const T apart = b.mean - a.mean, part = a.count == b.count ? T(0.5) : b.count / count;

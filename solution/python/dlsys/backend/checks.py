@@ -6,7 +6,7 @@ import weakref
 import numpy as np
 
 from dlsys import dtypes, ndarray
-from dlsys._base import _LIB, check_call
+from dlsys._base import _LIB, DeviceError, check_call
 
 from .dependences import is_check
 from .host import functions
@@ -74,4 +74,4 @@ class Flags:
     def _check(self, worked):
         if not worked:
             check_call(_LIB.DLDeviceSynchronize(b"checks of indices"))
-            raise MemoryError("no pinned memory for %d checks of indices" % len(self.checks))
+            raise DeviceError("the GPU refused %d checks of indices" % len(self.checks))

@@ -284,7 +284,7 @@ class Lowering:
             return self._of_dense(implicit.ImplicitConvolution, shape, inputs, **said)
         is_half = bool(BFLOAT16) and self._dtype == BFLOAT16
         if method == "wgmma" and (is_half or (self._tf32 and self._dtype == FLOAT32)):
-            _refuse(method, hopper_last.refusal(kind, windows, channels, groups))
+            _refuse(method, hopper_last.refusal(kind, windows, channels, groups, self._dtype))
             return hopper_last.convolved(
                 self, kind, shape, windows, channels, self._dtype, *inputs
             )  # fmt: skip
