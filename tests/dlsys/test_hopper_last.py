@@ -346,6 +346,18 @@ def test_weights_that_were_rounded_for_a_convolution_are_laid_from_what_they_wer
     assert made.before_cast(made.values[x], dtypes.FLOAT32).dtype == dtypes.FLOAT32
 
 
+def test_images_are_laid_once_for_the_value_and_the_gradient_of_weights(monkeypatch):
+    monkeypatch.setattr(hopper, "is_emulated", lambda: False)
+    monkeypatch.setattr(hopper, "capability", lambda: (9, 0))
+    nodes, feeds = nodes_of((2, 3, 8, 8), (8, 3, 3, 3), {"padding": 1, "method": "wgmma"})
+    fed = {node: (values.shape, dtypes.FLOAT32) for node, values in feeds.items()}
+    order = [node for node in autodiff.find_topo_sort(nodes) if node not in fed]
+    made = Lowering(fed, tf32=True).with_nodes(order)
+    value, weights = (each for each in made.instructions if getattr(each, "kind", "") in
+                      ("value", "weights"))  # fmt: skip
+    assert value.inputs[1] is weights.inputs[1] and value.inputs[1].shape == (2, 4, 8, 8)
+
+
 def test_channels_that_are_no_packs_get_zeros():
     x, w = ops.variable("x", (2, 3, 6, 6)), ops.variable("w", (10, 3, 3, 3))
     fed = {x: ((2, 3, 6, 6), dtypes.BFLOAT16), w: ((10, 3, 3, 3), dtypes.FLOAT32)}

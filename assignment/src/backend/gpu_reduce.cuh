@@ -62,14 +62,16 @@ struct Moment {
   DLSYS_INLINE static State of(T value) { return {T(1), value, T(0)}; }
   template <int count>
   DLSYS_INLINE static State of_some(const T (&values)[count]) {
-    T total = values[0], squares = T(0);
-    for (int i = 1; i < count; ++i) total += values[i];
-    const T mean = total * (T(1) / T(count));
+    T sums[count], squares = T(0);
+    for (int i = 0; i < count; ++i) sums[i] = values[i];
+    // Two by two, so that the mean of equal ones is what they are.
+    const T mean = Gathered<Sum<T>, T>::of_some(sums) * (T(1) / T(count));
     for (int i = 0; i < count; ++i) squares += (values[i] - mean) * (values[i] - mean);
     return {T(count), mean, squares};
   }
   DLSYS_INLINE static State both(State a, State b) {
     const T count = a.count + b.count;
+    if (a.count == T(0)) return b;  // whose mean need not be squared
     if (b.count == T(0)) return a;
     // Most are of as many values, and need no division.
     const T apart = b.mean - a.mean, part = a.count == b.count ? T(0.5) : b.count / count;

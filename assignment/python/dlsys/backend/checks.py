@@ -6,18 +6,14 @@ import weakref
 import numpy as np
 
 from dlsys import dtypes, ndarray
-from dlsys._base import _LIB, check_call
+from dlsys._base import _LIB, DeviceError, check_call
 
+from .dependences import is_check
 from .host import functions
 from .rows import address_of
 
 #: Instructions that checks may need before them; more are left where they are.
 _MOST = 32
-
-
-def is_check(instruction):
-    """Whether it says that all indices are in range."""
-    return getattr(instruction, "kind", "") == "check_indices"
 
 
 def first(instructions):
@@ -78,4 +74,4 @@ class Flags:
     def _check(self, worked):
         if not worked:
             check_call(_LIB.DLDeviceSynchronize(b"checks of indices"))
-            raise MemoryError("no pinned memory for %d checks of indices" % len(self.checks))
+            raise DeviceError("the GPU refused %d checks of indices" % len(self.checks))

@@ -168,7 +168,7 @@ class _Trials:
             windows = Windows(tuple(size), filters[2:], *strides)
             kind = "weights" if said.get("of") == 1 else "value"
             sizes = (images, channels, filters[0])
-            if not hopper_last.refusal(kind, windows, sizes, said["groups"]):
+            if not hopper_last.refusal(kind, windows, sizes, said["groups"], self._dtype):
                 return ["wgmma"]
         if self._dtype == BFLOAT16:
             return [gpu.CONVOLUTION]

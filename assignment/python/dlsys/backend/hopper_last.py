@@ -20,9 +20,15 @@ _PACK = 16
 _OF_LINE, _COLUMNS = hopper.LINE // 2, 256
 
 
-def refusal(kind, windows, channels, groups):
+def refusal(kind, windows, channels, groups, dtype):
     """Why the method can't compute such a convolution, in words; "" if it can."""
-    return hopper.refusal(kind, windows, channels, groups, FLOAT32)
+    return hopper.refusal(kind, windows, _in_packs(channels, dtype), groups, FLOAT32)
+
+
+def _in_packs(channels, dtype):
+    """Numbers of images, channels and filters, where these are whole packs."""
+    pack = _PACK // dtype.itemsize
+    return (channels[0], *(-(-count // pack) * pack for count in channels[1:]))
 
 
 @dataclasses.dataclass(eq=False)
@@ -103,8 +109,7 @@ def convolved(build, kind, shape, windows, channels, dtype, *inputs):
 
     Channels that are no whole packs get zeros besides.
     """
-    pack = _PACK // dtype.itemsize
-    whole = tuple(-(-count // pack) * pack for count in channels[1:])
+    _, *whole = padded = _in_packs(channels, dtype)
     of_x, of_y = ((channels[0], count) for count in whole)
     of_w = (whole[1], whole[0], *windows.kernel)
     if kind == "weights":
@@ -119,8 +124,7 @@ def convolved(build, kind, shape, windows, channels, dtype, *inputs):
         x, w = inputs
         operands = _weights(build, w, of_w), _images(build, x, of_x[1], dtype)
         output = channels_last_view((*of_y, *windows.out), dtype)
-    said = kind, windows, (channels[0], *whole)
-    build.add(LastConvolution(output, operands, *said, dtype=dtype))
+    build.add(LastConvolution(output, operands, kind, windows, padded, dtype=dtype))
     found = output.seen(lambda array: array[tuple(slice(extent) for extent in shape)])
     return build.as_dtype(found, dtype)
 
@@ -128,8 +132,11 @@ def convolved(build, kind, shape, windows, channels, dtype, *inputs):
 def _images(build, x, channels, dtype):
     if x.shape[1] == channels:
         return build.channels_last(x, dtype)
-    found = channels_last_view((x.shape[0], channels, *x.shape[2:]), dtype)
-    return _with_zeros(build, x, found)
+    laid = build.laid.get((x, channels, dtype))  # as for the value, so for a gradient of weights
+    if laid is None:
+        laid = channels_last_view((x.shape[0], channels, *x.shape[2:]), dtype)
+        build.laid[x, channels, dtype] = _with_zeros(build, x, laid)
+    return laid
 
 
 def _weights(build, w, shape):

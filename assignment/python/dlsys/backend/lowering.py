@@ -49,6 +49,8 @@ class Lowering:
         self._most_partial, self._tf32 = most_partial, tf32
         self.choose = choose or (lambda node, inputs: "im2col")
         self.instructions = []
+        #: (images, channels, dtype) -> the same with zeros behind, as hopper_last.py lays them.
+        self.laid = {}
         self.default = default
         self.values = {
             node: new_view(shape, dtype, fed=node) for node, (shape, dtype) in fed.items()
@@ -284,7 +286,7 @@ class Lowering:
             return self._of_dense(implicit.ImplicitConvolution, shape, inputs, **said)
         is_half = bool(BFLOAT16) and self._dtype == BFLOAT16
         if method == "wgmma" and (is_half or (self._tf32 and self._dtype == FLOAT32)):
-            _refuse(method, hopper_last.refusal(kind, windows, channels, groups))
+            _refuse(method, hopper_last.refusal(kind, windows, channels, groups, self._dtype))
             return hopper_last.convolved(
                 self, kind, shape, windows, channels, self._dtype, *inputs
             )  # fmt: skip

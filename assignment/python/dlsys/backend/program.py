@@ -46,7 +46,8 @@ class Program:
     """
 
     def __init__(
-        self, topo_order, eval_nodes, feeds, ctx, updates=None, passes=(), plan=plan, tf32=False
+        self, topo_order, eval_nodes, feeds, ctx, updates=None, passes=(), plan=plan, tf32=False,
+        checks_first=True,
     ):  # fmt: skip
         """
         Args:
@@ -59,6 +60,7 @@ class Program:
                 the buffers that are read after a run.
             plan: (instructions, buffers with memory of their own) -> (offsets, bytes).
             tf32: whether a GPU may round operands of products to TF32.
+            checks_first: whether a GPU checks indices first, for which more memory may be alive.
 
         Raises:
             ShapeError, TypeError: a node can't be computed from these.
@@ -79,7 +81,7 @@ class Program:
         for each in (*([with_tf32] if tf32 else []), *own, *passes):
             self.instructions = each(self.instructions, self._kept() | written)
         self._first = 0
-        if self.backend is gpu:
+        if self.backend is gpu and checks_first:
             self.instructions, self._first = checks.first(self.instructions)
         self._feeds = {node: lowering.values[node] for node in feeds}
         self._aligned = {

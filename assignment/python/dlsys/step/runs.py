@@ -110,6 +110,7 @@ class DeviceRun:
         self.program = Program(
             graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates,
             passes=[*passes, self._counted], plan=self._planner.place, tf32=self._tf32,
+            checks_first=limit is None,
         )  # fmt: skip
 
     def _counted(self, instructions, kept):
@@ -226,10 +227,10 @@ class DeviceRun:
             streams += "; scan starts %d steps by one call" % self._rounds.count
         if self._rounds.reason:
             streams += "; scan starts one step after the other, " + self._rounds.reason
-        if not waits:
-            return "one call starts all, " + streams
-        said = "%d calls start all, %s; before the last the host waits for checks of indices"
-        return said % (self.program.calls, streams) + listed(waits)
+        calls = self.program.calls
+        said = "one call starts all, " if calls == 1 else "%d calls start all, " % calls
+        checks = "; the host waits for checks of indices" + listed(waits) if waits else ""
+        return said + streams + checks
 
     def sources(self):
         """The text of the kernels."""

@@ -132,8 +132,11 @@ def convolved(build, kind, shape, windows, channels, dtype, *inputs):
 def _images(build, x, channels, dtype):
     if x.shape[1] == channels:
         return build.channels_last(x, dtype)
-    found = channels_last_view((x.shape[0], channels, *x.shape[2:]), dtype)
-    return _with_zeros(build, x, found)
+    laid = build.laid.get((x, channels, dtype))  # as for the value, so for a gradient of weights
+    if laid is None:
+        laid = channels_last_view((x.shape[0], channels, *x.shape[2:]), dtype)
+        build.laid[x, channels, dtype] = _with_zeros(build, x, laid)
+    return laid
 
 
 def _weights(build, w, shape):

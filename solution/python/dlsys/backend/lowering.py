@@ -49,6 +49,8 @@ class Lowering:
         self._most_partial, self._tf32 = most_partial, tf32
         self.choose = choose or (lambda node, inputs: "im2col")
         self.instructions = []
+        #: (images, channels, dtype) -> the same with zeros behind, as hopper_last.py lays them.
+        self.laid = {}
         self.default = default
         self.values = {
             node: new_view(shape, dtype, fed=node) for node, (shape, dtype) in fed.items()
