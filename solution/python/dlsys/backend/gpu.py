@@ -7,7 +7,7 @@ from .cpu import DRAWS, RUNNER
 from .expressions import pointers, signature
 
 #: Which files of src/backend a source includes, and how its name ends.
-HEADERS = ("gpu.cuh", "convolution.cuh", "implicit.cuh", "cudnn.cuh", "steps.h")
+HEADERS = ("gpu.cuh", "convolution.cuh", "pooling.cuh", "implicit.cuh", "cudnn.cuh", "steps.h")
 SUFFIX = ".cu"
 #: Partial results of one reduction of 128 columns a block; see kBlocksOfACut in gpu_reduce.cuh.
 MOST_PARTIAL = 1024 * 128
