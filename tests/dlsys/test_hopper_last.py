@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from test_convolution import GPU, nodes_of
 from test_hopper import KINDS, Kernel, case, laid, of_pixels, on_hopper, some_of
-from test_hopper import of_taps as of_laid_taps
 
 from dlsys import autodiff, dtypes, models, ndarray, nn, ops, optim
 from dlsys.backend import choosing, cpu, gpu, hopper, hopper_last, kernels, program
@@ -29,57 +28,59 @@ NUMBERS = (dtypes.BFLOAT16, dtypes.FLOAT32)
 
 def instruction(kind, x, w, attributes, dtype=dtypes.BFLOAT16):
     """The instruction for some shapes."""
-    strides = (attributes["stride"],) * 2
-    windows = Windows(x[2:], w[2:], strides, attributes["padding"], attributes["dilation"])
+    windows = Windows(x[2:], w[2:], *(attributes[n] for n in ("stride", "padding", "dilation")))
     out = {"value": (x[0], w[0], *windows.out), "data": x, "weights": w}[kind]
     output = new_view(out, dtype if kind != "weights" else dtypes.FLOAT32)
     return LastConvolution(output, (), kind, windows, (x[0], x[1], w[0]), dtype=dtype)
 
 
 def of_taps(made, g, x):
-    """The result of TapsOfHalves, line by line of shared memory. g: (images, height, width, lines);
+    """The result of Taps, line by line of shared memory. g: (images, height, width, lines);
     x: (images, height, width, channels)."""
     rows, wide, high, deep, blocks, group, apart = made._shape
-    images, channels, _, _, lines, height, width, count, step, parts, _, _ = made.sizes
+    images, channels, _, _, lines, height, width, count, sh, sw, parts = made.sizes[:11]
+    of_line, packs = 128 // made.dtype.itemsize, 32 // made.dtype.itemsize
     run = Kernel(made, g, x)
     (taps,) = run.tables
-    of_tap, all_ = -(-channels // 64), blocks * run.halves
+    of_tap, all_ = -(-channels // of_line), blocks * run.halves
     across, down = -(-width // wide), -(-height // high)
-    tall, whole = high + (group - 1) * apart, -(-wide * high * deep // 16) * 16
+    tall, whole = high + (group - 1) * apart, -(-wide * high * deep // packs) * packs
     below = apart * wide
     slices = across * down * -(-images // deep)
     heights = -(-lines // rows)
     tiles = -(-(count // group * of_tap) // all_)
-    assert group == 1 or (below % 8 == 0 and blocks == deep == 1 and count % group == 0)
+    assert group == 1 or (deep == 1 and count % group == 0)
+    if group > 1 and made.dtype == dtypes.BFLOAT16:
+        assert below % 8 == 0 and blocks == 1
 
     def as_lines(box, most):
-        found = np.zeros((most, 64))
-        found[: box[..., 0].size] = box.reshape(-1, 64)
+        found = np.zeros((most, of_line))
+        found[: box[..., 0].size] = box.reshape(-1, of_line)
         return found
 
     for number in range(tiles * heights * parts):
         row, tile, part = number % heights, number // heights % tiles, number // heights // tiles
-        for block in range(rows // 64):
+        for block in range(rows // of_line):
             for i in range(all_):
                 own = tile * all_ + i
                 if own >= count // group * of_tap:
                     continue
-                first, channel = own // of_tap * group, own % of_tap * 64
-                total = np.zeros((group, 64, 64))
+                first, channel = own // of_tap * group, own % of_tap * of_line
+                total = np.zeros((group, of_line, of_line))
                 for slice_ in range(part * slices // parts, (part + 1) * slices // parts):
                     column, rest = slice_ % across * wide, slice_ // across
                     at, image = rest % down * high, rest // down * deep
-                    start = (image, at, column, row * rows + block * 64)
-                    of_g = Kernel.box(g, start, (deep, high, wide, 64), (1,) * 4)
-                    start = (image, at * step + taps[first][1], column * step + taps[first][0])
-                    steps = (1, step, step, 1)
-                    of_x = Kernel.box(x, (*start, channel), (deep, tall, wide, 64), steps)
+                    start = (image, at, column, row * rows + block * of_line)
+                    of_g = Kernel.box(g, start, (deep, high, wide, of_line), (1,) * 4)
+                    start = (image, at * sh + taps[first][1], column * sw + taps[first][0])
+                    by = (1, sh, sw, 1)
+                    of_x = Kernel.box(x, (*start, channel), (deep, tall, wide, of_line), by)
                     a = as_lines(of_g, whole)
                     b = as_lines(of_x, whole + (group - 1) * below)
                     for tap in range(group):
                         total[tap] += a.T @ b[tap * below : tap * below + whole]
                 for tap, f, c in np.ndindex(total.shape):
-                    line = row * rows + block * 64 + f
+                    line = row * rows + block * of_line + f
                     if line < lines and channel + c < channels:
                         matrix = divmod(taps[first + tap][2], made.windows.kernel[1])
                         run.put(part, (line, channel + c, *matrix), total[tap, f, c])
@@ -99,8 +100,6 @@ def test_tiles_and_taps_make_the_convolution(kind, seed, dtype):
         made.cut(*plan)
         if kind != "weights":
             run = of_pixels(made, *laid(kind, *values), deep_of=128 // dtype.itemsize)
-        elif dtype == dtypes.FLOAT32:
-            run = of_laid_taps(made, *laid(kind, *values))
         else:
             images, g = (values[i].transpose(0, 2, 3, 1) for i in (0, 2))
             run = of_taps(made, g, images)
@@ -108,32 +107,37 @@ def test_tiles_and_taps_make_the_convolution(kind, seed, dtype):
         np.testing.assert_allclose(run.out.sum(0), wanted, rtol=1e-9, atol=1e-9)
 
 
-def test_groups_of_taps_are_tried_for_wide_images():
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+def test_groups_of_taps_are_tried_for_wide_images(dtype):
     """A group is what random small images seldom have."""
     x, w = (2, 64, 16, 16), (64, 64, 3, 3)
-    said = {"stride": 1, "padding": (1, 1), "dilation": (1, 1)}
-    made = instruction("weights", x, w, said)
+    said = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1)}
+    made = instruction("weights", x, w, said, dtype)
     nodes, feeds = nodes_of(x, w, said)
-    made.cut(*next(plan for plan in made.likely(1000) if plan[0][5] == 3))
+    blocks = 1 if dtype == dtypes.BFLOAT16 else 2
+    made.cut(*next(p for p in made.likely(1000) if p[0][4] == blocks and p[0][5] == 3))
     images, _, g = (each.transpose(0, 2, 3, 1) for each in feeds.values())
     run = of_taps(made, g, images)
     assert (run.wrote == 1).all()
     np.testing.assert_allclose(run.out.sum(0), evaluate(nodes, feeds)[2], rtol=1e-9, atol=1e-9)
 
 
-def test_every_box_is_one_that_the_copy_engine_takes():
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+def test_every_box_is_one_that_the_copy_engine_takes(dtype):
     layers = [(64, 32, 64, 3, 1, 1), (8, 224, 64, 7, 2, 3), (512, 7, 512, 3, 1, 1)]
     layers += [(64, 56, 128, 1, 2, 0), (256, 8, 256, 3, 1, 1), (16, 40, 16, 5, 4, 2)]
     for channels, size, filters, kernel, stride, padding in layers:
         x, w = (64, channels, size, size), (filters, channels, kernel, kernel)
-        said = {"stride": stride, "padding": (padding,) * 2, "dilation": (1, 1)}
-        for shape, _ in instruction("weights", x, w, said).likely(1000):
+        said = {"stride": (stride,) * 2, "padding": (padding,) * 2, "dilation": (1, 1)}
+        packs, of_line = 32 // dtype.itemsize, 128 // dtype.itemsize
+        for shape, _ in instruction("weights", x, w, said, dtype).likely(1000):
             rows, wide, high, deep, blocks, group, apart = shape
             tall = high + (group - 1) * apart
             assert max(wide, tall) * stride <= 256
-            assert 64 * blocks * group <= 256
-            whole, boxes = -(-wide * high * deep // 16) * 16, blocks * hopper.boxes_of(rows)
-            room = rows // 64 * whole + boxes * (whole + (group - 1) * apart * wide)
+            assert of_line * blocks * group <= 256
+            whole, boxes = -(-wide * high * deep // packs) * packs, blocks * hopper.boxes_of(rows)
+            of_box = -(-(whole + (group - 1) * apart * wide) // 8) * 8
+            room = rows // of_line * whole + boxes * of_box
             assert 2 * room * hopper.LINE <= hopper.SHARED
 
 
@@ -143,8 +147,10 @@ def test_the_kernels_compile(tmp_path, monkeypatch):
     keys = [
         ("last", False, (64, 16, 8, 1, 0, 3, 1, "BFloat16")),
         ("last", False, (128, 16, 8, 1, 0, 1, 1, "float")),
-        ("last", True, (128, 16, 8, 1, 1, 3, 1)),
-        ("last", True, (64, 7, 7, 1, 2, 1, 1)),
+        ("last", True, (128, 16, 8, 1, 1, 3, 1, "BFloat16")),
+        ("last", True, (64, 7, 7, 1, 2, 1, 1, "BFloat16")),
+        ("last", True, (64, 16, 8, 1, 2, 3, 1, "float")),
+        ("last", True, (128, 7, 7, 1, 8, 1, 1, "float")),
     ]
     source = tmp_path / "kernels.cu"
     source.write_text(kernels.text_of(gpu, {f"k{i}": key for i, key in enumerate(keys)}))
@@ -159,6 +165,65 @@ def test_what_the_kernels_lay_is_where_it_belongs():
     words = [sys.executable, kit / "emulator/emucc.py", f"-I{kit / 'solution/src/backend'}"]
     done = subprocess.run([*words, "--run", program_], capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip()) == (0, "0"), done.stderr
+
+
+def run_on_numpy(instructions, fed):
+    """Runs convolutions and simple expressions; fed: view -> values. Returns what sees a view."""
+    memory = {view.buffer: values.astype(np.float64).ravel() for view, values in fed.items()}
+
+    def seen(view, shape=None, strides=None):
+        size = view.buffer.size // view.dtype.itemsize
+        flat = memory.setdefault(view.buffer, np.full(size, np.nan))[view.offset :]
+        strides = [8 * each for each in strides or view.strides]
+        return np.lib.stride_tricks.as_strided(flat, shape or view.shape, strides)
+
+    for each in instructions:
+        output = seen(each.output)
+        if isinstance(each, Elementwise):
+            names = {f"x{i}": seen(view) for i, view in enumerate(each.inputs)}
+            names.update((f"p{i}", number) for i, number in enumerate(each.given))
+            output[...] = eval(each.code, names)
+            continue
+        if not isinstance(each, LastConvolution):
+            continue  # the loss
+        first, images = each.inputs
+        channels, windows = each.channels, each.windows
+        count = channels[2 if each.kind == "data" else 1]
+        size = windows.out if each.kind == "data" else windows.size
+        column, row, image = each.sizes[-3:]
+        x = seen(images, (channels[0], count, *size), (image, 1, row, column))
+        assert not np.isnan(x).any()
+        of_x, of_w = (channels[0], channels[1], *windows.size), (*channels[:0:-1], *windows.kernel)
+        said = {n: getattr(windows, n) for n in ("stride", "padding", "dilation")}
+        nodes, feeds = nodes_of(of_x, of_w, said)
+        g = np.zeros((channels[0], channels[2], *windows.out))
+        given = {"value": (x, seen(first), g), "weights": (x, np.zeros(of_w), seen(first)),
+                 "data": (np.zeros(of_x), seen(first), x)}[each.kind]  # fmt: skip
+        feeds = dict(zip(feeds, given, strict=True))
+        output[...] = evaluate(nodes, feeds)[KINDS.index(each.kind)]
+    return seen
+
+
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+def test_images_of_few_channels_are_read_by_rows_of_windows(dtype, monkeypatch):
+    """All that is made for a convolution, run on numpy."""
+    monkeypatch.setattr(hopper, "is_emulated", lambda: False)
+    monkeypatch.setattr(hopper, "capability", lambda: (9, 0))
+    by_rows = 0
+    stem = (2, 3, 20, 21), (10, 3, 7, 7), {"stride": (2, 2), "padding": (3, 3), "dilation": (1, 1)}
+    for x, w, attributes in (stem, *map(case, range(20))):
+        nodes, feeds = nodes_of(x, w, {**attributes, "method": "wgmma"})
+        fed = {node: (values.shape, dtype) for node, values in feeds.items()}
+        order = [node for node in autodiff.find_topo_sort(nodes) if node not in fed]
+        made = Lowering(fed, default=dtype, tf32=True).with_nodes(order)
+        products = [each for each in made.instructions if isinstance(each, LastConvolution)]
+        assert len(products) == 3
+        by_rows += sum(each.windows.kernel[1] == 1 < w[3] for each in products)
+        given = {made.values[node]: values for node, values in feeds.items()}
+        seen = run_on_numpy(made.instructions, given)
+        for node, wanted in zip(nodes, evaluate(nodes, feeds), strict=True):
+            np.testing.assert_allclose(seen(made.values[node]), wanted, rtol=1e-9, atol=1e-9)
+    assert by_rows > 6
 
 
 @on_hopper
@@ -230,15 +295,15 @@ def test_channels_are_counted_as_they_are_padded(monkeypatch):
 
 
 def test_the_copy_engine_reads_images_alone():
-    x, w, said = (2, 8, 8, 8), (8, 8, 3, 3), {"stride": 1, "padding": (1, 1), "dilation": (1, 1)}
+    x, w = (2, 8, 8, 8), (8, 8, 3, 3)
+    said = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1)}
     for dtype in NUMBERS:
         for kind in KINDS:
             made = instruction(kind, x, w, said, dtype)
             made.inputs = "first", "second"
-            is_laid = kind == "weights" and dtype == dtypes.FLOAT32
-            assert len(made.images) == (0 if is_laid else 2 if kind == "weights" else 1)
-            assert made.key[0] == ("hopper" if is_laid else "last")
-            assert made.sizes[-1] == 1
+            assert len(made.images) == (2 if kind == "weights" else 1)
+            assert made.key[0] == "last"
+            assert made.sizes[-3:] == (8, 64, 512)
 
 
 @pytest.fixture
@@ -325,11 +390,11 @@ def test_a_node_is_cast_to_what_has_a_fraction():
 
 
 def test_weights_that_were_rounded_for_a_convolution_are_laid_from_what_they_were():
-    w, x = ops.variable("w", (8, 8, 3, 3)), ops.variable("x", (2, 8, 6, 6))
+    w, x = ops.variable("w", (8, 16, 3, 3)), ops.variable("x", (2, 16, 6, 6))
     half = ops.cast(w, "bfloat16")
-    fed = {w: ((8, 8, 3, 3), dtypes.FLOAT32), x: ((2, 8, 6, 6), dtypes.BFLOAT16)}
+    fed = {w: ((8, 16, 3, 3), dtypes.FLOAT32), x: ((2, 16, 6, 6), dtypes.BFLOAT16)}
     made = Lowering(fed).with_nodes([half])
-    windows, channels = Windows((6, 6), (3, 3), (1, 1), (1, 1)), (2, 8, 8)
+    windows, channels = Windows((6, 6), (3, 3), (1, 1), (1, 1)), (2, 16, 8)
     view = hopper_last.convolved(
         made,
         "value",
@@ -349,18 +414,18 @@ def test_weights_that_were_rounded_for_a_convolution_are_laid_from_what_they_wer
 def test_images_are_laid_once_for_the_value_and_the_gradient_of_weights(monkeypatch):
     monkeypatch.setattr(hopper, "is_emulated", lambda: False)
     monkeypatch.setattr(hopper, "capability", lambda: (9, 0))
-    nodes, feeds = nodes_of((2, 3, 8, 8), (8, 3, 3, 3), {"padding": 1, "method": "wgmma"})
+    nodes, feeds = nodes_of((2, 5, 8, 8), (8, 5, 3, 3), {"padding": 1, "method": "wgmma"})
     fed = {node: (values.shape, dtypes.FLOAT32) for node, values in feeds.items()}
     order = [node for node in autodiff.find_topo_sort(nodes) if node not in fed]
     made = Lowering(fed, tf32=True).with_nodes(order)
     value, weights = (each for each in made.instructions if getattr(each, "kind", "") in
                       ("value", "weights"))  # fmt: skip
-    assert value.inputs[1] is weights.inputs[1] and value.inputs[1].shape == (2, 4, 8, 8)
+    assert value.inputs[1] is weights.inputs[1] and value.inputs[1].shape == (2, 8, 8, 8)
 
 
 def test_channels_that_are_no_packs_get_zeros():
-    x, w = ops.variable("x", (2, 3, 6, 6)), ops.variable("w", (10, 3, 3, 3))
-    fed = {x: ((2, 3, 6, 6), dtypes.BFLOAT16), w: ((10, 3, 3, 3), dtypes.FLOAT32)}
+    x, w = ops.variable("x", (2, 10, 6, 6)), ops.variable("w", (10, 10, 3, 3))
+    fed = {x: ((2, 10, 6, 6), dtypes.BFLOAT16), w: ((10, 10, 3, 3), dtypes.FLOAT32)}
     made = Lowering(fed)
     windows = Windows((6, 6), (3, 3), (1, 1), (1, 1))
     view = hopper_last.convolved(
@@ -368,14 +433,14 @@ def test_channels_that_are_no_packs_get_zeros():
         "value",
         (2, 10, 6, 6),
         windows,
-        (2, 3, 10),
+        (2, 10, 10),
         dtypes.BFLOAT16,
         made.values[x],
         made.values[w],
     )
     product = made.instructions[-1]
-    assert product.channels == (2, 8, 16)
-    assert [each.shape for each in product.inputs] == [(16, 8, 3, 3), (2, 8, 6, 6)]
+    assert product.channels == (2, 16, 16)
+    assert [each.shape for each in product.inputs] == [(16, 16, 3, 3), (2, 16, 6, 6)]
     assert view.shape == (2, 10, 6, 6)
     assert product.output.shape == (2, 16, 6, 6)
 
