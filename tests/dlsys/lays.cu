@@ -29,6 +29,8 @@ std::vector<float> numbered(int64_t size) {
   return found;
 }
 
+char* bytes(const Memory& memory) { return reinterpret_cast<char*>(memory.data); }
+
 long wrong_of_weights(int lines, int channels, int taps, int parts) {
   const int64_t size = static_cast<int64_t>(lines) * channels * taps;
   const std::vector<float> given = numbered(size * parts);
@@ -36,9 +38,22 @@ long wrong_of_weights(int lines, int channels, int taps, int parts) {
   from.put(given);
   split(from.data, to.data, lines, channels, taps, channels, 0, nullptr);
   const std::vector<float> laid = to.get();
+  // Among others, by one launch: as they are, and turned.
+  Memory also(size), turned(size), other(100);
+  char* const data[] = {bytes(other), bytes(also), bytes(turned), bytes(other),
+                        bytes(from),  bytes(from), bytes(from),   bytes(from)};
+  const int64_t n[] = {4,     10,       5,    2, 1,  lines, channels, taps, 0,
+                       lines, channels, taps, 1, 20, 1,     5,        0};
+  long wrong = lay_weights<float>(data, n, nullptr) != 0;
+  const std::vector<float> by_one = also.get(), by_channels = turned.get();
+  for (int64_t line = 0; line < lines; ++line)
+    for (int64_t channel = 0; channel < channels; ++channel)
+      for (int64_t tap = 0; tap < taps; ++tap)
+        wrong += by_channels[(tap * channels + channel) * lines + line] !=
+                 given[(line * channels + channel) * taps + tap];
+  wrong += by_one != laid;
   join(to.data, from.data, parts, size, lines, channels, taps, nullptr);
   const std::vector<float> joined = to.get();
-  long wrong = 0;
   for (int64_t line = 0; line < lines; ++line)
     for (int64_t channel = 0; channel < channels; ++channel)
       for (int64_t tap = 0; tap < taps; ++tap) {
@@ -70,34 +85,12 @@ long wrong_of_sums(int64_t size, int parts) {
   return wrong;
 }
 
-// Images whose channels are last, by which the gradient of weights adds up images.
-long wrong_of_images(int images, int channels, int spots) {
-  const int chunks = (images + 31) / 32, all = channels * spots, chunk = channels * 32;
-  const std::vector<float> given = numbered(static_cast<int64_t>(images) * all);
-  Memory from(given.size()), to(static_cast<int64_t>(spots) * chunks * chunk);
-  from.put(given);
-  turn(from.data, to.data,
-       {all, images, 1, all, 0, channels, chunks * chunk, 32, chunk, 0, true, 0}, nullptr);
-  const std::vector<float> laid = to.get();
-  long wrong = 0;
-  for (int spot = 0; spot < spots; ++spot)
-    for (int channel = 0; channel < channels; ++channel)
-      for (int image = 0; image < chunks * 32; ++image) {
-        const float wanted =
-            image < images ? given[(image * spots + spot) * channels + channel] : 0;
-        wrong +=
-            laid[((spot * chunks + image / 32) * channels + channel) * 32 + image % 32] != wanted;
-      }
-  return wrong;
-}
-
 int main() {
   std::mt19937 random(1);
   const auto draw = [&](int most) { return static_cast<int>(1 + random() % most); };
   long wrong = 0;
   for (int i = 0; i < 20; ++i) {
-    wrong += wrong_of_weights(draw(20), draw(80), draw(30), draw(12));
-    wrong += wrong_of_images(draw(70), draw(40), draw(20));
+    wrong += wrong_of_weights(draw(20), draw(80), draw(30), draw(72));
     wrong += wrong_of_sums<float>(draw(3000), draw(12));
     wrong += wrong_of_sums<dlsys::backend::BFloat16>(4 * draw(900), draw(12));
   }

@@ -14,7 +14,7 @@ from test_hopper import KINDS, Kernel, case, laid, of_pixels, on_hopper, some_of
 from dlsys import autodiff, dtypes, models, ndarray, nn, ops, optim
 from dlsys.backend import choosing, cpu, gpu, hopper, hopper_last, kernels, program
 from dlsys.backend.fusion import fuse
-from dlsys.backend.hopper_last import LastConvolution
+from dlsys.backend.hopper_last import LastConvolution, LayWeights, lay_together
 from dlsys.backend.instructions import Elementwise, Reduce
 from dlsys.backend.lowering import Lowering
 from dlsys.backend.view import channels_last_view, loops_of, new_view
@@ -184,6 +184,11 @@ def run_on_numpy(instructions, fed):
             names.update((f"p{i}", number) for i, number in enumerate(each.given))
             output[...] = eval(each.code, names)
             continue
+        if isinstance(each, LayWeights):
+            for w, to, is_turned in zip(each.inputs, each.outputs, each.turned, strict=True):
+                laid_so = seen(w).reshape(*w.shape[:2], -1).transpose(2, 0, 1)
+                seen(to)[...] = laid_so.transpose(0, 2, 1) if is_turned else laid_so
+            continue
         if not isinstance(each, LastConvolution):
             continue  # the loss
         first, images = each.inputs
@@ -196,9 +201,13 @@ def run_on_numpy(instructions, fed):
         of_x, of_w = (channels[0], channels[1], *windows.size), (*channels[:0:-1], *windows.kernel)
         said = {n: getattr(windows, n) for n in ("stride", "padding", "dilation")}
         nodes, feeds = nodes_of(of_x, of_w, said)
-        g = np.zeros((channels[0], channels[2], *windows.out))
-        given = {"value": (x, seen(first), g), "weights": (x, np.zeros(of_w), seen(first)),
-                 "data": (np.zeros(of_x), seen(first), x)}[each.kind]  # fmt: skip
+        g, w = np.zeros((channels[0], channels[2], *windows.out)), np.zeros(of_w)
+        if each.kind == "weights":
+            g = seen(first)
+        else:
+            order = (2, 1, 0) if each.kind == "data" else (1, 2, 0)
+            w = seen(first).transpose(order).reshape(of_w)
+        given = {"data": (np.zeros(of_x), w, x)}.get(each.kind, (x, w, g))
         feeds = dict(zip(feeds, given, strict=True))
         output[...] = evaluate(nodes, feeds)[KINDS.index(each.kind)]
     return seen
@@ -220,7 +229,7 @@ def test_images_of_few_channels_are_read_by_rows_of_windows(dtype, monkeypatch):
         assert len(products) == 3
         by_rows += sum(each.windows.kernel[1] == 1 < w[3] for each in products)
         given = {made.values[node]: values for node, values in feeds.items()}
-        seen = run_on_numpy(made.instructions, given)
+        seen = run_on_numpy(lay_together(made.instructions, ()), given)
         for node, wanted in zip(nodes, evaluate(nodes, feeds), strict=True):
             np.testing.assert_allclose(seen(made.values[node]), wanted, rtol=1e-9, atol=1e-9)
     assert by_rows > 6
@@ -292,6 +301,25 @@ def test_channels_are_counted_as_they_are_padded(monkeypatch):
     assert not hopper.refusal("value", windows, channels, 1, dtypes.FLOAT32)
     for dtype in NUMBERS:
         assert "2**30 elements" in hopper_last.refusal("value", windows, channels, 1, dtype)
+
+
+def test_weights_that_are_there_are_laid_by_one_launch():
+    """Not those that are made, nor behind what overwrites them."""
+    w = ops.variable("w", (8, 16, 3, 3))
+    made = Lowering({w: ((8, 16, 3, 3), dtypes.FLOAT32)})
+    first = made.values[w]
+    own, other = (new_view(first.shape, dtypes.FLOAT32) for _ in range(2))
+    late = made.elementwise("a", first, into=own)
+    for view, is_turned in ((first, False), (late, True), (first, True)):
+        hopper_last._laid(made, view, dtypes.FLOAT32, is_turned)
+    made.elementwise("a", other, into=first)
+    hopper_last._laid(made, first, dtypes.BFLOAT16)
+    made.laid.clear()
+    hopper_last._laid(made, first, dtypes.FLOAT32)
+    found = [each for each in lay_together(made.instructions, ()) if isinstance(each, LayWeights)]
+    assert [each.turned for each in found] == [(False, True), (True,), (False,), (False,)]
+    assert found[0].sizes == (2, 8, 16, 9, 0, 8, 16, 9, 1)
+    assert [each.output.dtype for each in found[2:]] == [dtypes.BFLOAT16, dtypes.FLOAT32]
 
 
 def test_the_copy_engine_reads_images_alone():
@@ -406,7 +434,9 @@ def test_weights_that_were_rounded_for_a_convolution_are_laid_from_what_they_wer
         made.values[half],
     )
     instruction = made.instructions[-1]
-    assert instruction.inputs[0] is made.values[w]
+    (laid,) = [each for each in made.instructions if isinstance(each, LayWeights)]
+    assert laid.inputs[0] is made.values[w]
+    assert instruction.inputs[0] is laid.output
     assert view.is_channels_last and view.dtype == dtypes.BFLOAT16
     assert made.before_cast(made.values[x], dtypes.FLOAT32).dtype == dtypes.FLOAT32
 
@@ -440,7 +470,7 @@ def test_channels_that_are_no_packs_get_zeros():
     )
     product = made.instructions[-1]
     assert product.channels == (2, 16, 16)
-    assert [each.shape for each in product.inputs] == [(16, 16, 3, 3), (2, 16, 6, 6)]
+    assert [each.shape for each in product.inputs] == [(9, 16, 16), (2, 16, 6, 6)]
     assert view.shape == (2, 10, 6, 6)
     assert product.output.shape == (2, 16, 6, 6)
 
@@ -485,19 +515,20 @@ def test_images_that_the_copy_engine_cannot_read_are_copied_or_named(monkeypatch
         found.feed({y: whole})
 
 
+@pytest.mark.parametrize("channels", [5, 8])
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
 @pytest.mark.parametrize("said", [
     {"kernel": 3, "stride": 2, "padding": 1}, {"kernel": 2}, {"kernel": (2, 3), "stride": (1, 2)},
     {"kernel": (3, 2), "stride": (2, 3), "ceil": True},
 ])  # fmt: skip
-def test_a_gpu_pools_images_as_they_lie(said, dtype):
+def test_a_gpu_pools_images_as_they_lie(said, dtype, channels):
     """The same bits as where they lie dense, of equal elements and NaN too."""
     random = np.random.default_rng(0)
-    images = random.integers(-3, 4, (2, 5, 7, 6)).astype(np.float32)
+    images = random.integers(-3, 4, (2, channels, 7, 6)).astype(np.float32)
     images[0, 1, 3, 2], images[1, 0, 0, :2] = np.nan, np.inf
     found = []
     for is_last in (False, True):
-        x = ops.variable("x", (2, 7, 6, 5) if is_last else images.shape)
+        x = ops.variable("x", (2, 7, 6, channels) if is_last else images.shape)
         seen = ops.transpose(x, (0, 3, 1, 2)) if is_last else x
         pooled = ops.max_pool(seen, **said)
         node = ops.sum(pooled * pooled)

@@ -292,7 +292,7 @@ bool launch_pixels(const int64_t* n, char* const* data, const CUtensorMap& of_a,
 
 /*!
  * \brief The value, or the gradient of the data.
- * \param data out, w of float, x or g, phases, taps, room for w as it is laid, and for parts.
+ * \param data out, w as lay_weights lays it, x or g, phases, taps, room for parts.
  * \param n as of_pixels has it, then elements from pixel to pixel of x or g, from row to row, from
  * image to image. Channels and filters are whole packs of 16 bytes.
  */
@@ -303,15 +303,8 @@ int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
   const int kDepth = kLine / sizeof(In);
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
   const int depth = number(1), lines = number(4), taps = number(7), parts = number(14);
-  const float* const w = reinterpret_cast<const float*>(data[1]);
+  In* const a = reinterpret_cast<In*>(data[1]);
   In* const x = reinterpret_cast<In*>(data[2]);
-  In* const a = reinterpret_cast<In*>(data[5]);
-  if (n[8] != 0)  // of the data: (depth, lines, taps) to (taps, lines, depth)
-    turn(w, a,
-         {lines * taps, depth, 1, lines * taps, 0, taps, depth, lines * depth, 32, 0, false, 0},
-         on);
-  else
-    split(w, a, lines, depth, taps, depth, 0, on);
   CUtensorMap of_a, of_b;
   const int64_t sizes_a[] = {depth, lines, taps}, sizes_b[] = {depth, n[3], n[2], n[0]};
   const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, Whole::tall, deep};
@@ -320,7 +313,7 @@ int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
     return -1;
   In* const out = reinterpret_cast<In*>(data[0]);
   if (parts == 1) return launch_pixels<Whole, kDepth>(n, data, of_a, of_b, out, on) ? 0 : -1;
-  float* const room = reinterpret_cast<float*>(data[6]);
+  float* const room = reinterpret_cast<float*>(data[5]);
   if (!launch_pixels<Part, kDepth>(n, data, of_a, of_b, room, on)) return -1;
   const int64_t size = n[0] * n[4] * n[5] * n[6];
   add_parts(out, room, parts, size, on);

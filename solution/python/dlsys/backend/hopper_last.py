@@ -3,6 +3,7 @@
 They round: to bfloat16, where all is of it, or float32 to TF32.
 """
 
+import copy
 import dataclasses
 import functools
 import itertools
@@ -14,6 +15,7 @@ from dlsys.ndarray import size_of
 
 from . import hopper
 from .expressions import signature
+from .instructions import Instruction
 from .view import channels_last_view, new_view
 from .windows import Windows
 
@@ -37,7 +39,7 @@ def _in_packs(channels, dtype):
 @dataclasses.dataclass(eq=False)
 class LastConvolution(hopper.HopperConvolution):
     """As HopperConvolution; x and g have their channels last, and so have the value and the
-    gradient of the data. Weights and their gradient are float32, and lie dense.
+    gradient of the data. Weights lie as LayWeights lays them; their gradient is float32, and dense.
 
     Channels and filters of images are whole packs of 16 bytes.
     """
@@ -68,17 +70,15 @@ class LastConvolution(hopper.HopperConvolution):
     def cut(self, shape, parts):
         """As HopperConvolution's."""
         self._shape, self.parts = shape, parts
-        images, channels, filters = self.channels
-        laid = ()
         if self.kind == "weights":
             tables = (np.array(sorted(hopper.taps_of(self.windows).tolist()), INT32),)
         else:
+            images = self.channels[0]
             *tables, self._tiles = hopper.tables_of(self.kind, self.windows, images, shape)
-            laid = (new_view((size_of(self.windows.kernel) * channels * filters,), self.dtype),)
         has_room = parts > 1 or self.kind == "weights"
         room = (new_view((parts * size_of(self.output.shape),), FLOAT32),) if has_room else ()
         self._tables = tuple(new_view(each.shape, INT32, values=each) for each in tables)
-        self.scratch = (*laid, *room)
+        self.scratch = room
 
     @property
     def sizes(self):
@@ -92,6 +92,65 @@ class LastConvolution(hopper.HopperConvolution):
     def key(self):
         """What is compiled in: the shape of a tile."""
         return key_of(self.kind, self._shape, self.dtype)
+
+
+@dataclasses.dataclass(eq=False)
+class LayWeights(Instruction):
+    """Writes weights of convolutions, (filters, channels, height, width), as (taps, filters,
+    channels), or, turned, as (taps, channels, filters). Inputs are dense, of float32."""
+
+    outputs: tuple
+    turned: tuple
+
+    @property
+    def operands(self):
+        """The outputs, then the inputs."""
+        return (*self.outputs, *self.inputs)
+
+    @property
+    def targets(self):
+        """The outputs."""
+        return self.outputs
+
+    @property
+    def key(self):
+        """The dtype of what is laid."""
+        return ("lay_weights", self.output.dtype)
+
+    @property
+    def sizes(self):
+        """How many; of each filters, channels, taps, whether they are turned."""
+        found = [len(self.outputs)]
+        for w, is_turned in zip(self.inputs, self.turned):
+            filters, channels, *kernel = w.shape
+            found += (filters, channels, size_of(kernel), int(is_turned))
+        return tuple(found)
+
+
+def lay_together(instructions, kept):
+    """The same program, where weights that are there at the start are all laid by one launch.
+
+    Args:
+        instructions: in an order in which they may run.
+        kept: buffers that are read after the run.
+    """
+    places, found, written = {}, [], set()
+    for each in instructions:
+        if isinstance(each, LayWeights) and not written & {v.buffer for v in each.inputs}:
+            place = places.setdefault(each.key, len(found))
+            if place < len(found):
+                found[place] = _both(found[place], each)
+                continue
+        written.update(view.buffer for view in each.written)
+        found.append(each)
+    return found
+
+
+def _both(one, other):
+    made = copy.copy(one)
+    for name in ("inputs", "outputs", "turned"):
+        setattr(made, name, getattr(one, name) + getattr(other, name))
+    return made
 
 
 def key_of(kind, shape, dtype):
@@ -109,7 +168,8 @@ def convolved(build, kind, shape, windows, channels, dtype, *inputs):
     said = {"dtype": dtype}
     if kind == "data":
         w, g = inputs
-        operands = _weights(build, w, of_w), _images(build, g, filters, dtype)
+        w = _laid(build, _weights(build, w, of_w), dtype, is_turned=True)
+        operands = w, _images(build, g, filters, dtype)
         output = channels_last_view((images, depth, *windows.size), dtype)
     else:
         if _has_rows_in_lines(windows, depth, dtype):
@@ -122,13 +182,25 @@ def convolved(build, kind, shape, windows, channels, dtype, *inputs):
             output = new_view((filters, padded[1], *windows.kernel), FLOAT32)
         else:
             w = _weights(build, inputs[1], of_w)
-            operands = _by_rows(build, w) if "apart" in said else w, x
+            w = _by_rows(build, w) if "apart" in said else w
+            operands = _laid(build, w, dtype), x
             output = channels_last_view((images, filters, *windows.out), dtype)
     build.add(LastConvolution(output, operands, kind, windows, padded, **said))
     if kind == "weights" and "apart" in said:
         by_columns = output.reshaped((filters, of_w[-1], depth, of_w[-2]))
         output = by_columns.seen(lambda array: array.transpose(0, 2, 3, 1))
     return build.as_dtype(output.seen(_first_of(shape)), dtype)
+
+
+def _laid(build, w, dtype, is_turned=False):
+    """Weights as the copy engine reads them; once for all that read them so."""
+    laid = build.laid.get((w, dtype, is_turned))
+    if laid is None:
+        filters, channels, *kernel = w.shape
+        sides = (channels, filters) if is_turned else (filters, channels)
+        laid = build.laid[w, dtype, is_turned] = new_view((size_of(kernel), *sides), dtype)
+        build.add(LayWeights(laid, (w,), (laid,), (is_turned,)))
+    return laid
 
 
 def _first_of(shape):
@@ -256,6 +328,13 @@ def source(name, of_weights, shape):
     return '#include "hopper_last.cuh"\n%s%s {\n  return hopper::%s<%s>(data, n, on);\n}\n' % (
         own, signature(name, "cudaStream_t on"), call, ", ".join(map(str, shape)),
     )  # fmt: skip
+
+
+def source_of_laying(name, dtype):
+    """The launcher of a LayWeights."""
+    call = "hopper::lay_weights<%s>(data, n, on)" % C_NAMES[dtype]
+    said = signature(name, "cudaStream_t on"), call
+    return '#include "hopper_lays.cuh"\n%s {\n  return %s;\n}\n' % said
 
 
 def _wgmma(columns, turned):

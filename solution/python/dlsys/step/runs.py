@@ -9,6 +9,7 @@ from dlsys.autodiff import Executor
 from dlsys.backend.capture import CaptureError
 from dlsys.backend.fusion import fuse
 from dlsys.backend.gemm import with_products
+from dlsys.backend.hopper_last import lay_together
 from dlsys.backend.planning import Planner
 from dlsys.backend.program import Program
 from dlsys.backend.regroup import fuse_reductions, join_updates, recompute
@@ -107,6 +108,8 @@ class DeviceRun:
         passes += [with_products] if own_products else []
         if fuses and ndarray.is_gpu_ctx(graph.ctx):
             passes += [recompute, fuse_reductions, join_updates]
+        if limit is None:
+            passes += [lay_together]  # what is laid early is there for long
         self.program = Program(
             graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates,
             passes=[*passes, self._counted], plan=self._planner.place, tf32=self._tf32,
