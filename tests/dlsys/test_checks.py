@@ -57,6 +57,16 @@ def test_where_order_counts_nothing_moves():
     assert checks.first(without) == (without, 0)
 
 
+def test_labels_of_short_rows_are_checked_first_too():
+    """What a check reads of them is not made in the kernel of the rows, which comes late."""
+    loss, updates, x, y = net()
+    step = dlsys.compile(loss, updates, GPU)
+    step({x: np.ones((4, 3), np.float32), y: np.array([0, 1, 2, 3])})
+    program = step.run_of().program
+    firsts = program.instructions[: program._first]
+    assert any(map(checks.is_check, firsts)) and len(firsts) < len(program.instructions) // 2
+
+
 def test_what_needs_much_stays_where_it_is(monkeypatch):
     monkeypatch.setattr(checks, "_MOST", 1)
     before = lowered()

@@ -59,7 +59,7 @@ struct alignas(16) Tap {
 template <int rows_, int wide, int high, int deep, bool packs, int group_, int apart,
           int depth = kDepth>
 struct OfPixels {
-  static const bool pads = false;
+  static const bool pads = false, in_registers = false;
   static const int rows = rows_, count = wide * high * deep, columns = (count + 7) / 8 * 8;
   static const int group = group_, below = group > 1 ? apart * wide * kLine : 0;
   static const int halves = rows == 128 ? 1 : 2;             // each with pixels of its own
@@ -181,7 +181,7 @@ struct OfPixels {
  */
 template <int rows_, int block, int blocks>
 struct OfTaps {
-  static const bool pads = false;
+  static const bool pads = false, in_registers = false;
   static const int rows = rows_, columns = block * blocks, boxes = rows == 128 ? 1 : 2;
   static const int group = 1, below = 0;
   static const int bytes = (rows + boxes * columns) * kLine, room = bytes;

@@ -175,9 +175,9 @@ inline void join(float* out, const float* parts, int of_sum, int64_t size, int l
                  int taps, cudaStream_t on) {
   const Launch all(lines, channels, taps);
   const int groups = taps <= kFewTaps ? (of_sum + 15) / 16 : 1;  // there are 72 parts at most
-  const int items = all.many * taps * groups, warps = items < 8 ? 8 : items < 32 ? items : 32;
-  launch_early(join_kernel, all.grid, warps / all.many * all.many * 32, all.bytes * groups, on, out,
-               parts, of_sum, size, lines, channels, taps, all.many, groups);
+  const int threads = groups > 1 ? 1024 : 256;
+  launch_early(join_kernel, all.grid, threads, all.bytes * groups, on, out, parts, of_sum, size,
+               lines, channels, taps, all.many, groups);
 }
 
 /*! \brief A matrix, or a batch of them, and how it is laid the other way: element (d, l) from
@@ -188,36 +188,37 @@ struct Turn {
   int64_t low;  // how far behind lows lie, or 0
 };
 
-/*! \brief Lays a tile of it, through shared memory; of 32 x 8 threads this is (x, y). */
-template <class Element>
-__device__ void turn_tile(float (&tile)[32][33], const float* from, Element* to, const Turn& all,
-                          int line, int depth, int x, int first_y) {
+/*! \brief Lays some tiles of it side by side, through shared memory; of 32 x 8 threads this is
+ * (x, y). */
+template <int tiles, class Element>
+__device__ void turn_tiles(float (&tile)[tiles][32][33], const float* from, Element* to,
+                           const Turn& all, int line, int depth, int x, int first_y) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int y = first_y + i * 8;
-    const bool inside = depth + y < all.depth && line + x < all.lines;
-    tile[y][x] = inside ? from[static_cast<int64_t>(depth + y) * all.from_depth + line + x] : 0;
+  for (int i = 0; i < 4 * tiles; ++i) {
+    const int y = first_y + i % 4 * 8, l = line + i / 4 * 32 + x;
+    const bool inside = depth + y < all.depth && l < all.lines;
+    tile[i / 4][y][x] = inside ? from[static_cast<int64_t>(depth + y) * all.from_depth + l] : 0;
   }
   __syncthreads();
   if (depth + x >= all.depth && !all.fills) return;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int y = first_y + i * 8, l = line + y;
+  for (int i = 0; i < 4 * tiles; ++i) {
+    const int y = first_y + i % 4 * 8, l = line + i / 4 * 32 + y;
     if (l >= all.lines) break;
     const int whole = all.split == 1 ? l : l / all.split, rest = l - whole * all.split;
     lay(to + static_cast<int64_t>(whole) * all.outer + static_cast<int64_t>(rest) * all.inner + x,
-        all.low, tile[x][y]);
+        all.low, tile[i / 4][x][y]);
   }
 }
 
 template <class Element>
 __global__ void turn_kernel(const float* from, Element* to, const Turn all) {
-  __shared__ float tile[32][33];
+  __shared__ float tile[1][32][33];
   wait_for_predecessor();
-  turn_tile(tile, from + static_cast<int64_t>(blockIdx.z) * all.from_batch,
-            to + static_cast<int64_t>(blockIdx.z) * all.to_batch +
-                static_cast<int64_t>(blockIdx.y) * all.apart,
-            all, blockIdx.x * 32, blockIdx.y * 32, threadIdx.x, threadIdx.y);
+  turn_tiles(tile, from + static_cast<int64_t>(blockIdx.z) * all.from_batch,
+             to + static_cast<int64_t>(blockIdx.z) * all.to_batch +
+                 static_cast<int64_t>(blockIdx.y) * all.apart,
+             all, blockIdx.x * 32, blockIdx.y * 32, threadIdx.x, threadIdx.y);
 }
 
 template <class Element>
@@ -225,6 +226,9 @@ void turn(const float* from, Element* to, const Turn& all, cudaStream_t on) {
   const dim3 grid((all.lines + 31) / 32, (all.depth + 31) / 32, all.batch);
   launch_early(turn_kernel<Element>, grid, dim3(32, 8), 0, on, from, to, all);
 }
+
+const int kTiles = 4;  // that a block of the next kernel turns
+typedef float Tiles[kTiles][32][33];
 
 /*! \brief Weights (filters, channels, taps) of one convolution, and how they are laid: (taps,
  * filters, channels), or `turned` (taps, channels, filters). */
@@ -235,14 +239,19 @@ struct Weights {
   bool turned;
   int first;  // the number of the first block that lays them
 
-  int lines() const { return taps <= kFewTaps ? 8 : 1; }  // of a block
+  __host__ __device__ int lines() const { return taps <= kFewTaps ? 16 : 1; }  // of a block
+  /*! \brief Blocks side by side. */
+  __host__ __device__ int across() const {
+    return turned ? (channels * taps + 32 * kTiles - 1) / (32 * kTiles)
+                  : (channels + kAcross - 1) / kAcross;
+  }
   int blocks() const {
-    const int across = ((turned ? channels * taps : channels) + 31) / 32,
-              down = turned ? 32 : lines();
-    return across * ((filters + down - 1) / down);
+    const int down = turned ? 32 : lines();
+    return across() * ((filters + down - 1) / down);
   }
   int bytes() const {
-    return static_cast<int>(sizeof(float)) * (turned ? 32 * 33 : lines() * kAcross * taps);
+    const size_t numbers = lines() * kAcross * taps;
+    return static_cast<int>(turned ? sizeof(Tiles) : numbers * sizeof(float));
   }
 };
 
@@ -266,19 +275,16 @@ __global__ void lay_weights_kernel(const __grid_constant__ ManyWeights all) {
   }
   const Weights& own = all.of[first];
   const int number = block - own.first, channels = own.channels, taps = own.taps;
+  const int x = number % own.across(), y = number / own.across();
   Element* const to = static_cast<Element*>(own.to);
-  if (own.turned) {
-    const int across = (channels * taps + 31) / 32, depth = number / across * 32;
-    turn_tile(*reinterpret_cast<float (*)[32][33]>(numbers), own.from, to + depth,
-              {channels * taps, own.filters, 1, channels * taps, 0, taps, own.filters,
-               channels * own.filters, 0, 0, false, 0},
-              number % across * 32, depth, threadIdx.x % 32, threadIdx.x / 32);
-  } else {
-    const int across = (channels + kAcross - 1) / kAcross, lines = taps <= kFewTaps ? 8 : 1;
-    split_lines(numbers, own.from, to,
-                OfLines(own.filters, channels, taps, lines, number % across, number / across),
+  if (own.turned)
+    turn_tiles(*reinterpret_cast<Tiles*>(numbers), own.from, to + y * 32,
+               {channels * taps, own.filters, 1, channels * taps, 0, taps, own.filters,
+                channels * own.filters, 0, 0, false, 0},
+               x * 32 * kTiles, y * 32, threadIdx.x % 32, threadIdx.x / 32);
+  else
+    split_lines(numbers, own.from, to, OfLines(own.filters, channels, taps, own.lines(), x, y),
                 own.filters, channels, taps, channels, 0);
-  }
 }
 
 /*!
