@@ -74,7 +74,7 @@ class Kernel:
 def of_pixels(made, w, x, deep_of=32):
     """The result of OfPixels. w: (taps, lines, depth); x: (images, height, width, depth); of which
     a slice has `deep_of`."""
-    rows, wide, high, deep, _, group, apart = made._shape[:7]
+    rows, wide, high, deep, _, group, apart = made._shape
     images, depth, _, _, lines, _, _, _, _, *steps, tiles, parts, _ = made.sizes[:16]
     (down_in, across_in), (down_out, across_out) = steps[:2], steps[2:]
     run = Kernel(made, w, x)

@@ -57,7 +57,7 @@ struct alignas(16) Tap {
  * the one before.
  */
 template <int rows_, int wide, int high, int deep, bool packs, int group_, int apart,
-          int depth = kDepth, int pair_ = 1>
+          int depth = kDepth>
 struct OfPixels {
   static const bool pads = false, in_registers = false;
   static const int rows = rows_, count = wide * high * deep, columns = (count + 7) / 8 * 8;
@@ -67,9 +67,6 @@ struct OfPixels {
   static const int step = group > 1 ? halves * high : high;  // rows from tile to tile
   static const int tall = group > 1 ? step + (group - 1) * apart : high;  // rows of a box
   static const int of_box = group > 1 ? wide * tall : columns;
-  // A block of a pair copies half of the images, or of the rows of one.
-  static const int pair = pair_, of_deep = deep % pair == 0 ? deep / pair : deep;
-  static const int of_tall = of_deep < deep ? tall : tall / pair;
   static const int bytes = (group * rows + copies * wide * tall * deep) * kLine;
   static const int room = (group * rows + copies * of_box) * kLine, stages = stages_of(room);
 
@@ -124,16 +121,9 @@ struct OfPixels {
     for (int i = 0; i < copies; ++i) {
       int image, row, column;
       find(in, (unit.tile - in.first) * copies + i, &image, &row, &column);
-      row = row * reads.down + own->row, column = column * reads.across + own->column;
-      unsigned char* const box = to + (group * rows + i * of_box) * kLine;
-      if constexpr (pair > 1) {
-        const int rank = rank_in_cluster();
-        row += rank * (tall - of_tall) * reads.down, image += rank * (deep - of_deep);
-        copy_to_both(box + rank * (wide * tall * deep / 2) * kLine, of_b, channel, column, row,
-                     image, full);
-      } else {
-        hopper::copy(box, of_b, channel, column, row, image + low_b, full);
-      }
+      hopper::copy(to + (group * rows + i * of_box) * kLine, of_b, channel,
+                   column * reads.across + own->column, row * reads.down + own->row, image + low_b,
+                   full);
     }
   }
 
@@ -192,7 +182,6 @@ struct OfPixels {
 template <int rows_, int block, int blocks>
 struct OfTaps {
   static const bool pads = false, in_registers = false;
-  static const int pair = 1;
   static const int rows = rows_, columns = block * blocks, boxes = rows == 128 ? 1 : 2;
   static const int group = 1, below = 0;
   static const int bytes = (rows + boxes * columns) * kLine, room = bytes;
@@ -318,8 +307,7 @@ bool launch(const CUtensorMap& of_a, const CUtensorMap& of_b, const Work& work, 
       cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
     return false;
   const int blocks = work.units < processors ? work.units : processors;
-  launch_clusters(convolution_kernel<Work>, Work::pair, blocks - blocks % Work::pair, kThreads,
-                  bytes, on, of_a, of_b, work);
+  launch_early(convolution_kernel<Work>, blocks, kThreads, bytes, on, of_a, of_b, work);
   return cudaGetLastError() == cudaSuccess;
 }
 

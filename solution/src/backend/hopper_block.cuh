@@ -44,28 +44,6 @@ __device__ inline void arrive(Barrier* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address(barrier)) : "memory");
 }
 
-/*! \brief The same at the barrier that a block of the cluster has in this place. */
-__device__ inline void arrive(Barrier* barrier, int rank) {
-  asm volatile(
-      "{\n.reg .b32 there;\n"
-      "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(address(barrier)),
-      "r"(rank)
-      : "memory");
-}
-
-/*! \brief Waits for all threads of the cluster. */
-__device__ inline void sync_cluster() {
-  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
-}
-
-/*! \brief This block's number in its cluster. */
-__device__ inline int rank_in_cluster() {
-  unsigned rank;
-  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return static_cast<int>(rank);
-}
-
 /*! \brief Waits for the end of a barrier's phase. */
 __device__ inline void wait(Barrier* barrier, unsigned phase) {
   unsigned done = 0;
@@ -96,17 +74,6 @@ __device__ inline void copy(void* to, const CUtensorMap* from, int x, int y, int
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(address(to)),
       "l"(from), "r"(x), "r"(y), "r"(z), "r"(u), "r"(address(barrier))
-      : "memory");
-}
-
-/*! \brief The same to both blocks of a cluster: to the same place in each, and its barrier. */
-__device__ inline void copy_to_both(void* to, const CUtensorMap* from, int x, int y, int z, int u,
-                                    Barrier* barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
-      ".multicast::cluster [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(address(to)),
-      "l"(from), "r"(x), "r"(y), "r"(z), "r"(u), "r"(address(barrier)),
-      "h"(static_cast<unsigned short>(3))
       : "memory");
 }
 
@@ -161,8 +128,6 @@ struct Unit {
 /*!
  * \brief The kernel. grid: as many blocks as there are multiprocessors, or units.
  *
- * Blocks may be a `pair`: their units have one b, of which each block copies its half to both.
- *
  * Work says what is multiplied: `columns` of a warpgroup's part of a tile, the `bytes` of a slice
  * and the `room` that it takes, `stages` of slices, whether it has lines that nobody copies,
  * whether operands come by way of registers; unit(), copy(), multiply() and store().
@@ -185,22 +150,12 @@ __global__ __launch_bounds__(kThreads,
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Work::stages; ++stage) {
       prepare(&full[stage], 1);
-      prepare(&empty[stage], 8 * Work::pair);  // a lane of each warp that multiplies
+      prepare(&empty[stage], 8);  // a lane of each warp that multiplies
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  if constexpr (Work::pair > 1)
-    sync_cluster();
-  else
-    __syncthreads();
+  __syncthreads();
   wait_for_predecessor();
-  const auto give_back = [&](int stage) {
-    if (threadIdx.x % 32 != 0) return;
-    if constexpr (Work::pair > 1)
-      arrive(&empty[stage], 0), arrive(&empty[stage], 1);
-    else
-      arrive(&empty[stage]);
-  };
   int stage = 0;
   unsigned phase = 0;
   if (warpgroup == 0) {
@@ -217,7 +172,7 @@ __global__ __launch_bounds__(kThreads,
       }
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    const int half = warpgroup - 1;
+    const int half = warpgroup - 1, lane = thread % 32;
     for (int number = blockIdx.x; number < work.units; number += gridDim.x) {
       const Unit unit = work.unit(number);
       float sum[Work::columns / 2];
@@ -230,26 +185,25 @@ __global__ __launch_bounds__(kThreads,
         if constexpr (Work::in_registers) {
           Work::multiply(sum, own, half);
           __syncwarp();
-          give_back(stage);
+          if (lane == 0) arrive(&empty[stage]);
         } else {
           asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
           Work::multiply(sum, own, half);
           asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
           // While this slice is multiplied, the one before is done.
           asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-          if (before >= 0) give_back(before);
+          if (before >= 0 && lane == 0) arrive(&empty[before]);
           before = stage;
         }
         if (++stage == Work::stages) stage = 0, phase ^= 1;
       }
       if constexpr (!Work::in_registers) {
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-        if (before >= 0) give_back(before);
+        if (before >= 0 && lane == 0) arrive(&empty[before]);
       }
       work.store(unit, sum, half, thread, trays + (half * 4 + thread / 32) * kTray);
     }
   }
-  if constexpr (Work::pair > 1) sync_cluster();  // the other one may still write here
 }
 
 /*! \brief What a lane has of a warp's 16 lines: element i of its sums is in this line and column.

@@ -45,11 +45,9 @@ struct WgmmaOf<float, columns> : Wgmma<columns> {};
 
 /*! \brief The value, and the gradient of the data. In: BFloat16 or float. Out: the same, or float
  * for parts of K. */
-template <int rows_, int wide, int high, int deep, int group_, int apart, int pair_, class In,
-          class Out>
-struct PixelsLast
-    : OfPixels<rows_, wide, high, deep, false, group_, apart, kLine / sizeof(In), pair_> {
-  typedef OfPixels<rows_, wide, high, deep, false, group_, apart, kLine / sizeof(In), pair_> Base;
+template <int rows_, int wide, int high, int deep, int group_, int apart, class In, class Out>
+struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLine / sizeof(In)> {
+  typedef OfPixels<rows_, wide, high, deep, false, group_, apart, kLine / sizeof(In)> Base;
   static const int columns = Base::columns, rows = Base::rows;
 
   Out* result;
@@ -118,10 +116,8 @@ struct PixelsLast
  * A warpgroup's columns are `blocks` lines of channels, each moved by its tap. Taps one below the
  * other, `apart` rows, may be a group: then one box, so much higher, has the pixels of all.
  */
-template <class In, int rows_, int wide, int high, int deep, int blocks, int group, int apart,
-          int pair_>
+template <class In, int rows_, int wide, int high, int deep, int blocks, int group, int apart>
 struct Taps {
-  static const int pair = pair_;
   static const int of_line = kLine / sizeof(In), packs = 32 / sizeof(In);  // of K at once
   static const int rows = rows_, columns = of_line * blocks * group, boxes = rows == 128 ? 1 : 2;
   static const int count = wide * high * deep, whole = (count + packs - 1) / packs * packs;
@@ -165,15 +161,8 @@ struct Taps {
     for (int i = 0; i < all; ++i) {
       const int own = min(unit.tile * all + i, last);  // nobody reads what is behind it
       const Tap tap = taps[own / of_tap * group];
-      const int at_column = column * steps.across + tap.column;
-      const int at_row = row * steps.down + tap.row, channel = own % of_tap * of_line;
-      unsigned char* const box = to + of_rows + i * of_b;
-      if constexpr (pair > 1) {
-        if (i % 2 == rank_in_cluster())
-          copy_to_both(box, of_x, channel, at_column, at_row, image, full);
-      } else {
-        hopper::copy(box, of_x, channel, at_column, at_row, image, full);
-      }
+      hopper::copy(to + of_rows + i * of_b, of_x, own % of_tap * of_line,
+                   column * steps.across + tap.column, row * steps.down + tap.row, image, full);
     }
   }
 
@@ -203,10 +192,9 @@ struct Taps {
 
 /*! \brief Of bfloat16, by wgmma, which is told of lines: of several blocks, or of a group of taps
  * that lie whole groups of eight lines apart. */
-template <class In, int rows, int wide, int high, int deep, int blocks, int group, int apart,
-          int pair>
-struct TapsLast : Taps<In, rows, wide, high, deep, blocks, group, apart, pair> {
-  typedef Taps<In, rows, wide, high, deep, blocks, group, apart, pair> Base;
+template <class In, int rows, int wide, int high, int deep, int blocks, int group, int apart>
+struct TapsLast : Taps<In, rows, wide, high, deep, blocks, group, apart> {
+  typedef Taps<In, rows, wide, high, deep, blocks, group, apart> Base;
   static const int columns = Base::columns;
 
   __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
@@ -244,10 +232,10 @@ __device__ inline void multiply_in_registers(float* sum, const float (&a)[4], co
  * channels, `pack` and pack + 4: so its 32 lanes read 32 banks, whatever pixel is the first, as a
  * pack lies by the pixel's number, modulo 8, away from its place.
  */
-template <int rows, int wide, int high, int deep, int blocks, int group, int apart, int pair>
-struct TapsLast<float, rows, wide, high, deep, blocks, group, apart, pair>
-    : Taps<float, rows, wide, high, deep, blocks, group, apart, pair> {
-  typedef Taps<float, rows, wide, high, deep, blocks, group, apart, pair> Base;
+template <int rows, int wide, int high, int deep, int blocks, int group, int apart>
+struct TapsLast<float, rows, wide, high, deep, blocks, group, apart>
+    : Taps<float, rows, wide, high, deep, blocks, group, apart> {
+  typedef Taps<float, rows, wide, high, deep, blocks, group, apart> Base;
   static const int columns = Base::columns, kAcross = blocks * group;  // eight columns each
 
   /*! \brief Where a lane finds its element of eight that are in two packs of a pixel. */
@@ -308,10 +296,10 @@ bool launch_pixels(const int64_t* n, char* const* data, const CUtensorMap& of_a,
  * \param n as of_pixels has it, then elements from pixel to pixel of x or g, from row to row, from
  * image to image. Channels and filters are whole packs of 16 bytes.
  */
-template <int rows, int wide, int high, int deep, int group, int apart, int pair, class In>
+template <int rows, int wide, int high, int deep, int group, int apart, class In>
 int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
-  typedef PixelsLast<rows, wide, high, deep, group, apart, pair, In, In> Whole;
-  typedef PixelsLast<rows, wide, high, deep, group, apart, pair, In, float> Part;
+  typedef PixelsLast<rows, wide, high, deep, group, apart, In, In> Whole;
+  typedef PixelsLast<rows, wide, high, deep, group, apart, In, float> Part;
   const int kDepth = kLine / sizeof(In);
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
   const int depth = number(1), lines = number(4), taps = number(7), parts = number(14);
@@ -319,7 +307,7 @@ int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
   In* const x = reinterpret_cast<In*>(data[2]);
   CUtensorMap of_a, of_b;
   const int64_t sizes_a[] = {depth, lines, taps}, sizes_b[] = {depth, n[3], n[2], n[0]};
-  const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, Whole::of_tall, Whole::of_deep};
+  const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, Whole::tall, deep};
   if (!encode(&of_a, a, 3, sizes_a, depth, box_a) ||
       !encode(&of_b, x, 4, sizes_b, n + 16, box_b, {number(9), number(10)}))
     return -1;
@@ -339,10 +327,9 @@ int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
  * down and across; parts; products, 1; then elements from pixel to pixel of x, from row to row,
  * from image to image. Channels and filters are whole packs of 16 bytes.
  */
-template <int rows, int wide, int high, int deep, int blocks, int group, int apart, int pair,
-          class In>
+template <int rows, int wide, int high, int deep, int blocks, int group, int apart, class In>
 int taps_last(char* const* data, const int64_t* n, cudaStream_t on) {
-  typedef TapsLast<In, rows, wide, high, deep, blocks, group, apart, pair> Work;
+  typedef TapsLast<In, rows, wide, high, deep, blocks, group, apart> Work;
   const int kDepth = Work::of_line;
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
   const int channels = number(1), lines = number(4), taps = number(7), parts = number(10);

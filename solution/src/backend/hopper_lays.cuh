@@ -99,12 +99,10 @@ struct OfLines {
         place(threadIdx.x % team) {}
 };
 
-const int kItems = 4;  // of a warp at once
-
 /*!
  * \brief The sum of parts, each (lines, taps, channels), as (lines, channels, taps).
  *
- * A warp adds up some of many parts, of 32 channels, of a few lines and taps at once. shared:
+ * A warp adds up some of many parts, of 32 channels: their loads are on their way at once. shared:
  * a float for each line, channel and tap, and each of `groups` of parts.
  */
 static __global__ void join_kernel(float* out, const float* parts, int of_sum, int64_t size,
@@ -113,30 +111,16 @@ static __global__ void join_kernel(float* out, const float* parts, int of_sum, i
   wait_for_predecessor();
   const OfLines all(lines, channels, taps, many, blockIdx.x, blockIdx.y);
   const int lane = threadIdx.x % kAcross, channel = all.first + lane, rows = all.here * taps;
-  const int warps = blockDim.x / kAcross, items = channel < channels ? rows * groups : 0;
-  for (int first = threadIdx.x / kAcross; first < items; first += kItems * warps) {
-    const float* from[kItems];
-    int part[kItems], end[kItems];
-    float sum[kItems] = {};
-#pragma unroll
-    for (int u = 0; u < kItems; ++u) {
-      const int item = first + u * warps, group = item / rows;
-      from[u] = parts + (all.begin * taps + item - group * rows) * channels + channel;
-      part[u] = group * of_sum / groups;
-      end[u] = item < items ? (group + 1) * of_sum / groups : 0;
-    }
-#pragma unroll 4
-    for (int i = 0; i < (of_sum + groups - 1) / groups; ++i)
-#pragma unroll
-      for (int u = 0; u < kItems; ++u)
-        if (part[u] + i < end[u]) sum[u] += from[u][(part[u] + i) * size];
-#pragma unroll
-    for (int u = 0; u < kItems; ++u) {
-      const int item = first + u * warps, group = item / rows, row = item - group * rows;
-      const int line = row / taps;
-      if (item < items)
-        sums[((group * many + line) * kAcross + lane) * taps + row - line * taps] = sum[u];
-    }
+  const int of_group = many * kAcross * taps;
+  for (int item = threadIdx.x / kAcross; channel < channels && item < rows * groups;
+       item += blockDim.x / kAcross) {
+    const int row = item % rows, group = item / rows, line = row / taps;
+    const float* const from = parts + (all.begin * taps + row) * channels + channel;
+    const int end = (group + 1) * of_sum / groups;
+    float sum = 0;
+#pragma unroll 16
+    for (int part = group * of_sum / groups; part < end; ++part) sum += from[part * size];
+    sums[group * of_group + (line * kAcross + lane) * taps + row - line * taps] = sum;
   }
   __syncthreads();
   if (all.own >= all.here) return;
@@ -144,7 +128,7 @@ static __global__ void join_kernel(float* out, const float* parts, int of_sum, i
   for (int i = all.place; i < all.count; i += all.team) {
     float sum = 0;
     for (int group = 0; group < groups; ++group)
-      sum += sums[(group * many + all.own) * kAcross * taps + i];
+      sum += sums[group * of_group + all.own * kAcross * taps + i];
     to[i] = sum;
   }
 }

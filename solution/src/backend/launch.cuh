@@ -33,32 +33,22 @@ inline bool launches_early() {
          major >= 9;
 }
 
-/*! \brief Launches a kernel that begins with wait_for_predecessor, in clusters of so many blocks.
- */
+/*! \brief Launches a kernel that begins with wait_for_predecessor. */
 template <class... Parameters, class... Arguments>
-void launch_clusters(void (*kernel)(Parameters...), unsigned cluster, dim3 grid, dim3 block,
-                     size_t bytes, cudaStream_t on, Arguments... arguments) {
+void launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t bytes,
+                  cudaStream_t on, Arguments... arguments) {
 #ifndef __CUDA_EMULATOR__
   static const bool is_early = launches_early();
   if (is_early) {
-    cudaLaunchAttribute said[2];
-    said[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    said[0].val.programmaticStreamSerializationAllowed = 1;
-    said[1].id = cudaLaunchAttributeClusterDimension;
-    said[1].val.clusterDim = {cluster, 1, 1};
-    const cudaLaunchConfig_t how = {grid, block, bytes, on, said, cluster > 1 ? 2u : 1u};
+    cudaLaunchAttribute early;
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    const cudaLaunchConfig_t how = {grid, block, bytes, on, &early, 1};
     cudaLaunchKernelEx(&how, kernel, arguments...);
     return;
   }
 #endif
   kernel<<<grid, block, bytes, on>>>(arguments...);
-}
-
-/*! \brief The same without clusters. */
-template <class... Parameters, class... Arguments>
-void launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t bytes,
-                  cudaStream_t on, Arguments... arguments) {
-  launch_clusters(kernel, 1, grid, block, bytes, on, arguments...);
 }
 
 }  // namespace backend

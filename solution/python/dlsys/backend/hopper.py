@@ -175,7 +175,7 @@ class _Phase:
 
     def tiles(self, images, shape):
         """How many boxes there are across and down, and all tiles."""
-        rows, wide, high, deep, _, group, _ = shape[:7]
+        rows, wide, high, deep, _, group, _ = shape
         step, boxes = (high, boxes_of(rows)) if group == 1 else (high * boxes_of(rows), 1)
         across, down = -(-self.width // wide), -(-self.height // step)
         return across, down, -(-across * down * -(-images // deep) // boxes)

@@ -271,21 +271,7 @@ def plans(kind, windows, channels, dtype):
 
 
 def _of_pixels(dtype, kind, windows, channels):
-    """As hopper.of_pixels; the template arguments go on with how many blocks are a pair."""
-    lines, of_line = channels[1 if kind == "data" else 2], hopper.LINE // dtype.itemsize
-    for shape, columns, *said in hopper.of_pixels(kind, windows, channels, of_line):
-        yield ((*shape, 1), columns, *said)
-        cycles, boxes, *others = said
-        rows, wide, _, deep, *_ = shape
-        # Each block copies half of the images, or of the rows of one: whole groups of eight lines.
-        is_cut = deep % 2 == 0 or (deep == 1 and boxes[-1] // wide % 2 == 0)
-        if _are_pairs(rows, lines) and is_cut and boxes[-1] % 16 == 0:
-            yield ((*shape, 2), columns, cycles, [*boxes[:-1], boxes[-1] // 2], *others)
-
-
-def _are_pairs(rows, lines):
-    """Whether tiles side by side are of the same pixels, or taps, two by two."""
-    return rows == 128 and -(-lines // rows) % 2 == 0
+    return hopper.of_pixels(kind, windows, channels, hopper.LINE // dtype.itemsize)
 
 
 def _of_taps(dtype, kind, windows, channels):
@@ -319,10 +305,7 @@ def _of_taps(dtype, kind, windows, channels):
             lines_of_boxes = [count] * boxes_of_a + [wide * tall * deep] * boxes
             shape = (rows, wide, high, deep, blocks, group, apart)
             cycles = columns * whole // _RATE[dtype]
-            yield (*shape, 1), columns, cycles, lines_of_boxes, size, tiles, slices
-            if _are_pairs(rows, lines) and boxes > 1:
-                halves = lines_of_boxes[: boxes_of_a + -(-boxes // 2)]
-                yield (*shape, 2), columns, cycles, halves, size, tiles, slices
+            yield shape, columns, cycles, lines_of_boxes, size, tiles, slices
 
 
 #: (whether of weights, dtype) -> the tiles that there are.
