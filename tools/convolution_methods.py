@@ -343,8 +343,8 @@ def main():
             kept[name] = rows
             options.output.write_text(json.dumps(kept) + "\n")
 
-        measured(LAYERS, METHODS, functools.partial(keep, "layers"))
         measured(SMALL, ("implicit", "direct", "cudnn"), functools.partial(keep, "small"))
+        measured(LAYERS, METHODS, functools.partial(keep, "layers"))
     PAGE.write_text(page(json.loads(options.output.read_text())))
     return 0
 
