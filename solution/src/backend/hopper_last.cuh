@@ -183,14 +183,10 @@ struct Taps {
     const int number = own / of_tap * group + tap;
     channel += own % of_tap * of_line;
     if (line >= lines || number >= count_of_taps || channel >= channels) return;
-    const int64_t row = line, tap_of_w = taps[number].weights;
-    if (parts == 1 && count_of_taps > 1) {  // where they belong: nobody joins parts
-      float* const to = out + (row * channels + channel) * count_of_taps + tap_of_w;
-      to[0] = first, to[count_of_taps] = second;
-    } else {
-      float* const to = out + unit.part * size + (row * count_of_taps + tap_of_w) * channels;
-      *reinterpret_cast<float2*>(to + channel) = make_float2(first, second);
-    }
+    float* const to =
+        out + unit.part * size +
+        (static_cast<int64_t>(line) * count_of_taps + taps[number].weights) * channels;
+    *reinterpret_cast<float2*>(to + channel) = make_float2(first, second);
   }
 };
 
@@ -339,7 +335,7 @@ int taps_last(char* const* data, const int64_t* n, cudaStream_t on) {
   const int channels = number(1), lines = number(4), taps = number(7), parts = number(10);
   In* const g = reinterpret_cast<In*>(data[1]);
   In* const x = reinterpret_cast<In*>(data[2]);
-  float* const out = reinterpret_cast<float*>(data[0]);
+  float* const room = reinterpret_cast<float*>(data[4]);
   CUtensorMap of_g, of_x;
   const int64_t sizes_g[] = {lines, n[6], n[5], n[0]}, sizes_x[] = {channels, n[3], n[2], n[0]};
   const int box_g[] = {kDepth, wide, high, deep}, box_x[] = {kDepth, wide, Work::tall, deep};
@@ -347,7 +343,7 @@ int taps_last(char* const* data, const int64_t* n, cudaStream_t on) {
       !encode(&of_x, x, 4, sizes_x, n + 12, box_x, {number(8), number(9)}))
     return -1;
   Work work;
-  work.out = parts > 1 ? reinterpret_cast<float*>(data[4]) : out;
+  work.out = room;
   work.taps = reinterpret_cast<const Tap*>(data[3]);
   work.size = static_cast<int64_t>(lines) * channels * taps;
   work.lines = lines;
@@ -364,7 +360,7 @@ int taps_last(char* const* data, const int64_t* n, cudaStream_t on) {
   work.parts = parts;
   work.units = work.tiles * work.heights * parts;
   if (!launch(of_g, of_x, work, on)) return -1;
-  if (parts > 1) join(out, work.out, parts, work.size, lines, channels, taps, on);
+  join(reinterpret_cast<float*>(data[0]), room, parts, work.size, lines, channels, taps, on);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 

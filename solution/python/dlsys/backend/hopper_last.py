@@ -75,7 +75,8 @@ class LastConvolution(hopper.HopperConvolution):
         else:
             images = self.channels[0]
             *tables, self._tiles = hopper.tables_of(self.kind, self.windows, images, shape)
-        room = (new_view((parts * size_of(self.output.shape),), FLOAT32),) if parts > 1 else ()
+        has_room = parts > 1 or self.kind == "weights"
+        room = (new_view((parts * size_of(self.output.shape),), FLOAT32),) if has_room else ()
         self._tables = tuple(new_view(each.shape, INT32, values=each) for each in tables)
         self.scratch = room
 
