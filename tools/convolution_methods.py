@@ -246,7 +246,7 @@ def measured(shapes, methods, keep):
 def best_of_cudnn(row):
     """Microseconds, by PyTorch or by a call of its own."""
     own = row["methods"].get("cudnn", {})
-    return min(row["pytorch"][1], *([own["us"][1]] if "us" in own else []))
+    return min([row["pytorch"][1], *([own["us"][1]] if "us" in own else [])])
 
 
 def own_best(row):
