@@ -306,7 +306,7 @@ def page(kept):
         "`tools/convolution_methods.py` on {device}, driver {driver}, {date}, PyTorch {torch}, "
         "cuDNN {cudnn}.\n".format(**kept),
         "Microseconds of one call, medians, of some in a CUDA graph, with all that a method copies "
-        "before and\nafter. cudnn is the method of that name; PyTorch calls the same library, and "
+        "before and\nafter, weights too, which a net lays all by one launch. cudnn is the method of that name; PyTorch calls the same library, and "
         f"tries each of its algorithms{tried}. A share is\nthe time of the faster of these two "
         "over that of the implicit method, or of the fastest own one.\nWinograd's methods have "
         "im2col's gradient of weights. In float32, wgmma adds three products in TF32, of high\n"

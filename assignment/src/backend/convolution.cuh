@@ -209,8 +209,9 @@ struct DirectData {
   }
 };
 
-/*! \brief Threads that add up one element of a gradient of w, or all of a kernel. */
-const int kTeam = 512, kLargeTeam = 1024;
+/*! \brief Threads that add up one element of a gradient of w, or all of a kernel: of a few windows,
+ * and of more. */
+const int kTeam = 512, kSmallTeam = 256, kLargeTeam = 1024;
 
 /*! \brief Adds up what the block's threads have, into the first place of each row. */
 template <class T, int rows, int half>
@@ -264,10 +265,10 @@ __global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* 
  * \brief The same where is_unrolled: a block has all elements of a filter's channel, so each of g
  * is read once for all of them. grid: filters times channels of a group.
  */
-template <class T>
-__global__ __launch_bounds__(kLargeTeam) void unrolled_weights_kernel(T* out, const T* x,
-                                                                      const T* g, Convolution all) {
-  __shared__ T sums[kTaps][kLargeTeam / 2];
+template <class T, int team>
+__global__ __launch_bounds__(team) void unrolled_weights_kernel(T* out, const T* x, const T* g,
+                                                                Convolution all) {
+  __shared__ T sums[kTaps][team / 2];
   const int64_t f = blockIdx.x / all.depth(), in_group = blockIdx.x - f * all.depth();
   const int64_t c = f / all.height() * all.depth() + in_group;
   const T *const of_g = g + f * all.out(), *const of_x = x + c * all.plane();
@@ -279,7 +280,7 @@ __global__ __launch_bounds__(kLargeTeam) void unrolled_weights_kernel(T* out, co
   const int along = static_cast<int>(all.across.dilation);
   T sum[kTaps] = {};
 #pragma unroll 4
-  for (int k = threadIdx.x; k < count; k += kLargeTeam) {
+  for (int k = threadIdx.x; k < count; k += team) {
     const int row = k / width, image = row / height, oh = row - image * height;
     const int ow = k - row * width;
     const T grad = of_g[image * g_apart + oh * width + ow];
@@ -319,10 +320,13 @@ int direct_weights(T* out, const T* x, const T* g, const int64_t* n, cudaStream_
   const int64_t elements = all.filters * all.filter(), pairs = all.filters * all.depth();
   if (elements == 0) return 0;
   if (elements > INT_MAX) return -1;
-  if (is_unrolled(all))
-    unrolled_weights_kernel<T><<<static_cast<unsigned>(pairs), kLargeTeam, 0, on>>>(out, x, g, all);
-  else
+  const unsigned blocks = static_cast<unsigned>(pairs);
+  if (!is_unrolled(all))
     direct_weights_kernel<T><<<static_cast<unsigned>(elements), kTeam, 0, on>>>(out, x, g, all);
+  else if (all.images * all.out() <= 4 * kSmallTeam)
+    unrolled_weights_kernel<T, kSmallTeam><<<blocks, kSmallTeam, 0, on>>>(out, x, g, all);
+  else
+    unrolled_weights_kernel<T, kLargeTeam><<<blocks, kLargeTeam, 0, on>>>(out, x, g, all);
   return launched();
 }
 

@@ -39,6 +39,11 @@ struct Phase {
   int across, down;   // boxes
 };
 
+/*! \brief How far one is from the next, down and across. */
+struct Steps {
+  int down, across;
+};
+
 /*! \brief Where a tap reads, from where the element is; and its matrix of the weights. */
 struct alignas(16) Tap {
   int column, row, weights, none;
@@ -54,7 +59,7 @@ struct alignas(16) Tap {
 template <int rows_, int wide, int high, int deep, bool packs, int group_, int apart,
           int depth = kDepth>
 struct OfPixels {
-  static const bool pads = false;
+  static const bool pads = false, in_registers = false;
   static const int rows = rows_, count = wide * high * deep, columns = (count + 7) / 8 * 8;
   static const int group = group_, below = group > 1 ? apart * wide * kLine : 0;
   static const int halves = rows == 128 ? 1 : 2;             // each with pixels of its own
@@ -68,13 +73,13 @@ struct OfPixels {
   float* out;
   const Phase* phases;
   const Tap* taps;
-  int64_t size;           // of the result
-  int height, width;      // of an image of the result
-  int step_in, step_out;  // between elements of a phase
-  int lines, images;      // channels or filters of the result
-  int chunks, products;   // slices of a tap; for each of them
-  int matrices;           // of weights
-  int tiles, heights;     // of pixels, in all phases; of lines
+  int64_t size;          // of the result
+  int height, width;     // of an image of the result
+  Steps reads, writes;   // between elements of a phase
+  int lines, images;     // channels or filters of the result
+  int chunks, products;  // slices of a tap; for each of them
+  int matrices;          // of weights
+  int tiles, heights;    // of pixels, in all phases; of lines
   int units, parts;
 
   __device__ Unit unit(int number) const {
@@ -117,7 +122,8 @@ struct OfPixels {
       int image, row, column;
       find(in, (unit.tile - in.first) * copies + i, &image, &row, &column);
       hopper::copy(to + (group * rows + i * of_box) * kLine, of_b, channel,
-                   column * step_in + own->column, row * step_in + own->row, image + low_b, full);
+                   column * reads.across + own->column, row * reads.down + own->row, image + low_b,
+                   full);
     }
   }
 
@@ -147,7 +153,7 @@ struct OfPixels {
       const int n = image + pixel / (wide * high), h = row + pixel / wide % high;
       const int w = column + pixel % wide;
       if (pixel < count && n < images && h < in.height && w < in.width) {
-        const int at = (in.row + h * step_out) * width + in.column + w * step_out;
+        const int at = (in.row + h * writes.down) * width + in.column + w * writes.across;
         const int plane = height * width;
 #pragma unroll
         for (int y = 0; y < 16; y += many) {
@@ -175,7 +181,7 @@ struct OfPixels {
  */
 template <int rows_, int block, int blocks>
 struct OfTaps {
-  static const bool pads = false;
+  static const bool pads = false, in_registers = false;
   static const int rows = rows_, columns = block * blocks, boxes = rows == 128 ? 1 : 2;
   static const int group = 1, below = 0;
   static const int bytes = (rows + boxes * columns) * kLine, room = bytes;
@@ -186,7 +192,8 @@ struct OfTaps {
   int64_t size;         // of the result
   int lines, channels;  // of the result
   int count, of_tap;    // taps; blocks of a tap
-  int width, step;      // windows side by side; between them
+  int width;            // windows side by side
+  Steps steps;          // between them
   int chunks, windows;  // slices of a window, how many of these
   int products;         // slices for each
   int tiles, heights;   // of columns; of lines
@@ -208,7 +215,7 @@ struct OfTaps {
                        const CUtensorMap* of_b, Barrier* full) const {
     const int product = slice % products, number = slice / products;
     const int chunk = number % chunks, window = number / chunks;
-    const int column = window % width * step, row = window / width * step;
+    const int column = window % width * steps.across, row = window / width * steps.down;
     const int low_a = product == 2 ? windows * chunks : 0, low_b = product == 1 ? chunks : 0;
     hopper::copy(to, of_a, 0, unit.row * rows, number + low_a, full);
     const int all = blocks * boxes;
@@ -250,11 +257,14 @@ struct OfTaps {
 inline CUtensorMapDataType kind_of(const float*) { return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; }
 inline CUtensorMapDataType kind_of(const BFloat16*) { return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16; }
 
-/*! \brief The map of a tensor, the innermost axis first, and of boxes of it; each `step`-th element
- * of its second and third axes. */
+/*!
+ * \brief The map of a tensor, the innermost axis first, and of boxes of it.
+ * \param apart elements from one to the next of the second and each further axis.
+ * \param steps of rows, the third axis, and columns, the second, only each so many-th is taken.
+ */
 template <class Element>
-bool encode(CUtensorMap* map, Element* at, int rank, const int64_t* extents, int64_t lead,
-            const int* box, int step) {
+bool encode(CUtensorMap* map, Element* at, int rank, const int64_t* extents, const int64_t* apart,
+            const int* box, Steps steps) {
   static decltype(&cuTensorMapEncodeTiled) function = nullptr;
   cudaDriverEntryPointQueryResult found;
   if (!function && (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled",
@@ -262,20 +272,29 @@ bool encode(CUtensorMap* map, Element* at, int rank, const int64_t* extents, int
                                                      cudaEnableDefault, &found) != cudaSuccess ||
                     found != cudaDriverEntryPointSuccess || !function))
     return false;
-  cuuint64_t sizes[5], strides[5];
-  cuuint32_t boxes[5], steps[5];
-  int64_t stride = lead * static_cast<int64_t>(sizeof(Element));
+  cuuint64_t sizes[5], strides[4];
+  cuuint32_t boxes[5], of_axes[5] = {1, 1, 1, 1, 1};
+  of_axes[1] = static_cast<cuuint32_t>(steps.across);
+  of_axes[2] = static_cast<cuuint32_t>(steps.down);
   for (int i = 0; i < rank; ++i) {
     sizes[i] = static_cast<cuuint64_t>(extents[i]);
-    strides[i] = static_cast<cuuint64_t>(stride);  // to the next of the axis behind
-    if (i + 1 < rank) stride *= extents[i + 1];
-    steps[i] = i == 1 || i == 2 ? static_cast<cuuint32_t>(step) : 1;
-    boxes[i] = static_cast<cuuint32_t>(box[i]) * steps[i];
+    boxes[i] = static_cast<cuuint32_t>(box[i]) * of_axes[i];
+    if (i + 1 < rank) strides[i] = static_cast<cuuint64_t>(apart[i]) * sizeof(Element);
   }
-  return function(map, kind_of(at), static_cast<cuuint32_t>(rank), at, sizes, strides, boxes, steps,
-                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+  return function(map, kind_of(at), static_cast<cuuint32_t>(rank), at, sizes, strides, boxes,
+                  of_axes, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                   CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+/*! \brief The same, where the elements of the second axis lie `lead` apart, and all others dense.
+ */
+template <class Element>
+bool encode(CUtensorMap* map, Element* at, int rank, const int64_t* extents, int64_t lead,
+            const int* box, Steps steps = {1, 1}) {
+  int64_t apart[4] = {lead};
+  for (int i = 1; i + 1 < rank; ++i) apart[i] = apart[i - 1] * extents[i];
+  return encode(map, at, rank, extents, apart, box, steps);
 }
 
 template <class Work>
@@ -302,16 +321,16 @@ Work work_of_pixels(char* const* data, const int64_t* n, int products) {
   work.size = n[0] * n[4] * n[5] * n[6];
   work.height = number(5);
   work.width = number(6);
-  work.step_in = number(9);
-  work.step_out = number(10);
+  work.reads = {number(9), number(10)};
+  work.writes = {number(11), number(12)};
   work.lines = number(4);
   work.images = number(0);
   work.chunks = (number(1) + depth - 1) / depth;
   work.products = products;
   work.matrices = number(7);
-  work.tiles = number(11);
+  work.tiles = number(13);
   work.heights = (work.lines + Work::rows - 1) / Work::rows;
-  work.parts = number(12);
+  work.parts = number(14);
   work.units = work.tiles * work.heights * work.parts;
   return work;
 }
@@ -322,16 +341,16 @@ inline int whole_packs(int floats) { return (floats + 3) / 4 * 4; }
  * \brief The value, or the gradient of the data.
  * \param data out, w, x or g, phases, taps, room for both operands as they are laid, and for parts.
  * \param n images; channels that are read, their height and width; channels that are made, height
- * and width; taps; whether it is of the data; steps of what is read and made; tiles; parts;
- * products.
+ * and width; taps; whether it is of the data; steps of what is read and made, down and across;
+ * tiles; parts; products.
  */
 template <int rows, int wide, int high, int deep, bool packs, int group, int apart>
 int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
   typedef OfPixels<rows, wide, high, deep, packs, group, apart> Work;
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
   const int images = number(0), depth = number(1), plane = number(2) * number(3);
-  const int lines = number(4), taps = number(7), parts = number(12), lead = whole_packs(depth);
-  const int products = number(13);
+  const int lines = number(4), taps = number(7), parts = number(14), lead = whole_packs(depth);
+  const int products = number(15);
   const int64_t size = n[0] * n[4] * n[5] * n[6];
   const int64_t low_a = products > 1 ? n[7] * lines * lead : 0;
   const int64_t low_b = products > 1 ? n[0] * plane * lead : 0;
@@ -355,8 +374,8 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
   const int64_t sizes_a[] = {depth, lines, taps * both};
   const int64_t sizes_b[] = {depth, n[3], n[2], images * both};
   const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, Work::tall, deep};
-  if (!encode(&of_a, a, 3, sizes_a, lead, box_a, 1) ||
-      !encode(&of_b, b, 4, sizes_b, lead, box_b, number(9)))
+  if (!encode(&of_a, a, 3, sizes_a, lead, box_a) ||
+      !encode(&of_b, b, 4, sizes_b, lead, box_b, {number(9), number(10)}))
     return -1;
   Work work = work_of_pixels<Work, kDepth>(data, n, products);
   work.out = parts > 1 ? room : out;
@@ -368,8 +387,8 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
 /*!
  * \brief The gradient of the weights.
  * \param data out, g, x, taps, room for both operands as they are laid, and for parts.
- * \param n images; channels, height and width of x; filters, height and width of g; taps; stride;
- * parts; products; whether channels are last.
+ * \param n images; channels, height and width of x; filters, height and width of g; taps;
+ * strides down and across; parts; products.
  */
 template <int rows, int block, int blocks>
 int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
@@ -377,7 +396,7 @@ int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
   const int images = number(0), channels = number(1), plane = number(2) * number(3);
   const int lines = number(4), windows = number(5) * number(6), taps = number(7);
-  const int chunks = (images + kDepth - 1) / kDepth, products = number(10);
+  const int chunks = (images + kDepth - 1) / kDepth, products = number(11);
   const int both = products > 1 ? 2 : 1;
   float* const out = reinterpret_cast<float*>(data[0]);
   const float* const g = reinterpret_cast<const float*>(data[1]);
@@ -385,15 +404,13 @@ int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   float* const a = reinterpret_cast<float*>(data[4]);
   float* const b = reinterpret_cast<float*>(data[5]);
   float* const room = reinterpret_cast<float*>(data[6]);
-  const bool is_last = n[11] != 0;
-  // (images, channels, spots), or (images, spots, channels), to (spots, chunks of images, channels,
-  // images of a chunk); the lows behind all spots, or behind all chunks of each
+  // (images, channels, spots) to (spots, chunks of images, channels, images of a chunk); the lows
+  // behind all spots, or behind all chunks of each
   const auto lay = [=](const float* from, float* to, int sides, int spots, int of_spot,
                        int64_t low) {
     const int all = sides * spots, chunk = sides * kDepth, apart = of_spot * chunk;
     turn(from, to,
-         {all, images, 1, all, 0, is_last ? sides : spots, is_last ? apart : kDepth,
-          is_last ? kDepth : apart, chunk, 0, true, both > 1 ? low * chunk : 0},
+         {all, images, 1, all, 0, spots, kDepth, apart, chunk, 0, true, both > 1 ? low * chunk : 0},
          on);
   };
   lay(g, a, lines, windows, chunks, n[5] * n[6] * chunks);
@@ -402,8 +419,7 @@ int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   const int64_t sizes_a[] = {kDepth, lines, n[5] * n[6] * chunks * both};
   const int64_t sizes_b[] = {kDepth, channels, chunks * both, n[3], n[2]};
   const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, block, 1, 1, 1};
-  if (!encode(&of_a, a, 3, sizes_a, kDepth, box_a, 1) ||
-      !encode(&of_b, b, 5, sizes_b, kDepth, box_b, 1))
+  if (!encode(&of_a, a, 3, sizes_a, kDepth, box_a) || !encode(&of_b, b, 5, sizes_b, kDepth, box_b))
     return -1;
   Work work;
   work.out = room;
@@ -414,14 +430,14 @@ int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   work.count = taps;
   work.of_tap = (channels + block - 1) / block;
   work.width = number(6);
-  work.step = number(8);
+  work.steps = {number(8), number(9)};
   work.chunks = chunks;
   work.windows = windows;
   work.products = products;
   const int all = blocks * Work::boxes;
   work.tiles = (taps * work.of_tap + all - 1) / all;
   work.heights = (lines + rows - 1) / rows;
-  work.parts = number(9);
+  work.parts = number(10);
   work.units = work.tiles * work.heights * work.parts;
   if (!launch(of_a, of_b, work, on)) return -1;
   join(out, room, work.parts, work.size, lines, channels, taps, on);

@@ -129,8 +129,8 @@ struct Unit {
  * \brief The kernel. grid: as many blocks as there are multiprocessors, or units.
  *
  * Work says what is multiplied: `columns` of a warpgroup's part of a tile, the `bytes` of a slice
- * and the `room` that it takes, `stages` of slices, whether it has lines that nobody copies;
- * unit(), copy(), multiply() and store().
+ * and the `room` that it takes, `stages` of slices, whether it has lines that nobody copies,
+ * whether operands come by way of registers; unit(), copy(), multiply() and store().
  */
 template <class Work>
 __global__ __launch_bounds__(kThreads,
@@ -178,21 +178,29 @@ __global__ __launch_bounds__(kThreads,
       float sum[Work::columns / 2];
 #pragma unroll
       for (int i = 0; i < Work::columns / 2; ++i) sum[i] = 0;
-      int before = -1;
+      [[maybe_unused]] int before = -1;
       for (int slice = unit.begin; slice < unit.end; ++slice) {
         wait(&full[stage], phase);
         const unsigned char* const own = slices + stage * Work::room;
-        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-        Work::multiply(sum, own, half);
-        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-        // While this slice is multiplied, the one before is done.
-        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-        if (before >= 0 && lane == 0) arrive(&empty[before]);
-        before = stage;
+        if constexpr (Work::in_registers) {
+          Work::multiply(sum, own, half);
+          __syncwarp();
+          if (lane == 0) arrive(&empty[stage]);
+        } else {
+          asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+          Work::multiply(sum, own, half);
+          asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+          // While this slice is multiplied, the one before is done.
+          asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+          if (before >= 0 && lane == 0) arrive(&empty[before]);
+          before = stage;
+        }
         if (++stage == Work::stages) stage = 0, phase ^= 1;
       }
-      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-      if (before >= 0 && lane == 0) arrive(&empty[before]);
+      if constexpr (!Work::in_registers) {
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        if (before >= 0 && lane == 0) arrive(&empty[before]);
+      }
       work.store(unit, sum, half, thread, trays + (half * 4 + thread / 32) * kTray);
     }
   }

@@ -3,10 +3,11 @@
  * \brief Convolutions on Hopper of images that lie with their channels last, and stay so.
  *
  * What hopper.cuh does in two kernels, one that lays images and one that multiplies, is one kernel
- * here: the value and the gradient of the data, of bfloat16, or of float, which the copy engine
- * rounds to TF32. K is channels, which lie side by side; a line of shared memory has 64 or 32 of a
- * pixel. For the gradient of the weights K is pixels, and wgmma takes both operands the other way,
- * which it can for 16 bits alone: those of float are laid, as hopper.cuh does it.
+ * here: of bfloat16, or of float, which the copy engine rounds to TF32. A line of shared memory has
+ * 64 or 32 channels of a pixel. For the value and the gradient of the data K is channels, which lie
+ * side by side, as wgmma wants it. For the gradient of the weights K is pixels: wgmma takes both
+ * operands the other way, which it can for 16 bits alone; floats are read to registers for
+ * mma.sync, which gets them in any order.
  */
 #ifndef DLSYS_BACKEND_HOPPER_LAST_CUH_
 #define DLSYS_BACKEND_HOPPER_LAST_CUH_
@@ -16,8 +17,6 @@
 namespace dlsys {
 namespace backend {
 namespace hopper {
-
-const int kHalves = kLine / 2;  // of a line
 
 /*! \brief multiply(sum, a, b): sum += a b, 64 x columns, 16 of K; `turned` where K is not side by
  * side. hopper_last.py writes each. */
@@ -100,8 +99,8 @@ struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLin
         const int w = column + pixel % wide;
         if (pixel >= Base::count || n >= Base::images || h >= in.height || w >= in.width) continue;
         const int64_t place =
-            static_cast<int64_t>(n * Base::height + in.row + h * Base::step_out) * Base::width +
-            in.column + w * Base::step_out;
+            static_cast<int64_t>(n * Base::height + in.row + h * Base::writes.down) * Base::width +
+            in.column + w * Base::writes.across;
         if (line < Base::lines)
           *reinterpret_cast<uint4*>(to + place * Base::lines) =
               *reinterpret_cast<const uint4*>(bytes + across * kApart + lane % kParts * 16);
@@ -112,21 +111,21 @@ struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLin
 };
 
 /*!
- * \brief The gradient of the weights: a is g, b is x, each 64 channels of a box of pixels.
+ * \brief The gradient of the weights: a is g, b is x, each a line of channels of a box of pixels.
  *
- * A warpgroup's columns are `blocks` of 64 channels, each moved by its tap. Taps one below the
+ * A warpgroup's columns are `blocks` lines of channels, each moved by its tap. Taps one below the
  * other, `apart` rows, may be a group: then one box, so much higher, has the pixels of all.
  */
-template <int rows_, int wide, int high, int deep, int blocks, int group, int apart>
-struct TapsOfHalves {
-  static const int rows = rows_, columns = kHalves * blocks * group, boxes = rows == 128 ? 1 : 2;
-  static const int count = wide * high * deep, whole = (count + 15) / 16 * 16;
-  static const bool pads = whole != count;
-  static const int below = apart * wide * kLine;  // from tap to tap of a group
-  static const int of_a = whole * kLine, of_b = of_a + (group - 1) * below;
-  static const int lead = group > 1 ? below : of_b, of_rows = rows / kHalves * of_a;
-  static const int tall = high + (group - 1) * apart;
-  static const int bytes = (rows / kHalves * count + boxes * blocks * wide * tall * deep) * kLine;
+template <class In, int rows_, int wide, int high, int deep, int blocks, int group, int apart>
+struct Taps {
+  static const int of_line = kLine / sizeof(In), packs = 32 / sizeof(In);  // of K at once
+  static const int rows = rows_, columns = of_line * blocks * group, boxes = rows == 128 ? 1 : 2;
+  static const int count = wide * high * deep, whole = (count + packs - 1) / packs * packs;
+  static const bool pads = whole != count, in_registers = sizeof(In) > 2;
+  static const int lower = apart * wide;  // lines from tap to tap of a group
+  static const int of_a = whole * kLine, of_b = (whole + (group - 1) * lower + 7) / 8 * 8 * kLine;
+  static const int of_rows = rows / of_line * of_a, tall = high + (group - 1) * apart;
+  static const int bytes = (rows / of_line * count + boxes * blocks * wide * tall * deep) * kLine;
   static const int room = of_rows + boxes * blocks * of_b, stages = stages_of(room);
 
   float* out;
@@ -135,7 +134,7 @@ struct TapsOfHalves {
   int lines, channels;  // of the result
   int count_of_taps;    // and of blocks of channels
   int of_tap;
-  int step;            // between windows
+  Steps steps;         // between windows
   int across, down;    // boxes
   int slices;          // in all images
   int tiles, heights;  // of columns; of lines
@@ -156,40 +155,129 @@ struct TapsOfHalves {
                        const CUtensorMap* of_x, Barrier* full) const {
     const int column = slice % across * wide, row = slice / across % down * high;
     const int image = slice / across / down * deep;
-    for (int i = 0; i < rows / kHalves; ++i)
-      hopper::copy(to + i * of_a, of_g, unit.row * rows + i * kHalves, column, row, image, full);
+    for (int i = 0; i < rows / of_line; ++i)
+      hopper::copy(to + i * of_a, of_g, unit.row * rows + i * of_line, column, row, image, full);
     const int all = blocks * boxes, last = count_of_taps / group * of_tap - 1;
     for (int i = 0; i < all; ++i) {
       const int own = min(unit.tile * all + i, last);  // nobody reads what is behind it
       const Tap tap = taps[own / of_tap * group];
-      hopper::copy(to + of_rows + i * of_b, of_x, own % of_tap * kHalves,
-                   column * step + tap.column, row * step + tap.row, image, full);
+      hopper::copy(to + of_rows + i * of_b, of_x, own % of_tap * of_line,
+                   column * steps.across + tap.column, row * steps.down + tap.row, image, full);
     }
   }
 
+  /*! \brief Where a warpgroup's lines and columns begin in a slice. */
+  __device__ static const unsigned char* lines_of(const unsigned char* own, int half) {
+    return own + (rows == 128 ? half * (64 / of_line) * of_a : 0);
+  }
+  __device__ static const unsigned char* columns_of(const unsigned char* own, int half) {
+    return own + of_rows + (rows == 128 ? 0 : half * blocks * of_b);
+  }
+
+  /*! \brief Writes two sums side by side, if they are of the result.
+   * \param line of a warpgroup's 64. \param block, tap of its columns. */
+  __device__ void put(const Unit& unit, int half, int line, int block, int tap, int channel,
+                      float first, float second) const {
+    line += unit.row * rows + (rows == 128 ? half * 64 : 0);
+    const int own = unit.tile * blocks * boxes + (rows == 128 ? 0 : half * blocks) + block;
+    const int number = own / of_tap * group + tap;
+    channel += own % of_tap * of_line;
+    if (line >= lines || number >= count_of_taps || channel >= channels) return;
+    float* const to =
+        out + unit.part * size +
+        (static_cast<int64_t>(line) * count_of_taps + taps[number].weights) * channels;
+    *reinterpret_cast<float2*>(to + channel) = make_float2(first, second);
+  }
+};
+
+/*! \brief Of bfloat16, by wgmma, which is told of lines: of several blocks, or of a group of taps
+ * that lie whole groups of eight lines apart. */
+template <class In, int rows, int wide, int high, int deep, int blocks, int group, int apart>
+struct TapsLast : Taps<In, rows, wide, high, deep, blocks, group, apart> {
+  typedef Taps<In, rows, wide, high, deep, blocks, group, apart> Base;
+  static const int columns = Base::columns;
+
   __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
-    const uint64_t a = descriptor(own + (rows == 128 ? half * of_a : 0));
-    const uint64_t b = descriptor(own + of_rows + (rows == 128 ? 0 : half * blocks * of_b), lead);
+    const uint64_t a = descriptor(Base::lines_of(own, half));
+    const uint64_t b =
+        descriptor(Base::columns_of(own, half), group > 1 ? Base::lower * kLine : Base::of_b);
 #pragma unroll
-    for (int step = 0; step < whole / 16; ++step)
+    for (int step = 0; step < Base::whole / 16; ++step)
       WgmmaOfHalves<columns, true>::multiply(sum, a + step * (16 * kLine >> 4),
                                              b + step * (16 * kLine >> 4));
   }
 
   __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half, int thread,
                         float*) const {
-    const int first = unit.row * rows + (rows == 128 ? half * 64 : 0) + thread / 32 * 16;
-    const int number = unit.tile * blocks * boxes + (rows == 128 ? 0 : half * blocks);
 #pragma unroll
     for (int i = 0; i < columns / 2; i += 2) {
-      const int line = first + row_of(thread % 32, i), column = column_of(thread % 32, i);
-      const int own = number + (group > 1 ? 0 : column / kHalves);
-      const int tap = own / of_tap * group + (group > 1 ? column / kHalves : 0);
-      const int channel = own % of_tap * kHalves + column % kHalves;
-      if (line >= lines || tap >= count_of_taps || channel >= channels) continue;
-      float* const to = out + unit.part * size +
-                        (static_cast<int64_t>(line) * count_of_taps + taps[tap].weights) * channels;
-      *reinterpret_cast<float2*>(to + channel) = make_float2(sum[i], sum[i + 1]);
+      const int line = thread / 32 * 16 + row_of(thread % 32, i);
+      const int column = column_of(thread % 32, i), block = column / Base::of_line;
+      this->put(unit, half, line, group > 1 ? 0 : block, group > 1 ? block : 0,
+                column % Base::of_line, sum[i], sum[i + 1]);
+    }
+  }
+};
+
+__device__ inline void multiply_in_registers(float* sum, const float (&a)[4], const float (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+      : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
+        "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+}
+
+/*!
+ * \brief Of float. A warp has all 64 lines, and of each 32 columns the eight of two packs of four
+ * channels, `pack` and pack + 4: so its 32 lanes read 32 banks, whatever pixel is the first, as a
+ * pack lies by the pixel's number, modulo 8, away from its place.
+ */
+template <int rows, int wide, int high, int deep, int blocks, int group, int apart>
+struct TapsLast<float, rows, wide, high, deep, blocks, group, apart>
+    : Taps<float, rows, wide, high, deep, blocks, group, apart> {
+  typedef Taps<float, rows, wide, high, deep, blocks, group, apart> Base;
+  static const int columns = Base::columns, kAcross = blocks * group;  // eight columns each
+
+  /*! \brief Where a lane finds its element of eight that are in two packs of a pixel. */
+  __device__ static int place(int pixel, int pack, int lane) {
+    return pixel * kLine + ((pack + lane / 16 * 4) ^ pixel % 8) * 16 + lane / 4 % 4 * 4;
+  }
+  __device__ static float load(const unsigned char* from) {
+    return *reinterpret_cast<const float*>(from);
+  }
+
+  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
+    const int lane = threadIdx.x % 32, pack = threadIdx.x / 32 % 4, pixel = lane % 4;
+    const unsigned char *a = Base::lines_of(own, half), *b = Base::columns_of(own, half);
+#pragma unroll 2
+    for (int step = 0; step < Base::whole / 8; ++step, a += 8 * kLine, b += 8 * kLine) {
+      float of_a[4][4];
+#pragma unroll
+      for (int i = 0; i < 16; ++i)  // tile, pixel or the fourth behind it, upper or lower eight
+        of_a[i / 4][i % 4] = load(a + i / 8 * Base::of_a +
+                                  place(pixel + i / 2 % 2 * 4, i / 4 % 2 * 2 + i % 2, lane));
+#pragma unroll
+      for (int across = 0; across < kAcross; ++across) {
+        const unsigned char* const block = b + across / group * Base::of_b;
+        const int first = across % group * Base::lower + pixel;
+        const float of_b[2] = {load(block + place(first, pack, lane)),
+                               load(block + place(first + 4, pack, lane))};
+#pragma unroll
+        for (int tile = 0; tile < 4; ++tile)
+          multiply_in_registers(sum + (tile * kAcross + across) * 4, of_a[tile], of_b);
+      }
+    }
+  }
+
+  __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half, int thread,
+                        float*) const {
+    const int lane = thread % 32, pack = thread / 32 + lane % 4 / 2 * 4;
+#pragma unroll
+    for (int i = 0; i < columns / 2; i += 2) {
+      const int tile = i / 4 / kAcross, across = i / 4 % kAcross;
+      const int upper = tile % 2 * 2 + i / 2 % 2 + lane / 16 * 4;  // the pack of a line
+      this->put(unit, half, tile / 2 * 32 + upper * 4 + lane / 4 % 4, across / group,
+                across % group, pack * 4 + lane % 2 * 2, sum[i], sum[i + 1]);
     }
   }
 };
@@ -204,8 +292,9 @@ bool launch_pixels(const int64_t* n, char* const* data, const CUtensorMap& of_a,
 
 /*!
  * \brief The value, or the gradient of the data.
- * \param data out, w of float, x or g, phases, taps, room for w as it is laid, and for parts.
- * \param n as of_pixels has it. Channels and filters are whole packs of 16 bytes.
+ * \param data out, w as lay_weights lays it, x or g, phases, taps, room for parts.
+ * \param n as of_pixels has it, then elements from pixel to pixel of x or g, from row to row, from
+ * image to image. Channels and filters are whole packs of 16 bytes.
  */
 template <int rows, int wide, int high, int deep, int group, int apart, class In>
 int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
@@ -213,25 +302,18 @@ int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
   typedef PixelsLast<rows, wide, high, deep, group, apart, In, float> Part;
   const int kDepth = kLine / sizeof(In);
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
-  const int depth = number(1), lines = number(4), taps = number(7), parts = number(12);
-  const float* const w = reinterpret_cast<const float*>(data[1]);
+  const int depth = number(1), lines = number(4), taps = number(7), parts = number(14);
+  In* const a = reinterpret_cast<In*>(data[1]);
   In* const x = reinterpret_cast<In*>(data[2]);
-  In* const a = reinterpret_cast<In*>(data[5]);
-  if (n[8] != 0)  // of the data: (depth, lines, taps) to (taps, lines, depth)
-    turn(w, a,
-         {lines * taps, depth, 1, lines * taps, 0, taps, depth, lines * depth, 32, 0, false, 0},
-         on);
-  else
-    split(w, a, lines, depth, taps, depth, 0, on);
   CUtensorMap of_a, of_b;
   const int64_t sizes_a[] = {depth, lines, taps}, sizes_b[] = {depth, n[3], n[2], n[0]};
   const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, Whole::tall, deep};
-  if (!encode(&of_a, a, 3, sizes_a, depth, box_a, 1) ||
-      !encode(&of_b, x, 4, sizes_b, depth, box_b, number(9)))
+  if (!encode(&of_a, a, 3, sizes_a, depth, box_a) ||
+      !encode(&of_b, x, 4, sizes_b, n + 16, box_b, {number(9), number(10)}))
     return -1;
   In* const out = reinterpret_cast<In*>(data[0]);
   if (parts == 1) return launch_pixels<Whole, kDepth>(n, data, of_a, of_b, out, on) ? 0 : -1;
-  float* const room = reinterpret_cast<float*>(data[6]);
+  float* const room = reinterpret_cast<float*>(data[5]);
   if (!launch_pixels<Part, kDepth>(n, data, of_a, of_b, room, on)) return -1;
   const int64_t size = n[0] * n[4] * n[5] * n[6];
   add_parts(out, room, parts, size, on);
@@ -241,22 +323,24 @@ int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
 /*!
  * \brief The gradient of the weights, as float.
  * \param data out, g, x, taps, room for parts.
- * \param n images; channels, height and width of x; filters, height and width of g; taps; stride;
- * parts. Channels and filters are multiples of 8.
+ * \param n images; channels, height and width of x; filters, height and width of g; taps; strides
+ * down and across; parts; products, 1; then elements from pixel to pixel of x, from row to row,
+ * from image to image. Channels and filters are whole packs of 16 bytes.
  */
-template <int rows, int wide, int high, int deep, int blocks, int group, int apart>
-int taps_of_halves(char* const* data, const int64_t* n, cudaStream_t on) {
-  typedef TapsOfHalves<rows, wide, high, deep, blocks, group, apart> Work;
+template <int rows, int wide, int high, int deep, int blocks, int group, int apart, class In>
+int taps_last(char* const* data, const int64_t* n, cudaStream_t on) {
+  typedef TapsLast<In, rows, wide, high, deep, blocks, group, apart> Work;
+  const int kDepth = Work::of_line;
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
-  const int channels = number(1), lines = number(4), taps = number(7), parts = number(9);
-  BFloat16* const g = reinterpret_cast<BFloat16*>(data[1]);
-  BFloat16* const x = reinterpret_cast<BFloat16*>(data[2]);
+  const int channels = number(1), lines = number(4), taps = number(7), parts = number(10);
+  In* const g = reinterpret_cast<In*>(data[1]);
+  In* const x = reinterpret_cast<In*>(data[2]);
   float* const room = reinterpret_cast<float*>(data[4]);
   CUtensorMap of_g, of_x;
   const int64_t sizes_g[] = {lines, n[6], n[5], n[0]}, sizes_x[] = {channels, n[3], n[2], n[0]};
-  const int box_g[] = {kHalves, wide, high, deep}, box_x[] = {kHalves, wide, Work::tall, deep};
-  if (!encode(&of_g, g, 4, sizes_g, lines, box_g, 1) ||
-      !encode(&of_x, x, 4, sizes_x, channels, box_x, number(8)))
+  const int box_g[] = {kDepth, wide, high, deep}, box_x[] = {kDepth, wide, Work::tall, deep};
+  if (!encode(&of_g, g, 4, sizes_g, lines, box_g) ||
+      !encode(&of_x, x, 4, sizes_x, n + 12, box_x, {number(8), number(9)}))
     return -1;
   Work work;
   work.out = room;
@@ -265,8 +349,8 @@ int taps_of_halves(char* const* data, const int64_t* n, cudaStream_t on) {
   work.lines = lines;
   work.channels = channels;
   work.count_of_taps = taps;
-  work.of_tap = (channels + kHalves - 1) / kHalves;
-  work.step = number(8);
+  work.of_tap = (channels + kDepth - 1) / kDepth;
+  work.steps = {number(8), number(9)};
   work.across = (number(6) + wide - 1) / wide;
   work.down = (number(5) + high - 1) / high;
   work.slices = work.across * work.down * ((number(0) + deep - 1) / deep);

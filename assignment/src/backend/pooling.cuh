@@ -7,6 +7,10 @@
 #ifndef DLSYS_BACKEND_POOLING_CUH_
 #define DLSYS_BACKEND_POOLING_CUH_
 
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+
 #include "convolution.cuh"
 
 namespace dlsys {
@@ -56,83 +60,103 @@ struct Side {
     return before <= 0 ? 0 : (before + stride - 1) / stride;
   }
   __device__ Index end(Index at) const { return min((at + padding) / stride + 1, out); }
-  /*! \brief Calls body(element) for those of a window that are there, until it gives false. */
+  /*! \brief Calls body(tap, element) for those of a window that are there. */
   template <class Body>
-  __device__ bool each(Index window, Body body) const {
+  __device__ void each(Index window, Body body) const {
     Index at = window * stride - padding;
-    for (Index k = 0; k < kernel; ++k, at += dilation)
-      if (at >= 0 && at < size && !body(at)) return false;
-    return true;
+    for (Index tap = 0; tap < kernel; ++tap, at += dilation)
+      if (at >= 0 && at < size) body(tap, at);
   }
 };
 
-/*! \brief As Largest2d, where channels are last. */
-template <class T>
+/*! \brief Channels of a pixel, as many as one access takes; or one. */
+template <class T, int many>
+struct alignas(sizeof(T) * many) Channels {
+  T of[many];
+};
+
+template <int many, class T>
+__device__ Channels<T, many> channels_at(const T* at) {
+  return *reinterpret_cast<const Channels<T, many>*>(at);
+}
+
+/*! \brief As Largest2d, where channels are last. Writes the taps of what is largest, if there is
+ * room for them. */
+template <class T, class Code, int many>
 struct LargestLast {
   const T* x;
   const T* y;
+  Code* taps;
   Windows all;
 
   template <class Index>
-  __device__ T operator()(Index at) const {
+  __device__ Channels<T, many> operator()(Index at) const {
     typedef typename Computed<T>::Type Number;
     const Side<Index> down(all.down), across(all.across);
-    const Index channels = static_cast<Index>(all.channels), pixel = at / channels;
+    const Index packs = static_cast<Index>(all.channels / many), pixel = at / packs;
     const Pixel<Index> own(pixel, all.down.out, all.across.out);
-    const int64_t first = own.plane * all.plane() * channels + (at - pixel * channels);
-    Index found = -1;
-    Number most = Number(0);
-    down.each(own.h, [&](Index h) {
-      return across.each(own.w, [&](Index w) {
-        const Index place = (h * across.size + w) * channels;
-        const Number value = Number(x[first + place]);
-        if (found < 0 || value > most || value != value) found = place, most = value;
-        return true;
+    const int64_t first = own.plane * all.plane() * all.channels + (at - pixel * packs) * many;
+    Number most[many] = {};
+    Index found[many];
+    Code tap[many] = {};
+    for (int u = 0; u < many; ++u) found[u] = -1;
+    down.each(own.h, [&](Index i, Index h) {
+      across.each(own.w, [&](Index j, Index w) {
+        const Index place = h * across.size + w;
+        const Channels<T, many> values = channels_at<many>(x + first + place * all.channels);
+#pragma unroll
+        for (int u = 0; u < many; ++u) {
+          const Number value = Number(values.of[u]);
+          if (found[u] >= 0 && !(value > most[u]) && value == value) continue;
+          most[u] = value, found[u] = place, tap[u] = static_cast<Code>(i * across.kernel + j);
+        }
       });
     });
-    return y[first + found];
+    Channels<T, many> result;
+    Channels<Code, many> own_taps;
+#pragma unroll
+    for (int u = 0; u < many; ++u) {
+      result.of[u] = x == y ? T(most[u]) : y[first + found[u] * all.channels + u];
+      own_taps.of[u] = tap[u];
+    }
+    if (taps != nullptr) reinterpret_cast<Channels<Code, many>*>(taps)[at] = own_taps;
+    return result;
   }
 };
 
-/*! \brief What comes to an element from windows whose largest it is; channels are last. `y` has
- * what is largest in each. */
-template <class T>
+/*! \brief What comes to an element from windows whose largest it is; channels are last. `taps` has
+ * the tap of what is largest in each. */
+template <class T, class Code, int many>
 struct PlacedLast {
-  const T* x;
   const T* g;
-  const T* y;
+  const Code* taps;
   Windows all;
 
   template <class Index>
-  __device__ T operator()(Index at) const {
+  __device__ Channels<T, many> operator()(Index at) const {
     typedef typename Computed<T>::Type Number;
     const Side<Index> down(all.down), across(all.across);
-    const Index channels = static_cast<Index>(all.channels), pixel = at / channels;
+    const Index packs = static_cast<Index>(all.channels / many), pixel = at / packs;
     const Pixel<Index> own(pixel, all.down.size, all.across.size);
-    const Index channel = at - pixel * channels, place = own.h * across.size + own.w;
-    const T* const image = x + own.plane * all.plane() * channels + channel;
-    const int64_t first = own.plane * all.out() * channels + channel;
-    const Number value = Number(image[place * channels]);
-    Number sum = Number(0);
+    const int64_t first = own.plane * all.out() * all.channels + (at - pixel * packs) * many;
+    Number sum[many] = {};
     for (Index h = down.first(own.h); h < down.end(own.h); ++h)
       for (Index w = across.first(own.w); w < across.end(own.w); ++w) {
-        const int64_t window = first + (h * across.out + w) * channels;
-        const Number most = Number(y[window]);
-        const bool is_nan = most != most;
-        if (is_nan ? value == value : value != most) continue;
-        // It is the first of those that are equal, or the last NaN, if nobody says otherwise.
-        bool is_own = false;
-        const bool is_it = down.each(h, [&](Index i) {
-          return across.each(w, [&](Index j) {
-            if (i * across.size + j == place) return is_own = true;
-            if (is_own != is_nan) return true;
-            const Number other = Number(image[(i * across.size + j) * channels]);
-            return is_nan ? other == other : other != most;
-          });
-        });
-        if (is_it && is_own) sum += Number(g[window]);
+        const Index i = own.h + down.padding - h * down.stride;
+        const Index j = own.w + across.padding - w * across.stride;
+        if (i % down.dilation != 0 || j % across.dilation != 0) continue;  // between taps
+        const Index tap = i / down.dilation * across.kernel + j / across.dilation;
+        const int64_t window = first + (h * across.out + w) * all.channels;
+        const Channels<Code, many> found = channels_at<many>(taps + window);
+        const Channels<T, many> given = channels_at<many>(g + window);
+#pragma unroll
+        for (int u = 0; u < many; ++u)
+          if (found.of[u] == static_cast<Code>(tap)) sum[u] += Number(given.of[u]);
       }
-    return T(sum);
+    Channels<T, many> result;
+#pragma unroll
+    for (int u = 0; u < many; ++u) result.of[u] = T(sum[u]);
+    return result;
   }
 };
 
@@ -213,11 +237,34 @@ int max_pool_value(T* out, const T* x, const int64_t* n, cudaStream_t on) {
   return max_pool_taken(out, x, x, n, on);
 }
 
+/*! \brief Calls body(number) with how many channels a thread takes, as a constant's type. */
+template <class T, class Body>
+int by_channels(const Windows& all, std::initializer_list<const T*> operands, Body body) {
+  const int kMany = 16 / sizeof(T);
+  bool packed = all.channels % kMany == 0;
+  for (const T* each : operands) packed = packed && reinterpret_cast<uintptr_t>(each) % 16 == 0;
+  return packed ? body(std::integral_constant<int, kMany>())
+                : body(std::integral_constant<int, 1>());
+}
+
+template <class T, class Code>
+int largest_last(T* out, const T* x, const T* y, Code* taps, const int64_t* n, cudaStream_t on) {
+  const Windows all(n);
+  return by_channels<T>(all, {out, x, y}, [&](auto many) {
+    const LargestLast<T, Code, many> value = {x, y, taps, all};
+    return each(reinterpret_cast<Channels<T, many>*>(out), all.planes() * all.out() / many, value,
+                on, all.planes() * all.plane());
+  });
+}
+
 template <class T>
 int max_pool_taken_last(T* out, const T* x, const T* y, const int64_t* n, cudaStream_t on) {
-  const Windows all(n);
-  const LargestLast<T> value = {x, y, all};
-  return each(out, all.planes() * all.out(), value, on, all.planes() * all.plane());
+  return largest_last<T, uint8_t>(out, x, y, nullptr, n, on);
+}
+
+template <class T, class Code>
+int max_pool_value_last(T* out, const T* x, Code* taps, const int64_t* n, cudaStream_t on) {
+  return largest_last(out, x, x, taps, n, on);
 }
 
 template <class T>
@@ -225,12 +272,14 @@ int max_pool_value_last(T* out, const T* x, const int64_t* n, cudaStream_t on) {
   return max_pool_taken_last(out, x, x, n, on);
 }
 
-template <class T>
-int max_pool_placed_last(T* out, const T* x, const T* g, const T* y, const int64_t* n,
-                         cudaStream_t on) {
+template <class T, class Code>
+int max_pool_placed_last(T* out, const T* g, const Code* taps, const int64_t* n, cudaStream_t on) {
   const Windows all(n);
-  const PlacedLast<T> value = {x, g, y, all};
-  return each(out, all.planes() * all.plane(), value, on, all.planes() * all.out());
+  return by_channels<T>(all, {out, g}, [&](auto many) {
+    const PlacedLast<T, Code, many> value = {g, taps, all};
+    return each(reinterpret_cast<Channels<T, many>*>(out), all.planes() * all.plane() / many, value,
+                on, all.planes() * all.out());
+  });
 }
 
 template <class T>

@@ -16,23 +16,27 @@ from .rows import address_of
 _MOST = 32
 
 
+def needed(instructions):
+    """The numbers of checks and of what these need; none where that is much."""
+    buffers, found = set(), set()
+    for number in reversed(range(len(instructions))):
+        each = instructions[number]
+        if is_check(each) or buffers.intersection(view.buffer for view in each.written):
+            found.add(number)
+            buffers.update(view.buffer for view in each.sources)
+    return found if len(found) <= _MOST else set()
+
+
 def first(instructions):
     """The same with checks, and what these need, at the beginning, and how many these are: 0 where
     that is much, or can't be, or there are none."""
-    needed, chosen, used = set(), set(), set()
-    for number in reversed(range(len(instructions))):
-        each = instructions[number]
-        if is_check(each) or needed.intersection(view.buffer for view in each.written):
-            chosen.add(number)
-            needed.update(view.buffer for view in each.sources)
+    chosen, used = needed(instructions), set()
     for number, each in enumerate(instructions):
         written = {view.buffer for view in each.written}
         if number not in chosen:
             used.update(written, (view.buffer for view in each.sources))
         elif used & written or any(buffer.fed for buffer in written):
             return instructions, 0
-    if len(chosen) > _MOST:
-        return instructions, 0
     numbered = range(len(instructions))
     order = [*(i for i in numbered if i in chosen), *(i for i in numbered if i not in chosen)]
     return [instructions[number] for number in order], len(chosen)

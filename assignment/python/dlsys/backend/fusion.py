@@ -17,15 +17,16 @@ from .spaces import space_of
 _MOST_MEMBERS, _MOST_OPERANDS = 48, 20
 
 
-def fuse(instructions, kept):
+def fuse(instructions, kept, alone=frozenset()):
     """The same program with as few kernels as the rules allow.
 
     Args:
         instructions: in an order in which they may run.
         kept: buffers that are read after the run.
+        alone: numbers of those that stay as they are.
     """
     graph = _Graph(instructions)
-    groups = _Groups(graph, kept)
+    groups = _Groups(graph, kept, alone)
     for number in range(len(instructions)):
         for other in graph.before[number]:
             groups.join(other, number)
@@ -53,12 +54,13 @@ class _Graph:
 class _Groups:
     """A partition of the instructions, kept in an order in which the groups may run."""
 
-    def __init__(self, graph, kept):
+    def __init__(self, graph, kept, alone):
         self._graph, self._kept = graph, kept
         count = len(graph.instructions)
         self._of = list(range(count))
         self._members = [[number] for number in range(count)]
-        self._spaces = [space_of(each) for each in graph.instructions]
+        numbered = enumerate(graph.instructions)
+        self._spaces = [None if i in alone else space_of(each) for i, each in numbered]
         self._order = list(range(count))
         self._place = list(range(count))
 

@@ -118,6 +118,8 @@ def source(name, key):
         return hopper.source(name, *parts)
     if kind == "last":
         return hopper_last.source(name, *parts)
+    if kind == "lay_weights":
+        return hopper_last.source_of_laying(name, *parts)
     if kind == "cudnn":
         return _launcher(name, "return cudnn(data, n, on);")
     if kind == "host":
@@ -166,7 +168,12 @@ def _fold(name, dtypes):
 
 
 def _max_pool(name, kind, dtypes):
-    return _launcher(name, "return max_pool_%s(%s, n, on);" % (kind, pointers(dtypes)))
+    arguments = pointers(dtypes)
+    if kind == "value_last" and len(dtypes) > 2:
+        arguments = "%s, reinterpret_cast<%s*>(data[2])" % (
+            pointers(dtypes[:2]), C_NAMES[dtypes[2]]
+        )  # fmt: skip
+    return _launcher(name, "return max_pool_%s(%s, n, on);" % (kind, arguments))
 
 
 def _convolve(name, kind, method, dtypes):

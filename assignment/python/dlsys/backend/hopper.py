@@ -44,8 +44,8 @@ def refusal(kind, windows, channels, groups, dtype):
         return "computes in float32, not in %s" % dtype
     if groups > 1:
         return "takes one group"
-    if windows.stride[0] != windows.stride[1] or windows.stride[0] > _LONGEST:
-        return "takes one stride for height and width, of at most %d" % _LONGEST
+    if max(windows.stride) > _LONGEST:
+        return "takes strides of at most %d" % _LONGEST
     images, *others = channels
     planes = size_of(windows.size), size_of(windows.out)
     largest = max(max(planes) * images * max(others), size_of(others) * size_of(windows.kernel))
@@ -133,13 +133,13 @@ class HopperConvolution(Tabled):
         """See of_pixels and of_taps in hopper.cuh."""
         images, channels, filters = self.channels
         of_x, of_y = (channels, *self.windows.size), (filters, *self.windows.out)
-        taps, stride = size_of(self.windows.kernel), self.windows.stride[0]
+        taps, stride = size_of(self.windows.kernel), self.windows.stride
         last = self.parts, self._products
         if self.kind == "weights":
-            return (images, *of_x, *of_y, taps, stride, *last, 0)
+            return (images, *of_x, *of_y, taps, *stride, *last)
         if self.kind == "value":
-            return (images, *of_x, *of_y, taps, 0, stride, 1, self._tiles, *last)
-        return (images, *of_y, *of_x, taps, 1, 1, stride, self._tiles, *last)
+            return (images, *of_x, *of_y, taps, 0, *stride, 1, 1, self._tiles, *last)
+        return (images, *of_y, *of_x, taps, 1, 1, 1, *stride, self._tiles, *last)
 
 
 def _whole(count):
@@ -183,22 +183,20 @@ class _Phase:
 
 @functools.lru_cache(1000)
 def _phases(kind, windows):
-    (_, across), stride = windows.kernel, windows.stride[0]
+    _, across = windows.kernel
     if kind == "value":
         taps = [tuple(each[:3]) for each in taps_of(windows).tolist()]
         return (_Phase(0, 0, *windows.out, tuple(taps)),)
     found = []
-    for row, column in itertools.product(range(stride), repeat=2):
+    for first in itertools.product(*map(range, windows.stride)):
         height, width = (
-            -(-(size - first) // stride) for size, first in zip(windows.size, (row, column))
+            -(-(size - at) // step) for size, at, step in zip(windows.size, first, windows.stride)
         )
-        rows, columns = (
-            _met(*side, stride)
-            for side in zip((row, column), windows.kernel, windows.padding, windows.dilation)
-        )
+        said = windows.kernel, windows.padding, windows.dilation, windows.stride
+        rows, columns = (_met(*side) for side in zip(first, *said))
         taps = tuple((x, y, i * across + j) for i, y in rows for j, x in columns)
         if height > 0 and width > 0:
-            found.append(_Phase(row, column, height, width, taps))
+            found.append(_Phase(*first, height, width, taps))
     return tuple(found)
 
 
@@ -265,16 +263,16 @@ def of_pixels(kind, windows, channels, depth_of_slice=_DEPTH):
     images, *sides = channels
     depth, lines = sides if kind == "value" else reversed(sides)
     phases = _phases(kind, windows)
-    step = windows.stride[0] if kind == "value" else 1
+    steps = windows.stride if kind == "value" else (1, 1)
     _, wide = plane = windows.out if kind == "value" else windows.size
     rows = _ROWS[0] if lines <= _ROWS[0] else _ROWS[1]
     taps = sum(len(each.taps) for each in phases) / len(phases)
     chunks, heights = -(-depth // depth_of_slice), -(-lines // rows)
     down, apart = windows.kernel[0], windows.dilation[0]
     size = images * lines * size_of(plane)
-    for box in likely_boxes(phases[0].width, phases[0].height, images, step):
+    for box in likely_boxes(phases[0].width, phases[0].height, images, steps):
         columns = -(-size_of(box) // 8) * 8
-        packs = int(box[0] % 4 == 0 == wide % 4 and (kind == "value" or windows.stride[0] == 1))
+        packs = int(box[0] % 4 == 0 == wide % 4 and (kind == "value" or windows.stride[1] == 1))
         shapes = [((rows, *box, packs, 1, 1), [rows, *[size_of(box)] * boxes_of(rows)])]
         tall = box[1] * boxes_of(rows) + (down - 1) * apart
         lines_of_slice = down * rows + box[0] * tall
@@ -288,17 +286,17 @@ def of_pixels(kind, windows, channels, depth_of_slice=_DEPTH):
             yield shape, columns, cycles, boxes, size, tiles * heights, taps / group * chunks
 
 
-def likely_boxes(width, height, images, step):
+def likely_boxes(width, height, images, steps):
     """Boxes of pixels (across, down, images) that waste little."""
     found = set()
-    most = _COLUMNS // step
+    highest, widest = (_COLUMNS // step for step in steps)
     for columns in (256, 224, 192, 160, 128, 96, 64):
         cuts = [-(-width // cut) for cut in range(1, 9)]
         for wide in (*cuts, *(side for side in (8, 16, 32, 64) if side < width // 8)):
-            across = min(wide, most, columns)
-            most_down = min(height, most, columns // across)
+            across = min(wide, widest, columns)
+            most_down = min(height, highest, columns // across)
             for down in {most_down, *(-(-height // k) for k in range(1, 33))}:
-                if across * down > columns or down > most:
+                if across * down > columns or down > highest:
                     continue
                 whole = across == width and down == height
                 deep = min(images, columns // (across * down)) if whole else 1

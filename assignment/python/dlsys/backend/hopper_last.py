@@ -3,7 +3,10 @@
 They round: to bfloat16, where all is of it, or float32 to TF32.
 """
 
+import copy
 import dataclasses
+import functools
+import itertools
 
 import numpy as np
 
@@ -12,12 +15,14 @@ from dlsys.ndarray import size_of
 
 from . import hopper
 from .expressions import signature
+from .instructions import Instruction
 from .view import channels_last_view, new_view
+from .windows import Windows
 
 #: Bytes of a pack: channels of an image are whole ones.
 _PACK = 16
-#: Channels of bfloat16 in a line of shared memory; columns of a warpgroup at most.
-_OF_LINE, _COLUMNS = hopper.LINE // 2, 256
+#: Columns of a warpgroup at most; of each and of a pixel, what it multiplies in a cycle.
+_COLUMNS, _RATE = 256, {BFLOAT16: 16, FLOAT32: 5}
 
 
 def refusal(kind, windows, channels, groups, dtype):
@@ -34,7 +39,7 @@ def _in_packs(channels, dtype):
 @dataclasses.dataclass(eq=False)
 class LastConvolution(hopper.HopperConvolution):
     """As HopperConvolution; x and g have their channels last, and so have the value and the
-    gradient of the data. Weights and their gradient are float32, and lie dense.
+    gradient of the data. Weights lie as LayWeights lays them; their gradient is float32, and dense.
 
     Channels and filters of images are whole packs of 16 bytes.
     """
@@ -42,13 +47,13 @@ class LastConvolution(hopper.HopperConvolution):
     #: Of images: BFLOAT16, or FLOAT32, which is rounded to TF32.
     dtype: object = BFLOAT16
     tf32: bool = True
+    #: Elements from pixel to pixel of the second input, row to row, image to image, if not dense.
+    apart: tuple = ()
 
     @property
     def images(self):
         """The inputs that the copy engine reads where they lie."""
-        if self.kind != "weights":
-            return self.inputs[1:]
-        return self.inputs if self.dtype == BFLOAT16 else ()
+        return self.inputs if self.kind == "weights" else self.inputs[1:]
 
     def use_tf32(self):
         """Does nothing: it rounds so much, or more."""
@@ -64,44 +69,93 @@ class LastConvolution(hopper.HopperConvolution):
 
     def cut(self, shape, parts):
         """As HopperConvolution's."""
-        if self._lays_images:
-            super().cut(shape, parts)
-            return
         self._shape, self.parts = shape, parts
-        images, channels, filters = self.channels
-        laid = ()
         if self.kind == "weights":
             tables = (np.array(sorted(hopper.taps_of(self.windows).tolist()), INT32),)
         else:
+            images = self.channels[0]
             *tables, self._tiles = hopper.tables_of(self.kind, self.windows, images, shape)
-            laid = (new_view((size_of(self.windows.kernel) * channels * filters,), self.dtype),)
         has_room = parts > 1 or self.kind == "weights"
         room = (new_view((parts * size_of(self.output.shape),), FLOAT32),) if has_room else ()
         self._tables = tuple(new_view(each.shape, INT32, values=each) for each in tables)
-        self.scratch = (*laid, *room)
+        self.scratch = room
 
     @property
-    def _lays_images(self):
-        """Whether wgmma can't take images as they lie: where it adds over them, in TF32."""
-        return self.kind == "weights" and self.dtype == FLOAT32
+    def sizes(self):
+        """See pixels_last and taps_last in hopper_last.cuh."""
+        windows, depth = self.windows, self.channels[2 if self.kind == "data" else 1]
+        height, width = windows.out if self.kind == "data" else windows.size
+        dense = depth, width * depth, height * width * depth
+        return (*super().sizes, *(self.apart or dense))
 
     @property
     def key(self):
         """What is compiled in: the shape of a tile."""
         return key_of(self.kind, self._shape, self.dtype)
 
+
+@dataclasses.dataclass(eq=False)
+class LayWeights(Instruction):
+    """Writes weights of convolutions, (filters, channels, height, width), as (taps, filters,
+    channels), or, turned, as (taps, channels, filters). Inputs are dense, of float32."""
+
+    outputs: tuple
+    turned: tuple
+
+    @property
+    def operands(self):
+        """The outputs, then the inputs."""
+        return (*self.outputs, *self.inputs)
+
+    @property
+    def targets(self):
+        """The outputs."""
+        return self.outputs
+
+    @property
+    def key(self):
+        """The dtype of what is laid."""
+        return ("lay_weights", self.output.dtype)
+
     @property
     def sizes(self):
-        """As HopperConvolution's; channels are last."""
-        found = super().sizes
-        return (*found[:-1], 1) if self.kind == "weights" else found
+        """How many; of each filters, channels, taps, whether they are turned."""
+        found = [len(self.outputs)]
+        for w, is_turned in zip(self.inputs, self.turned):
+            filters, channels, *kernel = w.shape
+            found += (filters, channels, size_of(kernel), int(is_turned))
+        return tuple(found)
+
+
+def lay_together(instructions, kept):
+    """The same program, where weights that are there at the start are all laid by one launch.
+
+    Args:
+        instructions: in an order in which they may run.
+        kept: buffers that are read after the run.
+    """
+    places, found, written = {}, [], set()
+    for each in instructions:
+        if isinstance(each, LayWeights) and not written & {v.buffer for v in each.inputs}:
+            place = places.setdefault(each.key, len(found))
+            if place < len(found):
+                found[place] = _both(found[place], each)
+                continue
+        written.update(view.buffer for view in each.written)
+        found.append(each)
+    return found
+
+
+def _both(one, other):
+    made = copy.copy(one)
+    for name in ("inputs", "outputs", "turned"):
+        setattr(made, name, getattr(one, name) + getattr(other, name))
+    return made
 
 
 def key_of(kind, shape, dtype):
     """Of an instruction with such a tile."""
-    if kind == "weights":
-        return ("hopper" if dtype == FLOAT32 else "last", True, shape)
-    return ("last", False, (*shape, C_NAMES[dtype]))
+    return ("last", kind == "weights", (*shape, C_NAMES[dtype]))
 
 
 def convolved(build, kind, shape, windows, channels, dtype, *inputs):
@@ -109,24 +163,50 @@ def convolved(build, kind, shape, windows, channels, dtype, *inputs):
 
     Channels that are no whole packs get zeros besides.
     """
-    _, *whole = padded = _in_packs(channels, dtype)
-    of_x, of_y = ((channels[0], count) for count in whole)
-    of_w = (whole[1], whole[0], *windows.kernel)
-    if kind == "weights":
-        x, g = inputs
-        operands = _images(build, g, of_y[1], dtype), _images(build, x, of_x[1], dtype)
-        output = new_view(of_w, FLOAT32)
-    elif kind == "data":
+    images, depth, filters = padded = _in_packs(channels, dtype)
+    of_w = (filters, depth, *windows.kernel)
+    said = {"dtype": dtype}
+    if kind == "data":
         w, g = inputs
-        operands = _weights(build, w, of_w), _images(build, g, of_y[1], dtype)
-        output = channels_last_view((*of_x, *windows.size), dtype)
+        w = _laid(build, _weights(build, w, of_w), dtype, is_turned=True)
+        operands = w, _images(build, g, filters, dtype)
+        output = channels_last_view((images, depth, *windows.size), dtype)
     else:
-        x, w = inputs
-        operands = _weights(build, w, of_w), _images(build, x, of_x[1], dtype)
-        output = channels_last_view((*of_y, *windows.out), dtype)
-    build.add(LastConvolution(output, operands, kind, windows, padded, dtype=dtype))
-    found = output.seen(lambda array: array[tuple(slice(extent) for extent in shape)])
-    return build.as_dtype(found, dtype)
+        if _has_rows_in_lines(windows, depth, dtype):
+            x, windows, said["apart"] = _laid_by_rows(build, inputs[0], depth, windows, dtype)
+            padded = images, depth * of_w[-1], filters
+        else:
+            x = _images(build, inputs[0], depth, dtype)
+        if kind == "weights":
+            operands = _images(build, inputs[1], filters, dtype), x
+            output = new_view((filters, padded[1], *windows.kernel), FLOAT32)
+        else:
+            w = _weights(build, inputs[1], of_w)
+            w = _by_rows(build, w) if "apart" in said else w
+            operands = _laid(build, w, dtype), x
+            output = channels_last_view((images, filters, *windows.out), dtype)
+    build.add(LastConvolution(output, operands, kind, windows, padded, **said))
+    if kind == "weights" and "apart" in said:
+        by_columns = output.reshaped((filters, of_w[-1], depth, of_w[-2]))
+        output = by_columns.seen(lambda array: array.transpose(0, 2, 3, 1))
+    return build.as_dtype(output.seen(_first_of(shape)), dtype)
+
+
+def _laid(build, w, dtype, is_turned=False):
+    """Weights as the copy engine reads them; once for all that read them so."""
+    laid = build.laid.get((w, dtype, is_turned))
+    if laid is None:
+        filters, channels, *kernel = w.shape
+        sides = (channels, filters) if is_turned else (filters, channels)
+        laid = build.laid[w, dtype, is_turned] = new_view((size_of(kernel), *sides), dtype)
+        build.add(LayWeights(laid, (w,), (laid,), (is_turned,)))
+    return laid
+
+
+def _first_of(shape):
+    """A function that sees such a part of an array."""
+    part = tuple(map(slice, shape))
+    return lambda array: array[part]
 
 
 def _images(build, x, channels, dtype):
@@ -145,68 +225,116 @@ def _weights(build, w, shape):
     return w if w.shape == shape else _with_zeros(build, w, new_view(shape, FLOAT32))
 
 
-def _with_zeros(build, x, into):
+def _with_zeros(build, x, into, at=(0, 0)):
+    """Writes x, at such a row and column, and zeros elsewhere."""
     build.elementwise("p0", shape=into.shape, numbers=(0,), into=into)
-    inside = into.seen(lambda array: array[tuple(slice(extent) for extent in x.shape)])
-    build.elementwise("a", x, into=inside)
+    room = into.seen(lambda array: array[:, :, at[0] :, at[1] :])
+    part = tuple(map(min, room.shape, x.shape))
+    build.elementwise("a", build.view(_first_of(part), x), into=room.seen(_first_of(part)))
     return into
+
+
+def _has_rows_in_lines(windows, channels, dtype):
+    """Whether a line of shared memory, most of which a pixel would leave empty, has room for a row
+    of a window."""
+    across, size = windows.kernel[1], channels * dtype.itemsize
+    return size == _PACK and 1 < across <= hopper.LINE // size and windows.dilation[1] == 1
+
+
+def _laid_by_rows(build, x, depth, windows, dtype):
+    """All columns of a window's row are channels of one pixel, and pixels overlap.
+
+    Returns:
+        (images with borders, windows in these, how far pixels, rows and images lie apart).
+    """
+    (down, across), (apart, _) = windows.kernel, windows.dilation
+    (step_down, step), (height, width) = windows.stride, windows.out
+    rows = (height - 1) * step_down + (down - 1) * apart + 1
+    columns = -(-((width - 1) * step + across) // step) * step
+    laid = build.laid.get((x, windows, dtype))
+    if laid is None:
+        laid = channels_last_view((x.shape[0], depth, rows, columns), dtype)
+        build.laid[x, windows, dtype] = _with_zeros(build, x, laid, windows.padding)
+    seen = Windows((rows, width), (down, 1), (step_down, 1), (0, 0), (apart, 1))
+    return laid, seen, (step * depth, columns * depth, rows * columns * depth)
+
+
+def _by_rows(build, w):
+    """Weights (filters, channels, down, across) as (filters, across * channels, down, 1)."""
+    by_columns = build.dense(w.seen(lambda array: array.transpose(0, 3, 1, 2)), FLOAT32)
+    return by_columns.reshaped((w.shape[0], w.shape[1] * w.shape[3], w.shape[2], 1))
 
 
 def plans(kind, windows, channels, dtype):
     """(template arguments, parts of K) of all tiles, by the time that they may take."""
-    if dtype == FLOAT32:
-        return hopper.plans(kind, windows, channels, 1)
-    ways = _of_taps if kind == "weights" else _of_pixels
-    return hopper.ordered(ways, kind, windows, channels, 1)
+    return hopper.ordered(_WAYS[kind == "weights", dtype], kind, windows, channels, 1)
 
 
-def _of_pixels(kind, windows, channels):
-    return hopper.of_pixels(kind, windows, channels, _OF_LINE)
+def _of_pixels(dtype, kind, windows, channels):
+    return hopper.of_pixels(kind, windows, channels, hopper.LINE // dtype.itemsize)
 
 
-def _of_taps(kind, windows, channels):
+def _of_taps(dtype, kind, windows, channels):
     """As hopper.of_pixels, of the gradient of weights: K are the pixels of boxes."""
     images, depth, lines = channels
+    of_line, packs = hopper.LINE // dtype.itemsize, 32 // dtype.itemsize
     rows = 64 if lines <= 64 else 128
-    (down, across), stride, apart = windows.kernel, windows.stride[0], windows.dilation[0]
-    taps, of_tap = down * across, -(-depth // _OF_LINE)
-    boxes_of_a, size = rows // _OF_LINE, lines * depth * taps
+    (down, across), apart = windows.kernel, windows.dilation[0]
+    taps, of_tap = down * across, -(-depth // of_line)
+    boxes_of_a, size = rows // of_line, lines * depth * taps
     height, width = windows.out
-    for wide, high, deep in hopper.likely_boxes(width, height, images, stride):
+    for wide, high, deep in hopper.likely_boxes(width, height, images, windows.stride):
         count = wide * high * deep
-        whole = -(-count // 16) * 16
+        whole = -(-count // packs) * packs
         slices = -(-width // wide) * -(-height // high) * -(-images // deep)
-        ways = [(blocks, 1) for blocks in range(1, min(_COLUMNS // _OF_LINE, taps * of_tap) + 1)]
-        is_group = 1 < down <= _COLUMNS // _OF_LINE and stride == 1 == deep
-        if is_group and wide * apart % 8 == 0 and high + (down - 1) * apart <= 256:
-            ways.append((1, down))
+        most = min(_COLUMNS // of_line, taps * of_tap)
+        ways = [(blocks, 1) for blocks in range(1, most + 1)]
+        if 1 < down and windows.stride[0] == 1 == deep and high + (down - 1) * apart <= 256:
+            most = min(_COLUMNS // of_line // down, across * of_tap)
+            if dtype == BFLOAT16:  # wgmma knows one distance
+                most = min(most, 1) if wide * apart % 8 == 0 else 0
+            ways += [(blocks, down) for blocks in range(1, most + 1)]
         for blocks, group in ways:
             boxes = blocks * hopper.boxes_of(rows)
             tall = high + (group - 1) * apart
-            room = boxes_of_a * whole + boxes * (whole + (group - 1) * apart * wide)
-            if 2 * room * hopper.LINE > hopper.SHARED:
+            of_box = -(-(whole + (group - 1) * apart * wide) // 8) * 8
+            if 2 * (boxes_of_a * whole + boxes * of_box) * hopper.LINE > hopper.SHARED:
                 continue
-            columns = _OF_LINE * blocks * group
+            columns = of_line * blocks * group
             tiles = -(-(taps // group * of_tap) // boxes) * -(-lines // rows)
             lines_of_boxes = [count] * boxes_of_a + [wide * tall * deep] * boxes
             shape = (rows, wide, high, deep, blocks, group, apart)
-            cycles = columns * whole // 16
+            cycles = columns * whole // _RATE[dtype]
             yield shape, columns, cycles, lines_of_boxes, size, tiles, slices
+
+
+#: (whether of weights, dtype) -> the tiles that there are.
+_WAYS = {
+    (of_weights, dtype): functools.partial(_of_taps if of_weights else _of_pixels, dtype)
+    for of_weights, dtype in itertools.product((False, True), (BFLOAT16, FLOAT32))
+}
 
 
 def source(name, of_weights, shape):
     """The launcher, from the key of an instruction, and the wgmma that it needs."""
+    is_half = shape[-1] == C_NAMES[BFLOAT16]
     if of_weights:
-        columns, call = _OF_LINE * shape[4] * shape[5], "taps_of_halves"
-        own = _wgmma(columns, True)
+        call, columns = "taps_last", hopper.LINE // 2 * shape[4] * shape[5]
+        own = _wgmma(columns, True) if is_half else ""
     else:
-        columns, call = -(-size_of(shape[1:4]) // 8) * 8, "pixels_last"
-        is_half = shape[-1] == C_NAMES[BFLOAT16]
+        call, columns = "pixels_last", -(-size_of(shape[1:4]) // 8) * 8
         own = _wgmma(columns, False) if is_half else hopper.wgmma_of_tf32(columns)
         shape = (*shape[:4], *shape[5:])
     return '#include "hopper_last.cuh"\n%s%s {\n  return hopper::%s<%s>(data, n, on);\n}\n' % (
         own, signature(name, "cudaStream_t on"), call, ", ".join(map(str, shape)),
     )  # fmt: skip
+
+
+def source_of_laying(name, dtype):
+    """The launcher of a LayWeights."""
+    call = "hopper::lay_weights<%s>(data, n, on)" % C_NAMES[dtype]
+    said = signature(name, "cudaStream_t on"), call
+    return '#include "hopper_lays.cuh"\n%s {\n  return %s;\n}\n' % said
 
 
 def _wgmma(columns, turned):

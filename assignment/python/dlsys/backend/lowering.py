@@ -6,7 +6,18 @@ import re
 
 import numpy as np
 
-from dlsys.dtypes import BFLOAT16, BOOL, FLOAT32, FLOAT64, FLOATS, INT64, computed_in, promoted
+from dlsys.dtypes import (
+    BFLOAT16,
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    FLOATS,
+    INT32,
+    INT64,
+    UINT8,
+    computed_in,
+    promoted,
+)
 from dlsys.ndarray import size_of
 
 from . import cudnn, hopper, hopper_last, implicit
@@ -257,20 +268,28 @@ class Lowering:
             return self._of_dense(MaxPool, shape, inputs, kind=kind, windows=windows)
         inputs = tuple(self.channels_last(each, self._dtype) for each in inputs)
         if kind == "placed":
-            inputs = (*inputs, self._largest_last(inputs[0], windows))
+            x, g = inputs
+            inputs = (g, self._taps_of_largest(x, windows))
         output = channels_last_view(shape, self._dtype)
         self.add(MaxPool(output, inputs, kind, windows, is_last=True))
         return output
 
-    def _largest_last(self, x, windows):
-        """The largest elements of windows of x, which are there as a rule."""
-        for each in self.instructions:
-            is_one = isinstance(each, MaxPool) and (each.kind, each.is_last) == ("value", True)
-            if is_one and each.inputs == (x,) and each.windows == windows:
-                return each.output
-        output = channels_last_view((*x.shape[:2], *windows.out), x.dtype)
-        self.add(MaxPool(output, (x,), "value", windows, is_last=True))
-        return output
+    def _taps_of_largest(self, x, windows):
+        """Which elements of windows are the largest: who finds their values, finds these, too."""
+        found = [
+            each for each in self.instructions
+            if isinstance(each, MaxPool) and each.is_last
+            and each.inputs == (x,) and each.windows == windows
+        ]  # fmt: skip
+        if not found:
+            output = channels_last_view((*x.shape[:2], *windows.out), x.dtype)
+            found.append(MaxPool(output, (x,), "value", windows, is_last=True))
+            self.add(found[0])
+        if not found[0].taps:
+            kind = UINT8 if size_of(windows.kernel) <= 256 else INT32
+            shape = found[0].output.shape
+            found[0].taps = channels_last_view(shape, kind)
+        return found[0].taps
 
     def convolve(self, kind, method, shape, windows, channels, groups, *inputs):
         """See Convolve; `channels` are the numbers of images, channels, filters.

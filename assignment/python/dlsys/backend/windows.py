@@ -125,12 +125,23 @@ class MaxPool(Instruction):
 
     "value" reads x, "taken" x and y: y where x is largest. "placed" reads x and g, and adds each
     window's g there, in the shape of x. All lie dense, or all with their channels last, which only
-    a GPU takes: "placed" then reads the windows' values, too.
+    a GPU takes: "placed" then reads g and the `taps` of what is largest, which "value" has written.
     """
 
     kind: str = "value"
     windows: Windows = None
     is_last: bool = False
+    taps: object = None
+
+    @property
+    def operands(self):
+        """The output, the inputs, the taps that it writes."""
+        return (*super().operands, *self.targets[1:])
+
+    @property
+    def targets(self):
+        """The output, and the taps that it writes."""
+        return (self.output, *([self.taps] if self.taps else []))
 
     @property
     def key(self):

@@ -6,9 +6,11 @@ import numpy as np
 
 from dlsys import ndarray
 from dlsys.autodiff import Executor
+from dlsys.backend import checks
 from dlsys.backend.capture import CaptureError
 from dlsys.backend.fusion import fuse
 from dlsys.backend.gemm import with_products
+from dlsys.backend.hopper_last import lay_together
 from dlsys.backend.planning import Planner
 from dlsys.backend.program import Program
 from dlsys.backend.regroup import fuse_reductions, join_updates, recompute
@@ -98,15 +100,20 @@ class DeviceRun:
         self._as_they_lie = set()
 
     def _make(self, limit, fuses, own_products):
-        graph = self.graph
+        graph, on_gpu = self.graph, ndarray.is_gpu_ctx(self.graph.ctx)
         self._planner = Planner(limit, spreads=not self.capture)
         self._report, self._kernels = Report("parameters updated in place"), []
         in_place = functools.partial(update_in_place, report=self._report)
         passes = [in_place, self._planner.order, self._counted]
-        passes += [fuse] if fuses else []
+        if fuses:
+            # On a GPU checks come first, and so must what they need.
+            alone = checks.needed if on_gpu else lambda instructions: ()
+            passes.append(lambda each, kept: fuse(each, kept, alone(each)))
         passes += [with_products] if own_products else []
-        if fuses and ndarray.is_gpu_ctx(graph.ctx):
+        if fuses and on_gpu:
             passes += [recompute, fuse_reductions, join_updates]
+        if limit is None:
+            passes += [lay_together]  # what is laid early is there for long
         self.program = Program(
             graph.nodes, graph.outputs, graph.kinds, graph.ctx, updates=graph.updates,
             passes=[*passes, self._counted], plan=self._planner.place, tf32=self._tf32,
