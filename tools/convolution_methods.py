@@ -297,20 +297,17 @@ def of_small(rows):
 
 def page(kept):
     """The text of docs/convolution_methods.md."""
-    tried = given = ""
-    if kept.get("by_channel"):  # not in older measurements
-        tried = ", and images\nwith their channels last"
-        given = "; in TF32 and bf16 it is given\nimages with their channels last"
     return "".join([
         "# Convolutions by method\n\n",
         "`tools/convolution_methods.py` on {device}, driver {driver}, {date}, PyTorch {torch}, "
         "cuDNN {cudnn}.\n".format(**kept),
         "Microseconds of one call, medians, of some in a CUDA graph, with all that a method copies "
-        "before and\nafter, weights too, which a net lays all by one launch. cudnn is the method of that name; PyTorch calls the same library, and "
-        f"tries each of its algorithms{tried}. A share is\nthe time of the faster of these two "
+        "before and\nafter: weights, too, which a net lays by one launch for all. cudnn is the "
+        "method of that name; PyTorch\ncalls the same library, and tries each of its algorithms, "
+        "and images with their channels last. A share is\nthe time of the faster of these two "
         "over that of the implicit method, or of the fastest own one.\nWinograd's methods have "
-        "im2col's gradient of weights. In float32, wgmma adds three products in TF32, of high\n"
-        f"and low parts{given}.\n\n",
+        "im2col's gradient of weights. In float32, wgmma adds three products in TF32, of\nhigh "
+        "and low parts; in TF32 and bf16 it is given images with their channels last.\n\n",
         "## Layers of a ResNet-18\n\nKernels of 3 x 3, stride and padding 1.\n\n",
         *of_layers(kept["layers"]),
         "\n## Small convolutions\n\nC = 4, 32 x 32, kernels of 3 x 3: the value and both gradients "
@@ -337,7 +334,7 @@ def main():
         said = dict(zip(("device", "driver"), device(), strict=True))
         said |= {"date": date.today().isoformat(), "torch": torch.__version__}
         said["cudnn"] = torch.backends.cudnn.version()
-        kept = {**said, "by_channel": True, "layers": [], "small": []}
+        kept = {**said, "layers": [], "small": []}
 
         def keep(name, rows):
             kept[name] = rows
