@@ -28,5 +28,5 @@ def test_small_convolutions_are_added_up():
 def test_the_page_is_what_was_measured():
     kept = json.loads(convolution_methods.KEPT.read_text())
     assert convolution_methods.page(kept) == convolution_methods.PAGE.read_text()
-    assert len(kept["layers"]) == 4 * 2 * 3
+    assert len(kept["layers"]) == 4 * 3 * 3
     assert len(kept["small"]) == 9 * 2 * 3
