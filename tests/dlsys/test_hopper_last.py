@@ -1,6 +1,7 @@
 """Convolutions by wgmma of images whose channels lie last: what the kernels are told, on numpy; the
 kernels where they run; and values that lie so, on all back ends."""
 
+import itertools
 import shutil
 import subprocess
 import sys
@@ -130,7 +131,9 @@ def test_every_box_is_one_that_the_copy_engine_takes(dtype):
         x, w = (64, channels, size, size), (filters, channels, kernel, kernel)
         said = {"stride": (stride,) * 2, "padding": (padding,) * 2, "dilation": (1, 1)}
         packs, of_line = 32 // dtype.itemsize, 128 // dtype.itemsize
-        for shape, _ in instruction("weights", x, w, said, dtype).likely(1000):
+        plans = instruction("weights", x, w, said, dtype).likely(1000)
+        assert plans
+        for shape, _ in plans:
             rows, wide, high, deep, blocks, group, apart = shape
             tall = high + (group - 1) * apart
             assert max(wide, tall) * stride <= 256
@@ -139,6 +142,18 @@ def test_every_box_is_one_that_the_copy_engine_takes(dtype):
             of_box = -(-(whole + (group - 1) * apart * wide) // 8) * 8
             room = rows // of_line * whole + boxes * of_box
             assert 2 * room * hopper.LINE <= hopper.SHARED
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+def test_images_of_all_sizes_have_a_plan(kind, dtype):
+    random = np.random.default_rng(0)
+    sides = [(side, side) for side in (4, 31, 60, 64, 67, 100, 128, 131, 224)]
+    sides += [tuple(int(side) for side in random.integers(4, 260, 2)) for _ in range(12)]
+    for size, filters, kernel, stride in itertools.product(sides, (64, 128), (1, 3), (1, 2)):
+        x, w = (8, 64, *size), (filters, 64, kernel, kernel)
+        said = {"stride": (stride,) * 2, "padding": (kernel // 2,) * 2, "dilation": (1, 1)}
+        assert instruction(kind, x, w, said, dtype).likely(1), (x, w, stride)
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc here")

@@ -286,11 +286,11 @@ def of_pixels(kind, windows, channels, depth_of_slice=_DEPTH):
             yield shape, columns, cycles, boxes, size, tiles * heights, taps / group * chunks
 
 
-def likely_boxes(width, height, images, steps):
-    """Boxes of pixels (across, down, images) that waste little."""
+def likely_boxes(width, height, images, steps, largest=_COLUMNS):
+    """Boxes of `largest` pixels at most (across, down, images) that waste little."""
     found = set()
     highest, widest = (_COLUMNS // step for step in steps)
-    for columns in (256, 224, 192, 160, 128, 96, 64):
+    for columns in (each for each in (256, 224, 192, 160, 128, 96, 64) if each <= largest):
         cuts = [-(-width // cut) for cut in range(1, 9)]
         for wide in (*cuts, *(side for side in (8, 16, 32, 64) if side < width // 8)):
             across = min(wide, widest, columns)

@@ -283,7 +283,9 @@ def _of_taps(dtype, kind, windows, channels):
     taps, of_tap = down * across, -(-depth // of_line)
     boxes_of_a, size = rows // of_line, lines * depth * taps
     height, width = windows.out
-    for wide, high, deep in hopper.likely_boxes(width, height, images, windows.stride):
+    # Two slices have room, of one block of channels.
+    largest = hopper.SHARED // (2 * hopper.LINE * (boxes_of_a + hopper.boxes_of(rows)))
+    for wide, high, deep in hopper.likely_boxes(width, height, images, windows.stride, largest):
         count = wide * high * deep
         whole = -(-count // packs) * packs
         slices = -(-width // wide) * -(-height // high) * -(-images // deep)
