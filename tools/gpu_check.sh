@@ -65,7 +65,8 @@ run profile 200 "$PYTHON" -m pytest -q tests/dlsys/test_step_profile.py tests/dl
 run ladder 300 "$PYTHON" tools/gemm_ladder.py --built "$OUT/rungs"
 run ladders 300 "$PYTHON" tools/ladders.py
 run convolution-tests 500 "$PYTHON" -m pytest -q tests/dlsys/test_hopper.py \
-  tests/dlsys/test_hopper_last.py tests/dlsys/test_convolution.py tests/dlsys/test_convolution_methods.py
+  tests/dlsys/test_hopper_last.py tests/dlsys/test_channels_last.py tests/dlsys/test_convolution.py \
+  tests/dlsys/test_convolution_methods.py
 run convolutions 600 "$PYTHON" tools/convolution_methods.py
 run net-steps 400 "$PYTHON" tools/gpu_net_speed.py
 run class40 400 "$PYTHON" tools/class_run.py "$OUT/class" --students 40 --kills 0 --device cuda \

@@ -15,7 +15,7 @@ from dlsys.ndarray import size_of
 
 from . import hopper
 from .expressions import signature
-from .instructions import Instruction
+from .instructions import WithOutputs
 from .view import channels_last_view, new_view
 from .windows import Windows
 
@@ -95,22 +95,12 @@ class LastConvolution(hopper.HopperConvolution):
 
 
 @dataclasses.dataclass(eq=False)
-class LayWeights(Instruction):
+class LayWeights(WithOutputs):
     """Writes weights of convolutions, (filters, channels, height, width), as (taps, filters,
     channels), or, turned, as (taps, channels, filters). Inputs are dense, of float32."""
 
     outputs: tuple
     turned: tuple
-
-    @property
-    def operands(self):
-        """The outputs, then the inputs."""
-        return (*self.outputs, *self.inputs)
-
-    @property
-    def targets(self):
-        """The outputs."""
-        return self.outputs
 
     @property
     def key(self):

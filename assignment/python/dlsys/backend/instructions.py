@@ -54,6 +54,20 @@ class Instruction:
         return tuple(view.dtype for view in self.operands)
 
 
+class WithOutputs(Instruction):
+    """One with several `outputs`, of which `output` is the first."""
+
+    @property
+    def operands(self):
+        """The outputs, then the inputs."""
+        return (*self.outputs, *self.inputs)
+
+    @property
+    def targets(self):
+        """The outputs."""
+        return self.outputs
+
+
 def kind_of_stride(stride):
     """What is compiled in of a stride: 0, 1, or that it is another."""
     return stride if stride in (0, 1) else "s"

@@ -12,8 +12,8 @@ from dlsys.dtypes import C_NAMES, FLOAT64
 from .expressions import converted
 from .instructions import (
     Elementwise,
-    Instruction,
     Reduce,
+    WithOutputs,
     kind_of_stride,
     loops_along,
     runs_by_rows,
@@ -42,7 +42,7 @@ class Statement:
 
 
 @dataclasses.dataclass(eq=False)
-class Fused(Instruction):
+class Fused(WithOutputs):
     """Several instructions as one loop over a space.
 
     `output` is the first of `outputs`. Operands are the outputs, then the inputs.
@@ -70,16 +70,6 @@ class Fused(Instruction):
         else:
             self.columns, self.inner = 0, ()
             self.extents, self.strides = loops_of(shape, self.lies)
-
-    @property
-    def operands(self):
-        """The outputs, then the inputs."""
-        return (*self.outputs, *self.inputs)
-
-    @property
-    def targets(self):
-        """The outputs."""
-        return self.outputs
 
     @property
     def kinds(self):
