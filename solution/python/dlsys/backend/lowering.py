@@ -61,7 +61,7 @@ class Lowering:
         self.choose = choose or (lambda node, inputs: "im2col")
         self.instructions = []
         #: (images, channels, dtype) -> the same with zeros behind, as hopper_last.py lays them.
-        self.laid = {}
+        self.laid, self._checked = {}, {}
         self.default = default
         self.values = {
             node: new_view(shape, dtype, fed=node) for node, (shape, dtype) in fed.items()
@@ -243,11 +243,15 @@ class Lowering:
         return self.as_dtype(output, self._dtype)
 
     def checked_indices(self, indices, count):
-        """Indices as int64; the run fails if one is not among 0 .. count - 1."""
-        found = self.elementwise("nearest(a)", indices, into=new_view(indices.shape, INT64))
-        row = found.reshaped((1, size_of(found.shape)))
-        operands = (row, self.constant(np.array([count])))
-        self.add(Rows(new_view((), BOOL), operands, "check_indices"))
+        """Indices as int64; the run fails if one is not among 0 .. count - 1. A gradient's are
+        those of the value."""
+        found = self._checked.get((indices, count))
+        if found is None:
+            found = self.elementwise("nearest(a)", indices, into=new_view(indices.shape, INT64))
+            row = found.reshaped((1, size_of(found.shape)))
+            operands = (row, self.constant(np.array([count])))
+            self.add(Rows(new_view((), BOOL), operands, "check_indices"))
+            self._checked[indices, count] = found
         return found
 
     def windows(self, x, windows, value=0.0):

@@ -1,0 +1,185 @@
+"""Means and variances of what a convolution makes, from the moments of its tiles."""
+
+import numpy as np
+import pytest
+from test_convolution import GPU
+from test_hopper import case, on_hopper, some_of
+from test_hopper_last import NUMBERS
+from test_regroup import agree
+
+from dlsys import autodiff, dtypes, ndarray, ops
+from dlsys.backend import hopper, program
+from dlsys.backend.fused import FusedReduce
+from dlsys.backend.fusion import fuse
+from dlsys.backend.hopper_last import LastConvolution
+from dlsys.backend.instructions import MatrixProduct
+from dlsys.backend.lowering import Lowering
+from dlsys.backend.moments import with_moments
+from dlsys.backend.regroup import fuse_reductions, recompute, spare_reads
+from dlsys.backend.view import new_view
+from dlsys.gradcheck import evaluate
+
+CHANNELS = (0, 2, 3)
+PASSES = (fuse, recompute, fuse_reductions, spare_reads, with_moments)
+
+
+def moments_of(values, chunks):
+    """(channels, chunks, 3) of values (N, C, H, W): the first chunk is of no element."""
+    by_channel = values.transpose(1, 0, 2, 3).reshape(values.shape[1], -1)
+    parts = np.array_split(by_channel, chunks - 1, axis=1)
+    found = [
+        (np.full(len(part), part.shape[1]), part.mean(1), part.shape[1] * part.var(1))
+        for part in parts
+    ]
+    none = np.zeros((len(by_channel), 1, 3))
+    return np.concatenate([none, np.moveaxis(found, 2, 0)], axis=1).astype(np.float32)
+
+
+@pytest.mark.parametrize("chunks", [2, 9, 40, 300])
+def test_sums_and_squares_are_those_of_all_moments(chunks):
+    values = np.random.default_rng(0).normal(100, 1, (5, 70, 8, 9)).astype(np.float32)
+    x = ops.variable("x")
+    outputs = [ops.mean(x, CHANNELS), ops.sqrt(ops.variance(x, CHANNELS) + 1e-5)]
+
+    def given(instructions, kept):
+        (one,) = instructions
+        assert isinstance(one, FusedReduce)
+        known = moments_of(values, chunks)
+        return [one.from_moments(new_view(known.shape, dtypes.FLOAT32, values=known))]
+
+    order = autodiff.find_topo_sort(outputs)
+    kinds = {x: (values.shape, dtypes.FLOAT32)}
+    passes = (fuse, fuse_reductions, given)
+    made = program.Program(order, outputs, kinds, GPU, passes=passes)
+    made.feed({x: ndarray.array(np.zeros(values.shape, np.float32), GPU)})  # which nobody reads
+    mean, deviation = (each.asnumpy() for each in made.run())
+    wide = values.astype(np.float64)
+    np.testing.assert_allclose(mean, wide.mean(CHANNELS), rtol=5e-7)
+    np.testing.assert_allclose(deviation, wide.std(CHANNELS), rtol=1e-4)
+
+
+def lowered(outputs, fed, dtype, monkeypatch, parts=1):
+    """Instructions for a GPU that nobody has here; convolutions have so many parts."""
+    monkeypatch.setattr(hopper, "is_emulated", lambda: False)
+    monkeypatch.setattr(hopper, "capability", lambda: (9, 0))
+    kinds = {node: (shape, dtype) for node, shape in fed.items()}
+    order = [node for node in autodiff.find_topo_sort(outputs) if node not in kinds]
+    made = Lowering(kinds, default=dtype, most_partial=1 << 17, tf32=True).with_nodes(order)
+    found, kept = [], {made.values[each].buffer for each in outputs}
+    for each in made.instructions:
+        if isinstance(each, LastConvolution):
+            each.cut(each.likely(1)[0][0], parts)
+        found += each.and_sum() if isinstance(each, LastConvolution) else [each]
+    for each in PASSES:
+        found = each(found, kept)
+    return found
+
+
+def reduced(y):
+    """What batch norm wants of y."""
+    return [ops.mean(y, CHANNELS), ops.variance(y, CHANNELS)]
+
+
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+@pytest.mark.parametrize("parts", [1, 2, 4, 5])
+def test_a_norm_behind_a_convolution_reads_moments_or_parts(dtype, parts, monkeypatch):
+    x, w = ops.variable("x", dtype=dtype), ops.variable("w", dtype=dtype)
+    y = ops.conv2d(x, w, padding=1, method="wgmma")
+    fed = {x: (4, 16, 8, 8), w: (24, 16, 3, 3)}
+    made = lowered([y, *reduced(y)], fed, dtype, monkeypatch, parts)
+    (convolution,) = (each for each in made if isinstance(each, LastConvolution))
+    (sums,) = (each for each in made if isinstance(each, FusedReduce))
+    assert sums.of_moments == convolution.gathers == (parts == 1)
+    assert convolution.adds == (parts in (1, 5))
+    if parts == 1:
+        tiles = convolution._tiles * hopper.boxes_of(convolution._shape[0])
+        assert sums.scratch.shape == (24, tiles, 3) == (24, *sums.sizes[:1], 3)
+        assert sums.scratch in sums.sources and sums.scratch not in sums.written
+        assert sums.scratch in convolution.written
+    elif parts < 5:
+        values = {convolution.output.buffer}
+        assert {view.buffer for view in sums.inputs} == values
+        assert len(sums.inputs) == parts and len(sums.outputs) == 3  # it writes the value, too
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        lambda y, x: [ops.mean(ops.square(y), CHANNELS)],
+        lambda y, x: [ops.mean(y, (0, 2))],
+        lambda y, x: [ops.max(y, CHANNELS), ops.mean(y, CHANNELS)],
+        lambda y, x: [ops.mean(y[:, :8], CHANNELS)],
+        lambda y, x: [ops.mean(y + 1.0, CHANNELS), ops.variance(y, CHANNELS)],
+        lambda y, x: [ops.mean(ops.relu(y), CHANNELS)],
+        lambda y, x: [ops.mean(y + ops.sum(x), CHANNELS)],
+    ],
+)
+def test_other_sums_read_the_value(outputs, monkeypatch):
+    x, w = ops.variable("x"), ops.variable("w")
+    y = ops.conv2d(x, w, padding=1, method="wgmma")
+    fed = {x: (4, 16, 8, 8), w: (24, 16, 3, 3)}
+    made = lowered([y, *outputs(y, x)], fed, dtypes.FLOAT32, monkeypatch)
+    assert not any(getattr(each, "of_moments", False) for each in made)
+    assert not any(getattr(each, "gathers", False) for each in made)
+
+
+def test_what_reads_all_that_a_value_is_made_of_does_not_read_it():
+    """relu(a * s), which a product wants; what comes behind it reads a, and so makes it again."""
+    a, s, w = (ops.variable(name) for name in ("a", "s", "w"))
+    shape, random = (64, 48), np.random.default_rng(0)
+    y = ops.relu(a * ops.broadcast_to(s, shape))
+    total = ops.broadcast_to(ops.sum(y @ w), shape)
+    feeds = {a: shape, s: shape[1:], w: (48, 40)}
+    feeds = {node: random.normal(size=extents) for node, extents in feeds.items()}
+    for behind, reads in ((y * y + a, 1), (y * y, 2)):  # which reads no a, and so would read more
+        made = agree([behind * total], feeds, (fuse, recompute, fuse_reductions, spare_reads))
+        (product,) = (each for each in made.instructions if isinstance(each, MatrixProduct))
+        read = [view.buffer for each in made.instructions for view in each.inputs]
+        assert read.count(product.inputs[0].buffer) == reads
+
+
+SAME = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1)}
+CASES = (
+    ((8, 64, 16, 16), (128, 64, 3, 3), SAME), ((3, 32, 32, 32), (64, 32, 3, 3), SAME),
+    ((21, 128, 8, 8), (200, 128, 1, 1), {**SAME, "padding": (0, 0), "stride": (2, 2)}),
+    *map(case, range(5)),
+)  # fmt: skip
+
+
+@on_hopper
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_norms_of_convolutions_on_the_gpu(number, dtype):
+    """With tiles of all kinds: values, means, variances against numpy."""
+    x, w, attributes = CASES[number]
+    a, b = ops.variable("x"), ops.variable("w")
+    y = ops.conv2d(a, b, **{**attributes, "method": "wgmma"})
+    outputs, random = [y, *reduced(y)], np.random.default_rng(number)
+    feeds = {a: random.normal(1, 1, x).astype(dtype), b: random.normal(0, 1, w).astype(dtype)}
+    exact = evaluate(outputs, {n: v.astype(np.float64) for n, v in feeds.items()})
+    exactness = 8e-3 if dtype == dtypes.BFLOAT16 else 2e-3  # of values; results are rounded, too
+    bound, of_sums = exactness * np.abs(exact[0]).max(), 1e-2 if exactness > 2e-3 else 1e-4
+    kinds = {node: (values.shape, dtype) for node, values in feeds.items()}
+    for plan in range(4):
+
+        def tiles(instructions, kept, plan=plan):
+            found = []
+            for each in instructions:
+                if isinstance(each, LastConvolution):
+                    plans = some_of(each.likely(1000))
+                    shape, parts = plans[plan % len(plans)]
+                    each.cut(shape, parts if plan % 2 else 1)
+                found += each.and_sum() if isinstance(each, LastConvolution) else [each]
+            return found
+
+        made = program.Program(
+            autodiff.find_topo_sort(outputs), outputs, kinds, GPU, tf32=True, passes=PASSES,
+            tiles=tiles,
+        )  # fmt: skip
+        made.feed({n: ndarray.array(v, GPU, dtype) for n, v in feeds.items()})
+        assert any(getattr(each, "of_moments", False) for each in made.instructions) or plan % 2
+        value, mean, variance = (each.asnumpy().astype(np.float64) for each in made.run())
+        np.testing.assert_allclose(value, exact[0], rtol=0, atol=bound)
+        np.testing.assert_allclose(mean, value.mean(CHANNELS), rtol=of_sums, atol=bound / 50)
+        wanted = value.var(CHANNELS)
+        np.testing.assert_allclose(variance, wanted, rtol=of_sums, atol=(bound / 50) ** 2)
