@@ -431,3 +431,14 @@ def test_programs_are_asked_for_their_kernels_and_none_is_compiled(monkeypatch):
     ((kind, *_),) = kernels.asked_by(lambda: step.run_of({x: np.zeros(3, np.float32)}))
     assert kind == "fused"
     assert kernels.asked_by(lambda: None) == []
+
+
+@pytest.mark.parametrize("divisor", [2.0**17, 0.25, -8.0, 3.0, 1e38, 2.0**-120, 2.0**126])
+@DEVICES
+def test_a_quotient_by_a_number_has_the_same_bits_whatever_the_number(divisor, ctx):
+    values = np.random.default_rng(0).normal(size=999).astype(np.float32)
+    values[:4] = 1e-40, 3e38, -np.inf, np.nan
+    x = ops.variable("x")
+    with np.errstate(all="ignore"):
+        wanted = values / np.float32(divisor)
+    np.testing.assert_array_equal(value_of(x / divisor, {x: values}, ctx), wanted)

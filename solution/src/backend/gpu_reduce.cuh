@@ -310,8 +310,7 @@ __device__ typename Body::State state_of(const MomentState<float>& found) {
 
 /*! \brief The second part of a reduction that was cut: a team for the chunks of each output. */
 template <class Body, class Partial>
-__global__ void combine_kernel(Nest<Body> nest, int64_t chunks, Body body,
-                               const Partial* partial) {
+__global__ void combine_kernel(Nest<Body> nest, int64_t chunks, Body body, const Partial* partial) {
   wait_for_predecessor();
   for (int64_t output = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
        output < nest.outer; output += static_cast<int64_t>(gridDim.x) * blockDim.y) {

@@ -43,16 +43,6 @@ struct WgmmaOf : WgmmaOfHalves<columns, false> {};
 template <int columns>
 struct WgmmaOf<float, columns> : Wgmma<columns> {};
 
-/*! \brief The sum of of(first), ... of(first + count - 1), two by two: of 2^n equal ones it is
- * exact. */
-template <int count, class Function>
-__device__ float sum_of(const Function& of, int first = 0) {
-  if constexpr (count == 1)
-    return of(first);
-  else
-    return sum_of<count / 2>(of, first) + sum_of<count - count / 2>(of, first + count / 2);
-}
-
 /*! \brief The value, and the gradient of the data. In: BFloat16 or float. Out: the same, or float
  * for parts of K. `gathers`: whether moments of each line of the result are written, too. */
 template <int rows_, int wide, int high, int deep, int group_, int apart, class In, class Out,
@@ -78,37 +68,38 @@ struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLin
     }
   };
 
-  /*! \brief The sum of a function of what the result is, over the pixels of a line, which lie with
-   * four lanes. are_all: whether all are inside. */
-  template <bool are_all, class Function>
-  __device__ static float over_pixels(const float (&sum)[columns / 2], int lane, int lower,
-                                      const Inside& inside, const Function& function) {
-    float found = sum_of<columns / 4>([&](int i) {
-      const int own = i / 2 * 4 + lower * 2 + i % 2;
-      const float value = function(static_cast<float>(Out(sum[own])));
-      if constexpr (are_all) return value;
-      return inside.has(column_of(lane, own)) ? value : 0;
-    });
-    found += __shfl_xor_sync(~0u, found, 1);
-    return found + __shfl_xor_sync(~0u, found, 2);
-  }
-
-  /*! \brief Writes the moments of a warp's 16 lines over its pixels. to: of the first line. */
+  /*!
+   * \brief Writes the moments of a warp's 16 lines over its pixels. to: of the first line.
+   *
+   * Those of a line lie with four lanes. They are taken from the first one, which is inside if any
+   * is, so that digits are not lost where the mean is far from 0, and equal ones have no variance.
+   */
   template <bool are_all>
   __device__ void gather(const float (&sum)[columns / 2], int lane, const Inside& inside, int line,
                          MomentState<float>* to, int64_t lead) const {
-    const float count = static_cast<float>(are_all ? columns : inside.count());
+    float first[2], sums[2] = {}, squares[2] = {};
+    for (int lower = 0; lower < 2; ++lower)
+      first[lower] = __shfl_sync(~0u, static_cast<float>(Out(sum[lower * 2])), lane / 4 * 4);
 #pragma unroll
+    for (int i = 0; i < columns / 2; ++i) {
+      const int lower = i / 2 % 2;
+      const float apart = static_cast<float>(Out(sum[i])) - first[lower];
+      if (!are_all && !inside.has(column_of(lane, i))) continue;
+      sums[lower] += apart;
+      squares[lower] += apart * apart;
+    }
+    for (int across = 1; across < 4; across *= 2)
+      for (int lower = 0; lower < 2; ++lower) {
+        sums[lower] += __shfl_xor_sync(~0u, sums[lower], across);
+        squares[lower] += __shfl_xor_sync(~0u, squares[lower], across);
+      }
+    const float count = static_cast<float>(are_all ? columns : inside.count());
     for (int lower = 0; lower < 2; ++lower) {
-      const float total = over_pixels<are_all>(sum, lane, lower, inside,
-                                               [](float value) { return value; });
-      const float mean = count > 0 ? total / count : 0;
-      const float squares =
-          over_pixels<are_all>(sum, lane, lower, inside, [mean](float value) {
-            return (value - mean) * (value - mean);
-          });
+      const float mean = count > 0 ? sums[lower] / count : 0;
+      const float left = squares[lower] - mean * sums[lower];
       const int own = lane / 4 + lower * 8;
-      if (lane % 4 == 0 && line + own < Base::lines) to[own * lead] = {count, mean, squares};
+      if (lane % 4 == 0 && line + own < Base::lines)
+        to[own * lead] = {count, first[lower] + mean, left < 0 ? 0 : left};
     }
   }
 

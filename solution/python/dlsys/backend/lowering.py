@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import re
 
 import numpy as np
@@ -156,8 +157,9 @@ class Lowering:
             else:
                 code = _renamed(code, letter, "x%d" % len(views))
                 views.append(each)
-        given = tuple(float(number) for number in given)
-        self.add(Elementwise(output, tuple(views), self._computed_in(output, inputs), code, given))
+        computed = self._computed_in(output, inputs)
+        code, given = _without_division(code, [float(number) for number in given], computed)
+        self.add(Elementwise(output, tuple(views), computed, code, given))
         return output
 
     def reduce(self, kind, inputs, axes, keepdims=False, code="a", dtype=None):
@@ -438,6 +440,18 @@ def _rule(op):
             % type(op).__name__
         )
     return own or CLASSIC[type(op)].__get__(op)
+
+
+def _without_division(code, given, dtype):
+    """The same expression, where a quotient by a power of 2 is a product, which is as exact."""
+    divisor = re.search(r" / p(\d+)$", code)
+    if divisor and dtype in FLOATS:
+        number = int(divisor[1])
+        value = given[number]
+        is_power = 0 < abs(value) < 2.0**100 and abs(math.frexp(value)[0]) == 0.5
+        if is_power and abs(value) > 2.0**-100 and code.count("p%d" % number) == 1:
+            code, given[number] = code[: divisor.start()] + " * p%d" % number, 1 / value
+    return code, tuple(given)
 
 
 @functools.lru_cache(10000)
