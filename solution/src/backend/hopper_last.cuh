@@ -83,10 +83,10 @@ struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLin
 #pragma unroll
     for (int i = 0; i < columns / 2; ++i) {
       const int lower = i / 2 % 2;
-      const float apart = static_cast<float>(Out(sum[i])) - first[lower];
+      const float away = static_cast<float>(Out(sum[i])) - first[lower];
       if (!are_all && !inside.has(column_of(lane, i))) continue;
-      sums[lower] += apart;
-      squares[lower] += apart * apart;
+      sums[lower] += away;
+      squares[lower] += away * away;
     }
     for (int across = 1; across < 4; across *= 2)
       for (int lower = 0; lower < 2; ++lower) {
