@@ -71,7 +71,9 @@ def lowered(outputs, fed, dtype, monkeypatch, parts=1):
             each.cut(each.likely(1)[0][0], parts)
         found += each.and_sum() if isinstance(each, LastConvolution) else [each]
     for each in PASSES:
+        before = [(instruction, instruction.operands) for instruction in found]
         found = each(found, kept)
+        assert all(one.operands == operands for one, operands in before), "others may know it"
     return found
 
 
@@ -177,7 +179,8 @@ def test_norms_of_convolutions_on_the_gpu(number, dtype):
             tiles=tiles,
         )  # fmt: skip
         made.feed({n: ndarray.array(v, GPU, dtype) for n, v in feeds.items()})
-        assert any(getattr(each, "of_moments", False) for each in made.instructions) or plan % 2
+        if plan % 2 == 0 and w[0] % 8 == 0:  # others have channels of zeros
+            assert any(getattr(each, "of_moments", False) for each in made.instructions)
         value, mean, variance = (each.asnumpy().astype(np.float64) for each in made.run())
         np.testing.assert_allclose(value, exact[0], rtol=0, atol=bound)
         np.testing.assert_allclose(mean, value.mean(CHANNELS), rtol=of_sums, atol=bound / 50)

@@ -99,18 +99,17 @@ class LastConvolution(hopper.HopperConvolution):
         code = " + ".join("x%d" % i for i in range(self.parts))
         total = Elementwise(self.output, tuple(parts), FLOAT32, code)
         total.node = self.node
-        self.output, self.scratch, self.adds = room, (room,), False
-        return [self, total]
+        made = copy.copy(self)
+        made.output, made.scratch, made.adds = room, (room,), False
+        return [made, total]
 
-    def gathered(self):
-        """The moments of each channel of the value, which it writes from now on: how many pixels of
-        a tile, their mean, and the sum of squared distances from it. float32 (F, tiles, 3)."""
-        if not self.gathers:
-            count = self._tiles * hopper.boxes_of(self._shape[0])
-            self.gathers = True
-            self.scratch = (new_view((self.output.shape[1], count, 3), FLOAT32),)
-        (moments,) = self.scratch
-        return moments
+    def with_moments(self):
+        """The same that writes moments of the value's channels to `scratch`, too: how many pixels
+        of a tile, their mean, the sum of squared distances from it. float32 (F, tiles, 3)."""
+        made, count = copy.copy(self), self._tiles * hopper.boxes_of(self._shape[0])
+        made.gathers = True
+        made.scratch = (new_view((self.output.shape[1], count, 3), FLOAT32),)
+        return made
 
     @property
     def sizes(self):

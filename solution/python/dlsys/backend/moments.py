@@ -22,15 +22,17 @@ def with_moments(instructions, kept):
         instructions: in an order in which they may run.
         kept: buffers that are read after the run.
     """
-    makers, found = {}, []
-    for each in instructions:
+    makers, found = {}, list(instructions)
+    for number, each in enumerate(instructions):
         if type(each) is LastConvolution and each.kind == "value" and each.parts == 1:
-            makers[each.output.buffer] = each
-        elif isinstance(each, FusedReduce):
-            maker = makers.get(each.inputs[0].buffer)
-            if maker is not None and _reads_moments(each, maker.output):
-                each = each.from_moments(maker.gathered())
-        found.append(each)
+            makers[each.output.buffer] = number
+        elif isinstance(each, FusedReduce) and each.inputs[0].buffer in makers:
+            place = makers[each.inputs[0].buffer]
+            if _reads_moments(each, found[place].output):
+                if not found[place].gathers:
+                    found[place] = found[place].with_moments()
+                (moments,) = found[place].scratch
+                found[number] = each.from_moments(moments)
     return found
 
 
