@@ -52,6 +52,8 @@ def our_step(net, images, labels, numbers, trains=True):
         updates = optim.sgd(weights, autodiff.gradients(loss, weights), RATE, MOMENTUM)
     step = dlsys.compile(loss, updates, gpu, tf32=True)
     feeds = {x: ndarray.array(images, gpu), y: ndarray.array(labels, gpu, labels.dtype)}
+    if not trains:  # then weights are no state of the step
+        feeds.update((w, ndarray.array(w.initial.astype(np.float32), gpu)) for w in weights)
     return lambda: step(feeds)
 
 

@@ -2,12 +2,15 @@
 
     python3 tools/training_page.py                               # the page of docs/training.json
     python3 tools/training_page.py runs/resnet20-cifar10 --where "H200"    # adds a run, or replaces
+    python3 tools/training_page.py runs/resnet20-cifar10 --where "H200" --beside torch.log
 
-A run is the folder that `python -m dlsys.train` has written.
+A run is the folder that `python -m dlsys.train` has written; what it is compared with, what
+tools/train_in_pytorch.py prints of the same settings.
 """
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -48,6 +51,12 @@ loss that is infinite or NaN ends a training, since no step behind it would lear
 """
 
 
+_TAIL = """PyTorch trains the same net from the same values, on the same batches in the same order, with
+TF32 (`tools/train_in_pytorch.py`).
+
+"""
+
+
 def kept_run(folder, where):
     """(name, what is kept of a run)."""
     settings = json.loads((folder / "settings.json").read_text())
@@ -59,10 +68,16 @@ def kept_run(folder, where):
     return key, {"where": where, "settings": settings, "epochs": epochs}
 
 
+def in_pytorch(log):
+    """The part of the test images that PyTorch's net got right."""
+    (found,) = re.findall(r"^test images: ([\d.]+)%$", log.read_text(), re.MULTILINE)
+    return float(found) / 100
+
+
 def row(run):
     """A line of the table."""
     settings, last = run["settings"], run["epochs"][-1]
-    parts = (last.get(kind + "_accuracy") for kind in (*KINDS, "test"))
+    parts = (*(last.get(kind + "_accuracy") for kind in (*KINDS, "test")), run.get("in_pytorch"))
     figures = ("" if part is None else f"{100 * part:.1f} %" for part in parts)
     seconds = sum(each["seconds"] for each in run["epochs"])
     numbers = "bfloat16" if settings.get("bf16") else "TF32" if settings.get("tf32") else "float32"
@@ -81,9 +96,12 @@ def page(runs, note):
         }
         pictures[name + ".svg"] = str(curve(f"accuracy of {name}", "epoch", points))
         shown.append(f"![accuracy of {name} by epoch](training/{name}.svg)\n")
-    head = "| net | numbers | batch | epochs | where | loss | training | validation | test | s |\n"
-    table = [head, "|---|---|--:|--:|---|--:|--:|--:|--:|--:|\n", *map(row, runs.values())]
-    return "".join([_HEAD, note, "\n\n", *table, "\n", "\n".join(shown)]), pictures
+    head = (
+        "| net | numbers | batch | epochs | where | loss | training | validation | test "
+        "| test in PyTorch | s |\n|---|---|--:|--:|---|--:|--:|--:|--:|--:|--:|\n"
+    )
+    table = "".join([head, *map(row, runs.values())])
+    return "".join([_HEAD, note, "\n\n", table, "\n", _TAIL, "\n".join(shown)]), pictures
 
 
 def main():
@@ -93,10 +111,13 @@ def main():
     )
     parser.add_argument("run", nargs="?", type=Path, help="the folder of a run")
     parser.add_argument("--where", default="CPU", help="the machine, in a word or two")
+    parser.add_argument("--beside", type=Path, help="what tools/train_in_pytorch.py printed")
     options = parser.parse_args()
     kept = json.loads(KEPT.read_text())
     if options.run:
         name, run = kept_run(options.run, options.where)
+        if options.beside:
+            run["in_pytorch"] = in_pytorch(options.beside)
         kept["runs"][name] = run
         KEPT.write_text(json.dumps(kept, indent=1) + "\n")
     text, pictures = page(kept["runs"], kept["note"])

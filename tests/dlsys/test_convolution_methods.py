@@ -325,7 +325,7 @@ def test_who_only_asks_for_kernels_takes_no_memory(monkeypatch):
 def test_the_fastest_method_is_chosen_and_one_that_fails_is_not(kept, monkeypatch):
     times = {"implicit": 3.0, "im2col": 2.0, "cudnn": 1.0, "direct": 1.5}
 
-    def time(self, method, *passes):
+    def time(self, method, **tiles):
         if method == "cudnn":
             raise RuntimeError("no memory")
         return times[method]
@@ -340,7 +340,7 @@ def test_the_fastest_method_is_chosen_and_one_that_fails_is_not(kept, monkeypatc
 
 @pytest.mark.parametrize("error", [DeviceError("out of memory"), CompileError("no such thing")])
 def test_a_method_whose_every_tile_fails_is_not_chosen(kept, monkeypatch, error):
-    def time(self, method, *passes):
+    def time(self, method, **tiles):
         if method == "implicit":
             raise error
         return 1.0

@@ -32,6 +32,10 @@ struct Gathered {
   typedef T State;
   DLSYS_INLINE static State start() { return Way::start(); }
   DLSYS_INLINE static State of(T value) { return value; }
+  DLSYS_INLINE static State of_moments(const MomentState<T>& found) {
+    static_assert(std::is_same<Way, Sum<T>>::value, "moments tell a sum alone");
+    return found.count * found.mean;
+  }
   template <int count>
   DLSYS_INLINE static State of_some(T (&values)[count]) {
     for (int apart = 1; apart < count; apart *= 2)
@@ -41,12 +45,6 @@ struct Gathered {
   }
   DLSYS_INLINE static State both(State a, State b) { return Way::both(a, b); }
   DLSYS_INLINE static T result(State state) { return state; }
-};
-
-/*! \brief How many values, their mean, the sum of squared distances from it. */
-template <class T>
-struct MomentState {
-  T count, mean, squares;
 };
 
 /*!
@@ -60,6 +58,7 @@ struct Moment {
   typedef MomentState<T> State;
   DLSYS_INLINE static State start() { return {T(0), T(0), T(0)}; }
   DLSYS_INLINE static State of(T value) { return {T(1), value, T(0)}; }
+  DLSYS_INLINE static State of_moments(const MomentState<T>& found) { return found; }
   template <int count>
   DLSYS_INLINE static State of_some(const T (&values)[count]) {
     T sums[count], squares = T(0);
@@ -298,16 +297,27 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 }
 
-/*! \brief The second part of a reduction that was cut: a team for the chunks of each output. */
+/*! \brief What was gathered of a chunk, as a state: it is one, or moments, of which a Body that has
+ * `of_moments` makes one. */
 template <class Body>
-__global__ void combine_kernel(Nest<Body> nest, int64_t chunks, Body body,
-                               const typename Body::State* partial) {
+__device__ const typename Body::State& state_of(const typename Body::State& found) {
+  return found;
+}
+template <class Body>
+__device__ typename Body::State state_of(const MomentState<float>& found) {
+  return Body::of_moments(found);
+}
+
+/*! \brief The second part of a reduction that was cut: a team for the chunks of each output. */
+template <class Body, class Partial>
+__global__ void combine_kernel(Nest<Body> nest, int64_t chunks, Body body, const Partial* partial) {
   wait_for_predecessor();
   for (int64_t output = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
        output < nest.outer; output += static_cast<int64_t>(gridDim.x) * blockDim.y) {
     typename Body::State total = Body::start();
+#pragma unroll 4
     for (int64_t c = threadIdx.x; c < chunks; c += blockDim.x)
-      total = Body::both(total, partial[output * chunks + c]);
+      total = Body::both(total, state_of<Body>(partial[output * chunks + c]));
     total = of_team<Body>(total);
     if (threadIdx.x == 0) {
       int64_t at[Body::kOperands] = {};
@@ -315,6 +325,27 @@ __global__ void combine_kernel(Nest<Body> nest, int64_t chunks, Body body,
       body.store(at, total);
     }
   }
+}
+
+template <class Body, class Partial>
+void combine(const Nest<Body>& nest, int64_t chunks, const Body& body, const Partial* partial,
+             cudaStream_t on) {
+  const dim3 team = teams_of(chunks <= 2 * kWarp ? kWarp : kThreads);
+  const int grid = grid_of((nest.outer + team.y - 1) / team.y);
+  launch_early(combine_kernel<Body, Partial>, grid, team, 0, on, nest, chunks, body, partial);
+}
+
+/*!
+ * \brief A reduction of what others have gathered: moments, (outputs, chunks).
+ * \param n chunks, then as `reduce` has it.
+ */
+template <class Body>
+int combine_moments(char* const* data, const int64_t* n, const Body& body, const char* moments,
+                    cudaStream_t on) {
+  const Nest<Body> nest(n + 1);
+  if (nest.outer > 0)
+    combine(nest, n[0], body, reinterpret_cast<const MomentState<float>*>(moments), on);
+  return launched();
 }
 
 /*!
@@ -372,11 +403,7 @@ int reduce(char* const* data, const int64_t* n, const Body& body, char* partial,
     launch_early(reduce_columns_kernel<Body>, grid, kThreads, 0, on, nest, parts, body, states,
                  across);
   }
-  if (parts.chunks > 1) {
-    const dim3 team = teams_of(parts.chunks <= 2 * kWarp ? kWarp : kThreads);
-    const int grid = grid_of((nest.outer + team.y - 1) / team.y);
-    launch_early(combine_kernel<Body>, grid, team, 0, on, nest, parts.chunks, body, states);
-  }
+  if (parts.chunks > 1) combine<Body, State>(nest, parts.chunks, body, states, on);
   return launched();
 }
 

@@ -393,19 +393,27 @@ int rows(Out* out, const In* x, const Other* other, int64_t count, int64_t colum
 /*! \brief Wrong indices take the flag back; all of them write the same. */
 static __global__ void check_indices_kernel(bool* all_inside, const int64_t* indices,
                                             const int64_t* count, int64_t total) {
+  wait_for_predecessor();
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  for (; i < total; i += step)
-    if (indices[i] < 0 || indices[i] >= count[0]) all_inside[0] = false;
+  bool inside = true;
+  for (; i < total; i += step) inside = inside && indices[i] >= 0 && indices[i] < count[0];
+  if (gridDim.x > 1) {
+    if (!inside) all_inside[0] = false;
+    return;
+  }
+  inside = __syncthreads_and(inside);
+  if (threadIdx.x == 0) all_inside[0] = inside;
 }
 
-/*! \brief all_inside[0]: whether all are among 0 .. count[0] - 1. */
+/*! \brief all_inside[0]: whether all are among 0 .. count[0] - 1. Few are looked at by one block,
+ * and need no kernel before it. */
 inline int check_indices(bool* all_inside, const int64_t* indices, const int64_t* count,
                          int64_t rows, int64_t columns, cudaStream_t on) {
-  if (cudaMemsetAsync(all_inside, 1, sizeof(bool), on) != cudaSuccess) return -1;
-  if (rows * columns == 0) return 0;
-  check_indices_kernel<<<blocks_for(rows * columns), kThreads, 0, on>>>(all_inside, indices, count,
-                                                                        rows * columns);
+  const int64_t total = rows * columns;
+  const int blocks = total <= 16 * kThreads ? 1 : blocks_for(total);
+  if (blocks > 1 && cudaMemsetAsync(all_inside, 1, sizeof(bool), on) != cudaSuccess) return -1;
+  launch_early(check_indices_kernel, blocks, kThreads, 0, on, all_inside, indices, count, total);
   return launched();
 }
 

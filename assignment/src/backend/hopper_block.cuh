@@ -199,6 +199,8 @@ __global__ __launch_bounds__(kThreads,
       }
       if constexpr (!Work::in_registers) {
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+        for (int i = 0; i < Work::columns / 2; ++i) asm volatile("" : "+f"(sum[i])::"memory");
         if (before >= 0 && lane == 0) arrive(&empty[before]);
       }
       work.store(unit, sum, half, thread, trays + (half * 4 + thread / 32) * kTray);

@@ -44,16 +44,63 @@ template <int columns>
 struct WgmmaOf<float, columns> : Wgmma<columns> {};
 
 /*! \brief The value, and the gradient of the data. In: BFloat16 or float. Out: the same, or float
- * for parts of K. */
-template <int rows_, int wide, int high, int deep, int group_, int apart, class In, class Out>
+ * for parts of K. `gathers`: whether moments of each line of the result are written, too. */
+template <int rows_, int wide, int high, int deep, int group_, int apart, class In, class Out,
+          bool gathers = false>
 struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLine / sizeof(In)> {
   typedef OfPixels<rows_, wide, high, deep, false, group_, apart, kLine / sizeof(In)> Base;
   static const int columns = Base::columns, rows = Base::rows;
 
   Out* result;
+  MomentState<float>* moments;  // (lines, tiles, halves)
 
   __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
     multiply_lines<Base, WgmmaOf<In, columns>>(sum, own, half);
+  }
+
+  /*! \brief How many pixels of a box lie within the images: across, down, and images. */
+  struct Inside {
+    int across, down, many;
+
+    __device__ int count() const { return max(0, across) * max(0, down) * max(0, many); }
+    __device__ bool has(int pixel) const {
+      return pixel % wide < across && pixel / wide % high < down && pixel / (wide * high) < many;
+    }
+  };
+
+  /*!
+   * \brief Writes the moments of a warp's 16 lines over its pixels. to: of the first line.
+   *
+   * Those of a line lie with four lanes. They are taken from the first one, which is inside if any
+   * is, so that digits are not lost where the mean is far from 0, and equal ones have no variance.
+   */
+  template <bool are_all>
+  __device__ void gather(const float (&sum)[columns / 2], int lane, const Inside& inside, int line,
+                         MomentState<float>* to, int64_t lead) const {
+    float first[2], sums[2] = {}, squares[2] = {};
+    for (int lower = 0; lower < 2; ++lower)
+      first[lower] = __shfl_sync(~0u, static_cast<float>(Out(sum[lower * 2])), lane / 4 * 4);
+#pragma unroll
+    for (int i = 0; i < columns / 2; ++i) {
+      const int lower = i / 2 % 2;
+      const float away = static_cast<float>(Out(sum[i])) - first[lower];
+      if (!are_all && !inside.has(column_of(lane, i))) continue;
+      sums[lower] += away;
+      squares[lower] += away * away;
+    }
+    for (int across = 1; across < 4; across *= 2)
+      for (int lower = 0; lower < 2; ++lower) {
+        sums[lower] += __shfl_xor_sync(~0u, sums[lower], across);
+        squares[lower] += __shfl_xor_sync(~0u, squares[lower], across);
+      }
+    const float count = static_cast<float>(are_all ? columns : inside.count());
+    for (int lower = 0; lower < 2; ++lower) {
+      const float mean = count > 0 ? sums[lower] / count : 0;
+      const float left = squares[lower] - mean * sums[lower];
+      const int own = lane / 4 + lower * 8;
+      if (lane % 4 == 0 && line + own < Base::lines)
+        to[own * lead] = {count, first[lower] + mean, left < 0 ? 0 : left};
+    }
   }
 
   /*! \brief Writes a warp's 16 lines, some pixels at a time: they lie side by side in the result,
@@ -67,8 +114,19 @@ struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLin
     Base::find(in, (unit.tile - in.first) * Base::copies + (Base::copies > 1 ? half : 0), &image,
                &row, &column);
     row += Base::copies < Base::halves ? half * high : 0;
-    const int line =
-        unit.row * rows + (rows == 128 ? half * 64 : 0) + thread / 32 * 16 + lane % kParts * kPart;
+    const int first = unit.row * rows + (rows == 128 ? half * 64 : 0) + thread / 32 * 16;
+    if constexpr (gathers) {
+      const int64_t tiles = static_cast<int64_t>(Base::tiles) * Base::halves;
+      MomentState<float>* const to =
+          moments + first * tiles + unit.tile * Base::halves + half % Base::halves;
+      const Inside inside = {min(wide, in.width - column), min(high, in.height - row),
+                             min(deep, Base::images - image)};
+      if (inside.count() == columns)
+        gather<true>(sum, lane, inside, first, to, tiles);
+      else
+        gather<false>(sum, lane, inside, first, to, tiles);
+    }
+    const int line = first + lane % kParts * kPart;
     Out* const to = result + unit.part * Base::size + line;
     unsigned char* const bytes = reinterpret_cast<unsigned char*>(tray);
     const int kApart = 16 * sizeof(Out) + 16;  // bytes from pixel to pixel
@@ -287,18 +345,19 @@ bool launch_pixels(const int64_t* n, char* const* data, const CUtensorMap& of_a,
                    const CUtensorMap& of_b, Out* result, cudaStream_t on) {
   Work work = work_of_pixels<Work, depth>(data, n, 1);
   work.result = result;
+  work.moments = reinterpret_cast<MomentState<float>*>(data[5]);
   return launch(of_a, of_b, work, on);
 }
 
 /*!
  * \brief The value, or the gradient of the data.
- * \param data out, w as lay_weights lays it, x or g, phases, taps, room for parts.
+ * \param data out, w as lay_weights lays it, x or g, phases, taps, room for parts or moments.
  * \param n as of_pixels has it, then elements from pixel to pixel of x or g, from row to row, from
- * image to image. Channels and filters are whole packs of 16 bytes.
+ * image to image; whether parts are added. Channels and filters are whole packs of 16 bytes.
  */
-template <int rows, int wide, int high, int deep, int group, int apart, class In>
+template <int rows, int wide, int high, int deep, int group, int apart, class In, bool gathers>
 int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
-  typedef PixelsLast<rows, wide, high, deep, group, apart, In, In> Whole;
+  typedef PixelsLast<rows, wide, high, deep, group, apart, In, In, gathers> Whole;
   typedef PixelsLast<rows, wide, high, deep, group, apart, In, float> Part;
   const int kDepth = kLine / sizeof(In);
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
@@ -315,8 +374,7 @@ int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
   if (parts == 1) return launch_pixels<Whole, kDepth>(n, data, of_a, of_b, out, on) ? 0 : -1;
   float* const room = reinterpret_cast<float*>(data[5]);
   if (!launch_pixels<Part, kDepth>(n, data, of_a, of_b, room, on)) return -1;
-  const int64_t size = n[0] * n[4] * n[5] * n[6];
-  add_parts(out, room, parts, size, on);
+  if (n[19] != 0) add_parts(out, room, parts, n[0] * n[4] * n[5] * n[6], on);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 

@@ -50,6 +50,12 @@ using std::sin;
 using std::sqrt;
 using std::tanh;
 
+/*! \brief How many values, their mean, the sum of squared distances from it. */
+template <class T>
+struct MomentState {
+  T count, mean, squares;
+};
+
 /*! \brief bfloat16: the upper half of a float's bits. Arithmetic is done in float. */
 struct BFloat16 {
   uint16_t bits;

@@ -98,13 +98,15 @@ class Chooser:
 
 def with_known_tiles(instructions, kept):
     """The same program, where products of convolutions have the tiles that were measured."""
+    found = []
     for each in instructions:
         if _has_tile(each):
             plans = each.likely(_ALL)
             tile, parts = measured.known(*each.question) or plans[0]
             known = tuple(tile), parts  # perhaps of an older version
             each.cut(*(known if known in plans else plans[0]))
-    return instructions
+        found += each.and_sum() if isinstance(each, hopper_last.LastConvolution) else [each]
+    return found
 
 
 class _Trials:
@@ -137,7 +139,7 @@ class _Trials:
                 return instructions
 
             with contextlib.suppress(*_FAILURES):
-                found += kernels.asked_by(functools.partial(self._made, method, look))
+                found += kernels.asked_by(functools.partial(self._made, method, tiles=look))
                 for made in tiled:
                     cuts = made.likely(TILED[method][1])
                     found += [_as([made], cut)[0].key for cut in cuts]
@@ -182,12 +184,12 @@ class _Trials:
 
     def _best_tile(self, method):
         """The time with the best of the likely tiles, which is kept."""
-        (made,) = filter(_has_tile, self._made(method).instructions)
+        (made,) = filter(_has_tile, self._made(method, tiles=_as_they_are).instructions)
         times, failed, cuts = {}, None, made.likely(TILED[method][1])
         kernels.kernels(gpu, [_as([made], cut)[0].key for cut in cuts])  # in one go
         for cut in cuts:
             try:
-                times[cut] = self._time(method, lambda each, kept, cut=cut: _as(each, cut))
+                times[cut] = self._time(method, tiles=lambda each, kept, cut=cut: _as(each, cut))
             except _FAILURES as error:
                 failed = error.with_traceback(None)  # which would hold its memory
                 self.is_final &= not isinstance(error, DeviceError)
@@ -197,13 +199,13 @@ class _Trials:
         measured.keep(best, *made.question, is_final=self.is_final)
         return times[best]
 
-    def _made(self, method, *passes):
+    def _made(self, method, **tiles):
         node = self._node.op(*self._node.inputs, **{**self._node.attributes, "method": method})
         kinds = {each: (shape, self._dtype) for each, shape in zip(self._node.inputs, self._shapes)}
-        return self._program([node], [node], kinds, self._ctx, passes=passes, tf32=self._tf32)
+        return self._program([node], [node], kinds, self._ctx, tf32=self._tf32, **tiles)
 
-    def _time(self, method, *passes):
-        made = self._made(method, *passes)
+    def _time(self, method, **tiles):
+        made = self._made(method, **tiles)
         made.feed(self._fed)
         made.run()
         timer, found = made.timer(), []
@@ -218,6 +220,10 @@ def _as(instructions, cut):
     for each in instructions:
         if _has_tile(each):
             each.cut(*cut)
+    return instructions
+
+
+def _as_they_are(instructions, kept):
     return instructions
 
 

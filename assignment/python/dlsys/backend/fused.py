@@ -4,6 +4,7 @@ Statements are C with names between two @: @i0@ is an element of the first opera
 @v3@ the value of statement 3. A back end puts its own way to get at them there.
 """
 
+import copy
 import dataclasses
 import re
 
@@ -120,6 +121,9 @@ class FusedReduce(Fused):
     axes; then come outputs of each element, and inputs, and room for partial results.
     """
 
+    #: Whether somebody else has gathered what is reduced, and `scratch` holds moments.
+    of_moments = False
+
     def __post_init__(self):
         shape, axes = self.space.shape, self.space.axes
         self.results = sum(self.of_rows[: len(self.outputs)])
@@ -145,10 +149,21 @@ class FusedReduce(Fused):
         """Results, other outputs, inputs, scratch."""
         return (*super().operands, self.scratch)
 
+    def from_moments(self, moments):
+        """The same of moments, float32 of (outputs, chunks, 3): count, mean, squared distances."""
+        made = copy.copy(self)
+        made.of_moments, made.scratch = True, moments
+        return made
+
+    @property
+    def sources(self):
+        """The inputs; moments, where these are there."""
+        return (*self.inputs, self.scratch) if self.of_moments else self.inputs
+
     @property
     def written(self):
         """The outputs, and the scratch."""
-        return (*self.outputs, self.scratch)
+        return self.outputs if self.of_moments else (*self.outputs, self.scratch)
 
     @property
     def dtypes(self):
@@ -182,17 +197,18 @@ class FusedReduce(Fused):
         statements = tuple((s.code, s.dtype, s.of_row, s.way) for s in self.statements)
         return (
             "fused_reduce", self.by_rows, statements, self.results, self.stores, self.dtypes,
-            self.kinds, self.still, len(self.given), self._overwrites,
+            self.kinds, self.still, len(self.given), self._overwrites, self.of_moments,
         )  # fmt: skip
 
     @property
     def sizes(self):
         """Of the kept axes rank, extents and strides; the same of the reduced ones, without those
-        of results."""
+        of results. Chunks of moments come first."""
         kept = (s for each in self.kept_strides for s in each)
         reduced = (s for each in self.reduced_strides for s in each)
         return (
-            len(self.kept), *self.kept, *kept, len(self.reduced), *self.reduced, *reduced
+            *([self.scratch.shape[1]] if self.of_moments else []),
+            len(self.kept), *self.kept, *kept, len(self.reduced), *self.reduced, *reduced,
         )  # fmt: skip
 
 

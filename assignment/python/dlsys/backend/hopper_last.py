@@ -15,12 +15,14 @@ from dlsys.ndarray import size_of
 
 from . import hopper
 from .expressions import signature
-from .instructions import WithOutputs
+from .instructions import Elementwise, WithOutputs
 from .view import channels_last_view, new_view
 from .windows import Windows
 
 #: Bytes of a pack: channels of an image are whole ones.
 _PACK = 16
+#: Parts that readers of a result may add as they read it.
+_ADDED = 4
 #: Columns of a warpgroup at most; of each and of a pixel, what it multiplies in a cycle.
 _COLUMNS, _RATE = 256, {BFLOAT16: 16, FLOAT32: 5}
 
@@ -49,6 +51,10 @@ class LastConvolution(hopper.HopperConvolution):
     tf32: bool = True
     #: Elements from pixel to pixel of the second input, row to row, image to image, if not dense.
     apart: tuple = ()
+    #: Whether the output is what is in the end added, and not the parts one behind the other.
+    adds: bool = True
+    #: Whether it writes moments of the value's channels, too.
+    gathers: bool = False
 
     @property
     def images(self):
@@ -80,18 +86,44 @@ class LastConvolution(hopper.HopperConvolution):
         self._tables = tuple(new_view(each.shape, INT32, values=each) for each in tables)
         self.scratch = room
 
+    def and_sum(self):
+        """This, and what adds its parts: an instruction that may be fused with readers."""
+        if self.kind == "weights" or not 1 < self.parts <= _ADDED:
+            return [self]
+        count, *image = self.output.shape
+        room = channels_last_view((self.parts * count, *image), FLOAT32)
+        parts = [
+            room.seen(lambda array, i=i: array[i * count : (i + 1) * count])
+            for i in range(self.parts)
+        ]
+        code = " + ".join("x%d" % i for i in range(self.parts))
+        total = Elementwise(self.output, tuple(parts), FLOAT32, code)
+        total.node = self.node
+        made = copy.copy(self)
+        made.output, made.scratch, made.adds = room, (room,), False
+        return [made, total]
+
+    def with_moments(self):
+        """The same that writes moments of the value's channels to `scratch`, too: how many pixels
+        of a tile, their mean, the sum of squared distances from it. float32 (F, tiles, 3)."""
+        made, count = copy.copy(self), self._tiles * hopper.boxes_of(self._shape[0])
+        made.gathers = True
+        made.scratch = (new_view((self.output.shape[1], count, 3), FLOAT32),)
+        return made
+
     @property
     def sizes(self):
         """See pixels_last and taps_last in hopper_last.cuh."""
         windows, depth = self.windows, self.channels[2 if self.kind == "data" else 1]
         height, width = windows.out if self.kind == "data" else windows.size
         dense = depth, width * depth, height * width * depth
-        return (*super().sizes, *(self.apart or dense))
+        return (*super().sizes, *(self.apart or dense), int(self.adds))
 
     @property
     def key(self):
         """What is compiled in: the shape of a tile."""
-        return key_of(self.kind, self._shape, self.dtype)
+        shape = (*self._shape, C_NAMES[self.dtype])
+        return ("last", self.kind == "weights", shape, self.gathers)
 
 
 @dataclasses.dataclass(eq=False)
@@ -137,15 +169,13 @@ def lay_together(instructions, kept):
 
 
 def _both(one, other):
-    made = copy.copy(one)
+    """One instruction for two; what lays the same weights in two ways stands side by side."""
+    made, inputs = copy.copy(one), one.inputs + other.inputs
+    order = sorted(range(len(inputs)), key=lambda i: inputs.index(inputs[i]))
     for name in ("inputs", "outputs", "turned"):
-        setattr(made, name, getattr(one, name) + getattr(other, name))
+        found = getattr(one, name) + getattr(other, name)
+        setattr(made, name, tuple(found[i] for i in order))
     return made
-
-
-def key_of(kind, shape, dtype):
-    """Of an instruction with such a tile."""
-    return ("last", kind == "weights", (*shape, C_NAMES[dtype]))
 
 
 def convolved(build, kind, shape, windows, channels, dtype, *inputs):
@@ -307,7 +337,7 @@ _WAYS = {
 }
 
 
-def source(name, of_weights, shape):
+def source(name, of_weights, shape, gathers):
     """The launcher, from the key of an instruction, and the wgmma that it needs."""
     is_half = shape[-1] == C_NAMES[BFLOAT16]
     if of_weights:
@@ -316,7 +346,7 @@ def source(name, of_weights, shape):
     else:
         call, columns = "pixels_last", -(-size_of(shape[1:4]) // 8) * 8
         own = _wgmma(columns, False) if is_half else hopper.wgmma_of_tf32(columns)
-        shape = (*shape[:4], *shape[5:])
+        shape = (*shape[:4], *shape[5:], "true" if gathers else "false")
     return '#include "hopper_last.cuh"\n%s%s {\n  return hopper::%s<%s>(data, n, on);\n}\n' % (
         own, signature(name, "cudaStream_t on"), call, ", ".join(map(str, shape)),
     )  # fmt: skip

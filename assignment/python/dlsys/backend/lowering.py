@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import re
 
 import numpy as np
@@ -61,7 +62,7 @@ class Lowering:
         self.choose = choose or (lambda node, inputs: "im2col")
         self.instructions = []
         #: (images, channels, dtype) -> the same with zeros behind, as hopper_last.py lays them.
-        self.laid = {}
+        self.laid, self._checked = {}, {}
         self.default = default
         self.values = {
             node: new_view(shape, dtype, fed=node) for node, (shape, dtype) in fed.items()
@@ -156,8 +157,9 @@ class Lowering:
             else:
                 code = _renamed(code, letter, "x%d" % len(views))
                 views.append(each)
-        given = tuple(float(number) for number in given)
-        self.add(Elementwise(output, tuple(views), self._computed_in(output, inputs), code, given))
+        computed = self._computed_in(output, inputs)
+        code, given = _without_division(code, [float(number) for number in given], computed)
+        self.add(Elementwise(output, tuple(views), computed, code, given))
         return output
 
     def reduce(self, kind, inputs, axes, keepdims=False, code="a", dtype=None):
@@ -243,11 +245,15 @@ class Lowering:
         return self.as_dtype(output, self._dtype)
 
     def checked_indices(self, indices, count):
-        """Indices as int64; the run fails if one is not among 0 .. count - 1."""
-        found = self.elementwise("nearest(a)", indices, into=new_view(indices.shape, INT64))
-        row = found.reshaped((1, size_of(found.shape)))
-        operands = (row, self.constant(np.array([count])))
-        self.add(Rows(new_view((), BOOL), operands, "check_indices"))
+        """Indices as int64; the run fails if one is not among 0 .. count - 1. A gradient's are
+        those of the value."""
+        found = self._checked.get((indices, count))
+        if found is None:
+            found = self.elementwise("nearest(a)", indices, into=new_view(indices.shape, INT64))
+            row = found.reshaped((1, size_of(found.shape)))
+            operands = (row, self.constant(np.array([count])))
+            self.add(Rows(new_view((), BOOL), operands, "check_indices"))
+            self._checked[indices, count] = found
         return found
 
     def windows(self, x, windows, value=0.0):
@@ -434,6 +440,18 @@ def _rule(op):
             % type(op).__name__
         )
     return own or CLASSIC[type(op)].__get__(op)
+
+
+def _without_division(code, given, dtype):
+    """The same expression, where a quotient by a power of 2 is a product, which is as exact."""
+    divisor = re.search(r" / p(\d+)$", code)
+    if divisor and dtype in FLOATS:
+        number = int(divisor[1])
+        value = given[number]
+        is_power = 0 < abs(value) < 2.0**100 and abs(math.frexp(value)[0]) == 0.5
+        if is_power and abs(value) > 2.0**-100 and code.count("p%d" % number) == 1:
+            code, given[number] = code[: divisor.start()] + " * p%d" % number, 1 / value
+    return code, tuple(given)
 
 
 @functools.lru_cache(10000)

@@ -47,7 +47,7 @@ class Program:
 
     def __init__(
         self, topo_order, eval_nodes, feeds, ctx, updates=None, passes=(), plan=plan, tf32=False,
-        checks_first=True,
+        checks_first=True, tiles=choosing.with_known_tiles,
     ):  # fmt: skip
         """
         Args:
@@ -61,6 +61,7 @@ class Program:
             plan: (instructions, buffers with memory of their own) -> (offsets, bytes).
             tf32: whether a GPU may round operands of products to TF32.
             checks_first: whether a GPU checks indices first, for which more memory may be alive.
+            tiles: the first of the passes on a GPU: it gives convolutions their tiles.
 
         Raises:
             ShapeError, TypeError: a node can't be computed from these.
@@ -77,7 +78,7 @@ class Program:
         self._outputs = _outputs(lowering, values, written)
         write_back(lowering, updates)
         self.instructions = lowering.instructions
-        own = [choosing.with_known_tiles] if self.backend is gpu else []
+        own = [tiles] if self.backend is gpu else []
         for each in (*([with_tf32] if tf32 else []), *own, *passes):
             self.instructions = each(self.instructions, self._kept() | written)
         self._first = 0

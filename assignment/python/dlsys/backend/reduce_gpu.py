@@ -9,10 +9,16 @@ from .fused import Statement
 from .fused_gpu import packs_at_once, statements_of
 
 
-def source(name, by_rows, statements, results, stores, dtypes, kinds, still, given, overwrites):
+def source(
+    name, by_rows, statements, results, stores, dtypes, kinds, still, given, overwrites, of_moments
+):  # fmt: skip
     """Body and launcher of a FusedReduce, from its key."""
     body = _Body(name, statements, results, stores, dtypes, kinds, still, given, overwrites)
-    return "\n".join([*body.states(), *body.lines(), *body.launcher(by_rows), ""])
+    if of_moments:
+        call = "combine_moments<%s_body>" % name
+    else:
+        call = "reduce<%s_body, %s>" % (name, "true" if by_rows else "false")
+    return "\n".join([*body.states(), *body.lines(), *body.launcher(call), ""])
 
 
 def source_of_one(name, kind, code, dtypes, computed, by_rows, kinds):
@@ -20,7 +26,7 @@ def source_of_one(name, kind, code, dtypes, computed, by_rows, kinds):
     (said, *kept) = statements_of(code, dtypes, computed)
     found = [(*said, True, kind), *((*each, True, "") for each in kept)]
     still, stores = (False,) * len(dtypes), (len(found) - 1,)
-    return source(name, by_rows, found, 1, stores, dtypes, (0, *kinds), still, 0, False)
+    return source(name, by_rows, found, 1, stores, dtypes, (0, *kinds), still, 0, False, False)
 
 
 class _Body:
@@ -55,6 +61,8 @@ class _Body:
             "  };",
             self._made("start()", "start()"),
             self._made("of(const Value& x)", "of(x.v%d)"),
+            "  template <class Moments>",
+            self._made("of_moments(const Moments& x)", "of_moments(x)"),
             self._made("both(const State& a, const State& b)", "both(a.v%d, b.v%d)"),
             "  template <int count, int step>",
             "  DLSYS_INLINE static State of_some(const Value* x) {",
@@ -211,8 +219,8 @@ class _Body:
             "  }",
         ]
 
-    def launcher(self, by_rows):
-        """The function of the instruction."""
+    def launcher(self, call):
+        """The function of the instruction, which calls such a one."""
         outputs, pointers = len(self._stores), []
         for i, of in enumerate(self._types):
             const, word = ("", "out%d" % i) if i < outputs else ("const ", "in%d" % (i - outputs))
@@ -222,8 +230,7 @@ class _Body:
             "%s_body body;" % self._name,
             *pointers,
             *("body.p%d = number[%d];" % (i, i) for i in range(self._given)),
-            "return reduce<%s_body, %s>(data, n, body, data[%d], on);"
-            % (self._name, "true" if by_rows else "false", len(self._dtypes)),
+            "return %s(data, n, body, data[%d], on);" % (call, len(self._dtypes)),
         ]
         head = signature(self._name, "cudaStream_t on") + " {"
         return [head, *("  " + line for line in lines), "}"]

@@ -4,11 +4,16 @@
     p = sum(x, (0, 2, 3)); q = sum(x * x, (0, 2, 3)); m = p / n
                                   one kernel, which reads x once
 
+    y = maximum(a * s, 0); ...; z = a * (y > 0 ? g : 0)
+                                  z reads a all the same, and so need not read y
     w = w - r * g; b = b - r * h  one kernel, if w and b have one shape
 
-`recompute` does the first, `fuse_reductions` the second, `join_updates` the third. All work on what
-`fuse` has made.
+`recompute` does the first, `fuse_reductions` the second, `spare_reads` the third, `join_updates` the
+last. All work on what `fuse` has made.
 """
+
+import copy
+import dataclasses
 
 from dlsys.ndarray import size_of
 
@@ -16,6 +21,7 @@ from .dependences import after, before, sorted_by_need
 from .fused import Fused, fused
 from .instructions import Elementwise, Reduce
 from .spaces import AxesSpace, Space
+from .view import Buffer
 
 #: As in fusion.py; and bytes of the state of a reduction, of which shared memory holds 1024.
 _MOST_MEMBERS, _MOST_OPERANDS, _MOST_STATE = 48, 20, 48
@@ -50,6 +56,17 @@ def fuse_reductions(instructions, kept):
     for number in range(len(instructions)):
         joined.join_readers(number)
     return joined.emitted()
+
+
+def spare_reads(instructions, kept):
+    """The same program, where nobody reads a value if he reads all large values that it is made of.
+
+    It is made again, element by element; others may read it. Arguments as those of `recompute`.
+    """
+    spared = _Spared(instructions, kept)
+    for number in range(len(instructions)):
+        spared.spare(number)
+    return spared.in_order(range(len(instructions)))
 
 
 def join_updates(instructions, kept):
@@ -175,6 +192,56 @@ class _Groups:
         return len(members) <= _MOST_MEMBERS and operands <= _MOST_OPERANDS and state <= _MOST_STATE
 
 
+    def reads_element_by_element(self, buffer, number, reader):
+        """Whether a group loops over the elements of a value as the group `number`, its maker."""
+        space, its = self.spaces[number], self.spaces[reader]
+        if its is None or its.shape != space.shape:
+            return False
+        (made,) = {
+            space.lies(each, view)
+            for each in self.members[number] for view in each.targets if view.buffer is buffer
+        }  # fmt: skip
+        return all(
+            its.lies(each, view) == made
+            and not (isinstance(its, AxesSpace) and its.is_of_rows(each, view))
+            for each in self.members[reader] for view in each.sources if view.buffer is buffer
+        )  # fmt: skip
+
+    @staticmethod
+    def slice_of(buffer, makers, stays):
+        """The members that make a value, of what is stored all the same."""
+        found, stack = set(), [buffer]
+        while stack:
+            maker = makers[stack.pop()]
+            found.add(maker)
+            for view in maker.sources:
+                known = makers.get(view.buffer)
+                if known is not None and known not in found and view.buffer not in stays:
+                    stack.append(view.buffer)
+        return found
+
+    @staticmethod
+    def read_of(members):
+        """The views that members read of others: each once."""
+        own = {view.buffer for each in members for view in each.targets}
+        found = (view for each in members for view in each.sources if view.buffer not in own)
+        return list({(v.buffer, v.offset, v.strides): v for v in found}.values())
+
+    def count_large(self, buffer, read, reader):
+        """How many views a group would read instead of a value that it does not read yet; a few
+        numbers for many elements don't count."""
+        theirs = {(v.buffer, v.offset) for each in self.members[reader] for v in each.sources}
+        sizes = (
+            min(view.buffer.size, size_of(view.shape) * view.dtype.itemsize)
+            for view in read if (view.buffer, view.offset) not in theirs
+        )  # fmt: skip
+        return sum(4 * size > buffer.size for size in sizes)
+
+    def stays_until(self, buffer, number, reader):
+        """Whether nobody writes a value again after a group, until another one may read it."""
+        return not any(number < writer <= reader for writer in self.writers.get(buffer, ()))
+
+
 class _Recomputed(_Groups):
     """Which values are computed again, by whom."""
 
@@ -189,7 +256,7 @@ class _Recomputed(_Groups):
         wanted = [b for b in makers if b in stays and self._may_vanish(b, number)]
         stays -= set(wanted)
         for buffer in wanted:
-            needed = self._slice(buffer, makers, stays)
+            needed = self.slice_of(buffer, makers, stays)
             if self._pays(buffer, needed, number):
                 self._move(buffer, needed, number)
             else:
@@ -199,48 +266,16 @@ class _Recomputed(_Groups):
         """Whether all that read a value loop over the same elements as who makes it."""
         if buffer in self.kept or _is_given(buffer) or self.writers[buffer] != {number}:
             return False
-        space = self.spaces[number]
-        (made,) = {
-            space.lies(each, view)
-            for each in self.members[number] for view in each.targets if view.buffer is buffer
-        }  # fmt: skip
-        for reader in self.readers[buffer] - {number}:
-            its = self.spaces[reader]
-            if its is None or its.shape != space.shape:
-                return False
-            for each in self.members[reader]:
-                for view in each.sources:
-                    if view.buffer is buffer and (
-                        its.lies(each, view) != made or
-                        (isinstance(its, AxesSpace) and its.is_of_rows(each, view))
-                    ):  # fmt: skip
-                        return False
-        return True
-
-    def _slice(self, buffer, makers, stays):
-        """The members that make a value, of what is stored all the same."""
-        found, stack = set(), [buffer]
-        while stack:
-            maker = makers[stack.pop()]
-            found.add(maker)
-            for view in maker.sources:
-                known = makers.get(view.buffer)
-                if known is not None and known not in found and view.buffer not in stays:
-                    stack.append(view.buffer)
-        return found
+        others = self.readers[buffer] - {number}
+        return all(self.reads_element_by_element(buffer, number, other) for other in others)
 
     def _pays(self, buffer, needed, number):
         """Whether nobody reads much more than now, and all that is read is still there."""
-        own = {view.buffer for each in needed for view in each.targets}
-        read = {v.buffer: v for each in needed for v in each.sources if v.buffer not in own}
-        readers, more = self.readers[buffer] - {number}, 0
-        for reader in readers:
-            for each in read:
-                if any(number < writer <= reader for writer in self.writers.get(each, ())):
-                    return False
-            theirs = {view.buffer for e in self.members[reader] for view in e.sources} - {buffer}
-            large = [b for b in read if 4 * b.size > buffer.size and b not in theirs]
-            more += max(0, len(large) - 1)
+        read, more = self.read_of(needed), 0
+        for reader in self.readers[buffer] - {number}:
+            if not all(self.stays_until(each.buffer, number, reader) for each in read):
+                return False
+            more += max(0, self.count_large(buffer, read, reader) - 1)
             members = self._with(needed, reader)
             if not self.fits(members, self.spaces[reader], {reader}):
                 return False
@@ -261,6 +296,51 @@ class _Recomputed(_Groups):
                     if view.buffer not in own:
                         self.readers.setdefault(view.buffer, set()).add(reader)
         self.changed |= {number, *readers}
+
+
+class _Spared(_Groups):
+    """Which values are made again by one that reads them."""
+
+    def spare(self, number):
+        """Has readers of a group's values make them, who read all for it that is large."""
+        members, space = self.members[number], self.spaces[number]
+        if type(space) is not Space:
+            return
+        makers = {view.buffer: each for each in members for view in each.targets}
+        stays = {b for b in makers if self.is_read_outside(b, {number})}
+        for buffer in stays:
+            if _is_given(buffer) or self.writers[buffer] != {number}:
+                continue
+            needed = self.slice_of(buffer, makers, stays - {buffer})
+            for reader in sorted(self.readers.get(buffer, set()) - {number}):
+                if self.reads_element_by_element(buffer, number, reader):
+                    self._make_again(buffer, needed, number, reader)
+
+    def _make_again(self, buffer, needed, number, reader):
+        read = self.read_of(needed)
+        is_there = all(self.stays_until(each.buffer, number, reader) for each in read)
+        if not is_there or self.count_large(buffer, read, reader) > 0:
+            return
+        own = {view.buffer for each in needed for view in each.targets}
+        fresh, members = {each: Buffer(each.size) for each in own}, []
+        for each in self.in_place({*needed, *self.members[reader]}):
+            made = copy.copy(each)
+            made.inputs = tuple(_moved(view, fresh) for view in each.inputs)
+            made.output = _moved(each.output, fresh) if each in needed else each.output
+            self.place[made] = self.place[each]
+            members.append(made)
+        if self.fits(members, self.spaces[reader], {reader}):
+            self.members[reader] = members
+            self.readers[buffer].discard(reader)
+            for view in read:
+                self.readers.setdefault(view.buffer, set()).add(reader)
+            self.changed.add(reader)
+
+
+def _moved(view, fresh):
+    """A view of the same elements, of a new buffer if there is one for its own."""
+    new = fresh.get(view.buffer)
+    return view if new is None else dataclasses.replace(view, buffer=new)
 
 
 class _Joined(_Groups):

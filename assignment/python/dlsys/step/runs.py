@@ -11,9 +11,10 @@ from dlsys.backend.capture import CaptureError
 from dlsys.backend.fusion import fuse
 from dlsys.backend.gemm import with_products
 from dlsys.backend.hopper_last import lay_together
+from dlsys.backend.moments import with_moments
 from dlsys.backend.planning import Planner
 from dlsys.backend.program import Program
-from dlsys.backend.regroup import fuse_reductions, join_updates, recompute
+from dlsys.backend.regroup import fuse_reductions, join_updates, recompute, spare_reads
 from dlsys.backend.rows import address_of
 from dlsys.backend.updates import check_shape
 from dlsys.ndarray import size_of
@@ -111,7 +112,7 @@ class DeviceRun:
             passes.append(lambda each, kept: fuse(each, kept, alone(each)))
         passes += [with_products] if own_products else []
         if fuses and on_gpu:
-            passes += [recompute, fuse_reductions, join_updates]
+            passes += [recompute, fuse_reductions, spare_reads, join_updates, with_moments]
         if limit is None:
             passes += [lay_together]  # what is laid early is there for long
         self.program = Program(
