@@ -51,8 +51,8 @@ loss that is infinite or NaN ends a training, since no step behind it would lear
 """
 
 
-_TAIL = """PyTorch trains the same net from the same values, on the same batches in the same order, with
-TF32 (`tools/train_in_pytorch.py`).
+_TAIL = """PyTorch trains the same net from the same values, on the same batches in the same order,
+with TF32 (`tools/train_in_pytorch.py`).
 
 """
 

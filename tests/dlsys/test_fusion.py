@@ -12,14 +12,14 @@ from dlsys.backend import cpu, gpu, kernels, program
 from dlsys.backend.fused import Fused
 from dlsys.backend.fusion import fuse
 from dlsys.backend.lowering import Lowering
-from dlsys.backend.regroup import fuse_reductions, join_updates, recompute
+from dlsys.backend.regroup import fuse_reductions, join_updates, recompute, spare_reads
 from dlsys.gradcheck import evaluate
 
 COUNT = int(os.environ.get("FUSION_GRAPHS", "30"))
 AT_ONCE = 15
 CPU, GPU = ndarray.cpu(0), ndarray.gpu(0)
 #: What a step does on a device.
-PASSES = {cpu: (fuse,), gpu: (fuse, recompute, fuse_reductions, join_updates)}
+PASSES = {cpu: (fuse,), gpu: (fuse, recompute, fuse_reductions, spare_reads, join_updates)}
 
 
 def fused_instructions(outputs, feeds, back_end, dtype=dtypes.FLOAT64):

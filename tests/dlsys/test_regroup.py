@@ -8,11 +8,11 @@ from dlsys.backend import program
 from dlsys.backend.fused import Fused, FusedReduce
 from dlsys.backend.fusion import fuse
 from dlsys.backend.instructions import Reduce
-from dlsys.backend.regroup import fuse_reductions, join_updates, recompute
+from dlsys.backend.regroup import fuse_reductions, join_updates, recompute, spare_reads
 from dlsys.step.measuring import traffic
 
 GPU = ndarray.gpu(0)
-PASSES = (fuse, recompute, fuse_reductions, join_updates)
+PASSES = (fuse, recompute, fuse_reductions, spare_reads, join_updates)
 CHANNELS = (0, 2, 3)
 
 

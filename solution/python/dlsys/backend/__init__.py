@@ -17,7 +17,8 @@ with what they read and what is made of them, as of a batch norm.
 A convolution that leaves the choice of its method gets on a GPU what choosing.py measured: that of
 implicit.py, which writes no columns, of hopper.py, by wgmma, of cudnn.py, or im2col or plain loops.
 measured.py keeps it on disk. Where products may be rounded, hopper_last.py reads and writes images
-with their channels last, and lays the weights of all convolutions at once.
+with their channels last, and lays the weights of all convolutions at once; by moments.py a batch
+norm behind one has mean and variance from its tiles.
 
 On a GPU, capture.py records a program's launches as a CUDA graph, on the streams that streams.py
 gives them, and uploads.py brings numpy arrays there meanwhile; checks.py has indices checked first.

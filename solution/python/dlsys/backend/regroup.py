@@ -8,8 +8,8 @@
                                   z reads a all the same, and so need not read y
     w = w - r * g; b = b - r * h  one kernel, if w and b have one shape
 
-`recompute` does the first, `fuse_reductions` the second, `spare_reads` the third, `join_updates` the
-last. All work on what `fuse` has made.
+`recompute` does the first, `fuse_reductions` the second, `spare_reads` the third, `join_updates`
+the last. All work on what `fuse` has made.
 """
 
 import copy
