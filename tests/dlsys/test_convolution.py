@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from dlsys import autodiff, ndarray, ops
+from dlsys.backend.program import Program
+from dlsys.backend.windows import Convolve
+from dlsys.dtypes import FLOAT32
 from dlsys.gradcheck import evaluate
 from dlsys.ops.base import ShapeError
 from dlsys.ops.convolution import METHODS
@@ -67,6 +70,29 @@ def test_every_method_of_a_gpu_computes_value_and_gradients(method):
     for x, w, attributes in CASES[:-1]:
         nodes, feeds = nodes_of(x, w, {**attributes, "method": method})
         assert_as_numpy(nodes, feeds, GPU, "float32", 2e-5)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attributes", "parts"),
+    [
+        ((16, 4, 32, 32), (1, 4, 3, 3), {"padding": 1}, 8),
+        ((14, 2, 33, 31), (3, 2, 3, 3), {"stride": 1, "dilation": 2}, 5),
+        ((9, 4, 41, 31), (6, 2, 3, 3), {"groups": 2, "padding": 2}, 5),
+        ((16, 16, 32, 32), (16, 16, 3, 3), {"padding": 1}, 1),
+        ((16, 4, 33, 32), (1, 4, 3, 2), {}, 7),  # which kernels of other sizes do not need
+        ((1, 4, 32, 32), (16, 4, 3, 3), {"padding": 1}, 1),  # four threads for an element
+        ((2, 3, 11, 10), (22, 3, 3, 3), {"padding": 2, "stride": 2, "dilation": 2}, 1),
+        ((3, 4, 9, 10), (18, 2, 3, 3), {"groups": 2}, 1),
+    ],
+)
+def test_few_kernels_and_many_windows_are_added_up_in_parts(x, w, attributes, parts):
+    nodes, feeds = nodes_of(x, w, {**attributes, "method": "direct"})
+    kinds = {node: (values.shape, FLOAT32) for node, values in feeds.items()}
+    made = Program(autodiff.find_topo_sort(nodes), nodes, kinds, GPU)
+    found = {each.kind: each.parts for each in made.instructions if isinstance(each, Convolve)}
+    assert found == {"value": 1, "data": 1, "weights": parts}
+    assert_as_numpy(nodes, feeds, GPU, "float32", 2e-5)
+    assert_as_numpy(nodes, feeds, GPU, "float64", 1e-12)
 
 
 #: x, w and padding of Winograd's method: parts of tiles, images that are smaller than one.

@@ -61,6 +61,19 @@ int each(T* out, int64_t total, Value value, cudaStream_t on, int64_t others = 0
   return launched();
 }
 
+/*! \brief The same by four threads each, which add up value(at, 0) to value(at, 3). */
+template <class T, class Value>
+__global__ void each_by_four_kernel(T* out, int total, Value value) {
+  const int step = static_cast<int>(gridDim.x) * kThreads / 4, part = threadIdx.x % 4;
+  const unsigned four = 15u << threadIdx.x % kWarp / 4 * 4;
+  for (int at = (blockIdx.x * kThreads + threadIdx.x) / 4; at < total; at += step) {
+    T sum = value(at, part);
+    sum += __shfl_xor_sync(four, sum, 1);
+    sum += __shfl_xor_sync(four, sum, 2);
+    if (part == 0) out[at] = sum;
+  }
+}
+
 /*! \brief See the instruction Fold. */
 template <class T>
 struct Folded {
@@ -176,13 +189,23 @@ struct DirectData {
 
   template <class Index>
   __device__ T operator()(Index at) const {
+    return over_filters(at, 0, all.height());
+  }
+  /*! \brief A quarter of the filters' part of it. */
+  __device__ T operator()(int at, int quarter) const {
+    return over_filters(at, quarter * all.height() / 4, (quarter + 1) * all.height() / 4);
+  }
+
+  /*! \brief The part of filters begin .. end - 1 of a group. */
+  template <class Index>
+  __device__ T over_filters(Index at, int64_t begin, int64_t end) const {
     const Pixel<Index> own(at, all.down.size, all.across.size);
     const Index image = own.plane / static_cast<Index>(all.channels);
     const Index c = own.plane - image * static_cast<Index>(all.channels);
     const Index group = c / static_cast<Index>(all.depth());
     const Index in_group = c - group * static_cast<Index>(all.depth());
-    const T* const grad = g + (image * all.filters + group * all.height()) * all.out();
-    const T* weight = w + (group * all.height() * all.depth() + in_group) * all.kernel();
+    const T* const grad = g + (image * all.filters + group * all.height() + begin) * all.out();
+    const T* weight = w + ((group * all.height() + begin) * all.depth() + in_group) * all.kernel();
     if constexpr (unrolled) {
       int places[kTaps];
 #pragma unroll
@@ -191,7 +214,7 @@ struct DirectData {
         const int64_t ow = all.across.window_of(own.w, tap % kSide);
         places[tap] = oh >= 0 && ow >= 0 ? static_cast<int>(oh * all.across.out + ow) : -1;
       }
-      return sum_of_taps(weight, all.filter(), grad, all.out(), places, all.height());
+      return sum_of_taps(weight, all.filter(), grad, all.out(), places, end - begin);
     }
     T sum = 0;
     for (int64_t i = 0; i < all.down.kernel; ++i) {
@@ -201,7 +224,7 @@ struct DirectData {
         if (oh < 0 || ow < 0) continue;
         const T* const window = grad + oh * all.across.out + ow;
 #pragma unroll 4
-        for (int64_t f = 0; f < all.height(); ++f)
+        for (int64_t f = 0; f < end - begin; ++f)
           sum += weight[f * all.filter()] * window[f * all.out()];
       }
     }
@@ -212,6 +235,9 @@ struct DirectData {
 /*! \brief Threads that add up one element of a gradient of w, or all of a kernel: of a few windows,
  * and of more. */
 const int kTeam = 512, kSmallTeam = 256, kLargeTeam = 1024;
+
+/*! \brief Elements of a gradient of x up to which four threads share one's filters. */
+const int64_t kByFour = 1 << 13;
 
 /*! \brief Adds up what the block's threads have, into the first place of each row. */
 template <class T, int rows, int half>
@@ -263,7 +289,8 @@ __global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* 
 
 /*!
  * \brief The same where is_unrolled: a block has all elements of a filter's channel, so each of g
- * is read once for all of them. grid: filters times channels of a group.
+ * is read once for all of them. grid: filters times channels of a group, and parts of the windows,
+ * whose results lie one behind the other.
  */
 template <class T, int team>
 __global__ __launch_bounds__(team) void unrolled_weights_kernel(T* out, const T* x, const T* g,
@@ -278,9 +305,11 @@ __global__ __launch_bounds__(team) void unrolled_weights_kernel(T* out, const T*
   const int high = static_cast<int>(all.down.size), wide = static_cast<int>(all.across.size);
   const int down = static_cast<int>(all.down.dilation);
   const int along = static_cast<int>(all.across.dilation);
+  const int of_part = (count - 1) / static_cast<int>(gridDim.y) + 1;
+  const int begin = static_cast<int>(blockIdx.y) * of_part, end = min(count, begin + of_part);
   T sum[kTaps] = {};
 #pragma unroll 4
-  for (int k = threadIdx.x; k < count; k += team) {
+  for (int k = begin + threadIdx.x; k < end; k += team) {
     const int row = k / width, image = row / height, oh = row - image * height;
     const int ow = k - row * width;
     const T grad = of_g[image * g_apart + oh * width + ow];
@@ -295,8 +324,24 @@ __global__ __launch_bounds__(team) void unrolled_weights_kernel(T* out, const T*
     }
   }
   add_up_team(sums, sum);
-  if (threadIdx.x < kTaps) out[blockIdx.x * kTaps + threadIdx.x] = sums[threadIdx.x][0];
+  if (threadIdx.x < kTaps)
+    out[(blockIdx.y * gridDim.x + blockIdx.x) * kTaps + threadIdx.x] = sums[threadIdx.x][0];
 }
+
+/*! \brief The sum of parts that lie so far apart. */
+template <class T>
+struct Added {
+  const T* parts;
+  int64_t count, apart;
+
+  template <class Index>
+  __device__ T operator()(Index at) const {
+    T sum = 0;
+#pragma unroll 8
+    for (int64_t part = 0; part < count; ++part) sum += parts[part * apart + at];
+    return sum;
+  }
+};
 
 template <class T>
 int direct_value(T* out, const T* x, const T* w, const int64_t* n, cudaStream_t on) {
@@ -310,20 +355,33 @@ template <class T>
 int direct_data(T* out, const T* w, const T* g, const int64_t* n, cudaStream_t on) {
   const Convolution all(n);
   const int64_t total = all.planes() * all.plane();
-  if (is_unrolled(all)) return each(out, total, DirectData<T, true>{w, g, all}, on);
-  return each(out, total, DirectData<T, false>{w, g, all}, on);
+  if (!is_unrolled(all)) return each(out, total, DirectData<T, false>{w, g, all}, on);
+  const DirectData<T, true> value = {w, g, all};
+  if (total == 0 || total > kByFour || all.height() < 8) return each(out, total, value, on);
+  const int blocks = static_cast<int>((4 * total + kThreads - 1) / kThreads);
+  each_by_four_kernel<<<blocks, kThreads, 0, on>>>(out, static_cast<int>(total), value);
+  return launched();
 }
 
+/*! \brief n: as Convolution has it, then how many parts of the windows are added in the end.
+ * data[3]: room for these, if there are several. */
 template <class T>
-int direct_weights(T* out, const T* x, const T* g, const int64_t* n, cudaStream_t on) {
+int direct_weights(T* out, const T* x, const T* g, char* const* data, const int64_t* n,
+                   cudaStream_t on) {
   const Convolution all(n);
+  const int64_t parts = n[0];
   const int64_t elements = all.filters * all.filter(), pairs = all.filters * all.depth();
   if (elements == 0) return 0;
   if (elements > INT_MAX) return -1;
   const unsigned blocks = static_cast<unsigned>(pairs);
   if (!is_unrolled(all))
     direct_weights_kernel<T><<<static_cast<unsigned>(elements), kTeam, 0, on>>>(out, x, g, all);
-  else if (all.images * all.out() <= 4 * kSmallTeam)
+  else if (parts > 1) {
+    T* const room = reinterpret_cast<T*>(data[3]);
+    const dim3 grid(blocks, static_cast<unsigned>(parts));
+    unrolled_weights_kernel<T, kTeam><<<grid, kTeam, 0, on>>>(room, x, g, all);
+    return each(out, elements, Added<T>{room, parts, elements}, on);
+  } else if (all.images * all.out() <= 4 * kSmallTeam)
     unrolled_weights_kernel<T, kSmallTeam><<<blocks, kSmallTeam, 0, on>>>(out, x, g, all);
   else
     unrolled_weights_kernel<T, kLargeTeam><<<blocks, kLargeTeam, 0, on>>>(out, x, g, all);

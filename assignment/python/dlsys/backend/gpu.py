@@ -181,7 +181,8 @@ def _convolve(name, kind, method, dtypes):
         raise NotImplementedError(
             'convolutions by method %r run on a CPU alone; hint: "auto" or "implicit"' % method
         )
-    return _launcher(name, "return direct_%s(%s, n, on);" % (kind, pointers(dtypes)))
+    more = "data, " if kind == "weights" else ""
+    return _launcher(name, "return direct_%s(%s, %sn, on);" % (kind, pointers(dtypes), more))
 
 
 def _draw(name, kind, dtypes):

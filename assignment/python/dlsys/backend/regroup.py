@@ -191,7 +191,6 @@ class _Groups:
         )  # fmt: skip
         return len(members) <= _MOST_MEMBERS and operands <= _MOST_OPERANDS and state <= _MOST_STATE
 
-
     def reads_element_by_element(self, buffer, number, reader):
         """Whether a group loops over the elements of a value as the group `number`, its maker."""
         space, its = self.spaces[number], self.spaces[reader]

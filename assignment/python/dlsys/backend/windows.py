@@ -9,8 +9,13 @@ import dataclasses
 
 import numpy as np
 
+from dlsys.ndarray import size_of
+
 from .instructions import Instruction
-from .view import View
+from .view import View, new_view
+
+#: Windows of a part of a gradient of w, parts at most, and blocks that a GPU has use for.
+_OF_PART, _MOST_PARTS, _BLOCKS = 2048, 8, 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,6 +172,27 @@ class Convolve(Instruction):
     windows: Windows = None
     channels: tuple = ()
     groups: int = 1
+    #: Of the windows of a gradient of w, which a GPU adds in the end, and room for these.
+    parts: int = 1
+
+    def __post_init__(self):
+        room = (self.parts * size_of(self.output.shape),) if self.parts > 1 else ()
+        self.scratch = tuple(new_view((count,), self.output.dtype) for count in room)
+
+    @property
+    def operands(self):
+        """The output, the inputs, room for parts."""
+        return (*super().operands, *self.scratch)
+
+    @property
+    def written(self):
+        """The output, and room."""
+        return (self.output, *self.scratch)
+
+    @property
+    def dtypes(self):
+        """Those of the output and the inputs."""
+        return tuple(view.dtype for view in super().operands)
 
     @property
     def key(self):
@@ -175,9 +201,19 @@ class Convolve(Instruction):
 
     @property
     def sizes(self):
-        """N, C, the windows, F, groups."""
+        """N, C, the windows, F, groups, parts."""
         images, channels, filters = self.channels
-        return (images, channels, *self.windows.numbers(), filters, self.groups)
+        return (images, channels, *self.windows.numbers(), filters, self.groups, self.parts)
+
+
+def parts_of_windows(windows, channels, groups):
+    """In how many parts a GPU adds up windows for a gradient of w: several, where filters times
+    channels are too few for its multiprocessors, and windows are many."""
+    images, depth, filters = channels
+    count, pairs = images * size_of(windows.out), filters * (depth // groups)
+    if pairs == 0 or count < 4 * _OF_PART:
+        return 1
+    return max(1, min(_MOST_PARTS, _BLOCKS // pairs, count // _OF_PART))
 
 
 def bordered_view(build, x, windows, value=0.0):

@@ -34,7 +34,7 @@ from .instructions import (
 )
 from .spaces import is_short_row
 from .view import Buffer, Literal, View, broadcast, channels_last_view, new_view
-from .windows import Convolve, Fold, MaxPool, bordered_view
+from .windows import Convolve, Fold, MaxPool, bordered_view, parts_of_windows
 
 _LETTERS = "abcdefgh"
 
@@ -323,6 +323,8 @@ class Lowering:
         if method == "cudnn":
             _refuse(method, cudnn.refusal(dtype))
             return self._of_dense(cudnn.CudnnConvolution, shape, inputs, **said)
+        if kind == "weights" and self._most_partial:
+            said["parts"] = parts_of_windows(windows, channels, groups)
         return self._of_dense(Convolve, shape, inputs, **said, method=method)
 
     def _of_dense(self, instruction, shape, inputs, **said):
