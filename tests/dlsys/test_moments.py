@@ -7,6 +7,7 @@ from test_hopper import case, on_hopper, some_of
 from test_hopper_last import NUMBERS
 from test_regroup import agree
 
+import dlsys
 from dlsys import autodiff, dtypes, ndarray, ops
 from dlsys.backend import hopper, program
 from dlsys.backend.fused import FusedReduce
@@ -138,6 +139,29 @@ def test_what_reads_all_that_a_value_is_made_of_does_not_read_it():
         (product,) = (each for each in made.instructions if isinstance(each, MatrixProduct))
         read = [view.buffer for each in made.instructions for view in each.inputs]
         assert read.count(product.inputs[0].buffer) == reads
+
+
+@pytest.mark.parametrize("factor", [0.5, None])
+def test_what_is_overwritten_where_it_was_read_is_not_read_again(factor):
+    """exp(w), and a new w in one kernel: what comes behind it finds the new w alone."""
+    found = []
+    for ctx in (ndarray.cpu(0), GPU):
+        w, v = dlsys.parameter("w", np.full((64, 48), 2.0, np.float32)), ops.variable("v")
+        y = ops.exp(w)
+        new = y if factor is None else w * factor
+        out = y * ops.broadcast_to(ops.sum(y @ v), (64, 48)) * (w if factor is None else new)
+        step = dlsys.compile([out], updates={w: new}, ctx=ctx)
+        feeds = {v: np.full((48, 40), 1e-4, np.float32)}
+        found.append(step(feeds, as_numpy=True)[0])
+    np.testing.assert_allclose(*found, rtol=1e-5)
+
+
+def test_sums_of_numbers_alone_read_nothing():
+    x = ops.variable("x")
+    total = ops.sum(ops.exp(ops.ones_like(x)), 0)
+    step = dlsys.compile([total], ctx=GPU)
+    found = step({x: np.ones((300, 40), np.float32)}, as_numpy=True)[0]
+    np.testing.assert_allclose(found, np.full(40, 300 * np.exp(1)), rtol=1e-5)
 
 
 SAME = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1)}

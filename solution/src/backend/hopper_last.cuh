@@ -50,6 +50,7 @@ template <int rows_, int wide, int high, int deep, int group_, int apart, class 
 struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLine / sizeof(In)> {
   typedef OfPixels<rows_, wide, high, deep, false, group_, apart, kLine / sizeof(In)> Base;
   static const int columns = Base::columns, rows = Base::rows;
+  static const bool writes_moments = gathers;
 
   Out* result;
   MomentState<float>* moments;  // (lines, tiles, halves)
@@ -345,7 +346,7 @@ bool launch_pixels(const int64_t* n, char* const* data, const CUtensorMap& of_a,
                    const CUtensorMap& of_b, Out* result, cudaStream_t on) {
   Work work = work_of_pixels<Work, depth>(data, n, 1);
   work.result = result;
-  work.moments = reinterpret_cast<MomentState<float>*>(data[5]);
+  if constexpr (Work::writes_moments) work.moments = reinterpret_cast<MomentState<float>*>(data[5]);
   return launch(of_a, of_b, work, on);
 }
 

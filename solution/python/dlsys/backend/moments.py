@@ -26,9 +26,10 @@ def with_moments(instructions, kept):
     for number, each in enumerate(instructions):
         if type(each) is LastConvolution and each.kind == "value" and each.parts == 1:
             makers[each.output.buffer] = number
-        elif isinstance(each, FusedReduce) and each.inputs[0].buffer in makers:
-            place = makers[each.inputs[0].buffer]
-            if _reads_moments(each, found[place].output):
+        elif isinstance(each, FusedReduce):
+            places = (makers[view.buffer] for view in each.inputs if view.buffer in makers)
+            place = next(places, None)
+            if place is not None and _reads_moments(each, found[place].output):
                 if not found[place].gathers:
                     found[place] = found[place].with_moments()
                 (moments,) = found[place].scratch

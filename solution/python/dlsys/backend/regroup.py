@@ -237,8 +237,9 @@ class _Groups:
         return sum(4 * size > buffer.size for size in sizes)
 
     def stays_until(self, buffer, number, reader):
-        """Whether nobody writes a value again after a group, until another one may read it."""
-        return not any(number < writer <= reader for writer in self.writers.get(buffer, ()))
+        """Whether what a group has read or made is still the same where another one may read it."""
+        first = number if _is_given(buffer) else number + 1  # a group may overwrite what is fed
+        return not any(first <= writer <= reader for writer in self.writers.get(buffer, ()))
 
 
 class _Recomputed(_Groups):
