@@ -308,7 +308,7 @@ class _Spared(_Groups):
             return
         makers = {view.buffer: each for each in members for view in each.targets}
         stays = {b for b in makers if self.is_read_outside(b, {number})}
-        for buffer in stays:
+        for buffer in filter(stays.__contains__, makers):
             if _is_given(buffer) or self.writers[buffer] != {number}:
                 continue
             needed = self.slice_of(buffer, makers, stays - {buffer})
