@@ -122,8 +122,7 @@ class LastConvolution(hopper.HopperConvolution):
     @property
     def key(self):
         """What is compiled in: the shape of a tile."""
-        shape = (*self._shape, C_NAMES[self.dtype])
-        return ("last", self.kind == "weights", shape, self.gathers)
+        return key_of(self.kind, self._shape, self.dtype, self.gathers)
 
 
 @dataclasses.dataclass(eq=False)
@@ -176,6 +175,11 @@ def _both(one, other):
         found = getattr(one, name) + getattr(other, name)
         setattr(made, name, tuple(found[i] for i in order))
     return made
+
+
+def key_of(kind, shape, dtype, gathers=False):
+    """Of an instruction with such a tile."""
+    return ("last", kind == "weights", (*shape, C_NAMES[dtype]), gathers)
 
 
 def convolved(build, kind, shape, windows, channels, dtype, *inputs):
