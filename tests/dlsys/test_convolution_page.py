@@ -16,8 +16,12 @@ ROW = {
 def test_a_row_has_times_and_shares_of_the_fastest_that_cudnn_has():
     (_, line) = convolution_methods.of_layers([ROW])
     assert line == (
-        "| 2, 4, 32, 1 | float32 | value | 5.0 |  | 2.0 |  |  | 1.0 | 4.0 | 0.20 | 0.50 |\n"
+        "| 2, 4, 32, 1 | float32 | value | 5.0 |  | 2.0 |  |  | 1.0 | 4.0 | 0.20 | 0.50 |  |\n"
     )
+    laid = {"us": [2.0, 3.0, 4.0], "laid_us": [1.0, 1.25, 2.0]}
+    row = {**ROW, "methods": {**ROW["methods"], "wgmma": laid}}
+    (_, line) = convolution_methods.of_layers([row])
+    assert line.endswith("| 3.0 | 2.0 |  |  | 1.0 | 4.0 | 0.20 | 0.50 | 0.80 |\n")
 
 
 def test_small_convolutions_are_added_up():
