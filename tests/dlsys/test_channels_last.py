@@ -7,10 +7,10 @@ from test_convolution import GPU
 from dlsys import autodiff, dtypes, models, ndarray, nn, ops, optim
 from dlsys.backend import program
 from dlsys.backend.fusion import fuse
+from dlsys.backend.images import MaxPool
 from dlsys.backend.instructions import Elementwise, Reduce
 from dlsys.backend.lowering import Lowering
 from dlsys.backend.view import channels_last_view, loops_of, new_view
-from dlsys.backend.windows import MaxPool
 from dlsys.gradcheck import evaluate
 from dlsys.step import compile
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dlsys import autodiff, ndarray, ops
+from dlsys.backend.images import Convolve
 from dlsys.backend.program import Program
-from dlsys.backend.windows import Convolve
 from dlsys.dtypes import FLOAT32
 from dlsys.gradcheck import evaluate
 from dlsys.ops.base import ShapeError

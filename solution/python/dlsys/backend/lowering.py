@@ -23,6 +23,7 @@ from dlsys.ndarray import size_of
 
 from . import cudnn, hopper, hopper_last, implicit
 from .classic import CLASSIC
+from .images import Convolve, Fold, MaxPool, bordered_view, parts_of_windows
 from .instructions import (
     Draw,
     Elementwise,
@@ -34,7 +35,6 @@ from .instructions import (
 )
 from .spaces import is_short_row
 from .view import Buffer, Literal, View, broadcast, channels_last_view, new_view
-from .windows import Convolve, Fold, MaxPool, bordered_view, parts_of_windows
 
 _LETTERS = "abcdefgh"
 

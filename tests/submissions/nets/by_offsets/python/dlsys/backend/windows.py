@@ -1,4 +1,4 @@
-"""Windows that slide over images: where each lies, and the instructions that work on them.
+"""Windows that slide over images: where each lies.
 
     x = N C H W      windows of x = N C KH KW OH OW, a view of x with a border
 
@@ -8,9 +8,6 @@ Window (oh, ow) has at (i, j) the element (oh * stride - padding + i * dilation,
 import dataclasses
 
 import numpy as np
-
-from .instructions import Instruction
-from .view import View
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,84 +116,3 @@ class Windows:
         return (
             *self.size, *self.kernel, *self.out, *self.stride, *self.padding, *self.dilation
         )  # fmt: skip
-
-
-@dataclasses.dataclass(eq=False)
-class Fold(Instruction):
-    """The output's images, (N, C, H, W): for each element the sum of what windows have of it.
-
-    The input is (N, C, KH, KW, OH, OW), and lies as it likes.
-    """
-
-    windows: Windows = None
-
-    @property
-    def key(self):
-        """Dtypes alone."""
-        return ("fold", self.dtypes)
-
-    @property
-    def sizes(self):
-        """N, C, the windows, the strides of the input."""
-        return (*self.output.shape[:2], *self.windows.numbers(), *self.inputs[0].strides)
-
-
-@dataclasses.dataclass(eq=False)
-class MaxPool(Instruction):
-    """What the window's largest element is ("value"), or something of that element.
-
-    "value" reads x, "taken" x and y: y where x is largest. "placed" reads x and g, and adds each
-    window's g there, in the shape of x. All lie dense.
-    """
-
-    kind: str = "value"
-    windows: Windows = None
-
-    @property
-    def key(self):
-        """The kind and dtypes."""
-        return ("max_pool", self.kind, self.dtypes)
-
-    @property
-    def sizes(self):
-        """N, C, the windows."""
-        return (*self.inputs[0].shape[:2], *self.windows.numbers())
-
-
-@dataclasses.dataclass(eq=False)
-class Convolve(Instruction):
-    """A convolution: its "value" of x and w, or the gradient of x ("data") or w ("weights").
-
-    "data" reads w and g, "weights" x and g; all lie dense. `method` is "direct", or on
-    a CPU "image" or "shifted".
-    """
-
-    kind: str = "value"
-    method: str = "direct"
-    windows: Windows = None
-    channels: tuple = ()
-    groups: int = 1
-
-    @property
-    def key(self):
-        """Kind, method and dtypes."""
-        return ("convolve", self.kind, self.method, self.dtypes)
-
-    @property
-    def sizes(self):
-        """N, C, the windows, F, groups."""
-        images, channels, filters = self.channels
-        return (images, channels, *self.windows.numbers(), filters, self.groups)
-
-
-def bordered_view(build, x, windows, value=0.0):
-    """Images on a back end with borders of a value; x itself where there are none."""
-    if not any(map(any, windows.borders)) and isinstance(x, View):
-        return x
-    (top, bottom), (left, right) = windows.borders
-    h, w = windows.size
-    shape = (*x.shape[:2], top + h + bottom, left + w + right)
-    found = build.elementwise("p0", shape=shape, numbers=(value,))
-    inside = (slice(None), slice(None), slice(top, top + h), slice(left, left + w))
-    build.elementwise("a", x, into=build.part(found, inside))
-    return found
