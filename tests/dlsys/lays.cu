@@ -91,10 +91,12 @@ int main() {
   long wrong = 0;
   for (int i = 0; i < 20; ++i) {
     wrong += wrong_of_weights(draw(20), draw(80), draw(30), draw(72));
+    wrong += wrong_of_weights(draw(20), 4 * draw(20), draw(30), draw(72));  // four at once
     wrong += wrong_of_sums<float>(draw(3000), draw(12));
     wrong += wrong_of_sums<dlsys::backend::BFloat16>(4 * draw(900), draw(12));
   }
   // So many that a block has four lines.
   for (int i = 0; i < 2; ++i) wrong += wrong_of_weights(1370 + i, 64 + draw(32), draw(16), draw(3));
+  wrong += wrong_of_weights(1371, 64 + 4 * draw(8), draw(16), draw(3));
   printf("%ld\n", wrong);
 }

@@ -17,22 +17,25 @@ namespace dlsys {
 namespace backend {
 namespace hopper {
 
+/*! \brief Numbers that are read or written at once. */
+template <int each>
+struct alignas(each * sizeof(float)) Floats {
+  float of[each];
+};
+
 /*! \brief The sum of parts: an element a thread, or four where these are whole packs. */
 template <class Element, int each>
 __global__ void add_parts_kernel(Element* out, const float* parts, int many, int64_t size) {
-  struct alignas(each * sizeof(float)) Floats {
-    float of[each];
-  };
   struct alignas(each * sizeof(Element)) Pack {
     Element of[each];
   };
   wait_for_predecessor();
   const int64_t i = (blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x) * each;
   if (i >= size) return;
-  Floats sum = {};
+  Floats<each> sum = {};
 #pragma unroll 4
   for (int part = 0; part < many; ++part) {
-    const Floats own = *reinterpret_cast<const Floats*>(parts + part * size + i);
+    const Floats<each> own = *reinterpret_cast<const Floats<each>*>(parts + part * size + i);
     for (int j = 0; j < each; ++j) sum.of[j] += own.of[j];
   }
   Pack made;
@@ -102,34 +105,49 @@ struct OfLines {
 /*!
  * \brief The sum of parts, each (lines, taps, channels), as (lines, channels, taps).
  *
- * A warp adds up some of many parts, of 32 channels: their loads are on their way at once. shared:
- * a float for each line, channel and tap, and each of `groups` of parts.
+ * A thread has `each` channels of a line and tap, and adds up those of some of many parts, some of
+ * which are on their way at once. shared: a float for each line, channel and tap, and each of
+ * `groups` of parts.
  */
-static __global__ void join_kernel(float* out, const float* parts, int of_sum, int64_t size,
-                                   int lines, int channels, int taps, int many, int groups) {
-  extern __shared__ float sums[];
+template <int each>
+__global__ void join_kernel(float* out, const float* parts, int of_sum, int64_t size, int lines,
+                            int channels, int taps, int many, int groups) {
+  extern __shared__ __align__(16) float sums[];
+  const int kAtOnce = 4, kPacks = kAcross / each;
   wait_for_predecessor();
   const OfLines all(lines, channels, taps, many, blockIdx.x, blockIdx.y);
-  const int lane = threadIdx.x % kAcross, channel = all.first + lane, rows = all.here * taps;
+  const int rows = all.here * taps, own = threadIdx.x % kPacks * each;
   const int of_group = many * kAcross * taps;
-  for (int item = threadIdx.x / kAcross; channel < channels && item < rows * groups;
-       item += blockDim.x / kAcross) {
-    const int row = item % rows, group = item / rows, line = row / taps;
-    const float* const from = parts + (all.begin * taps + row) * channels + channel;
+  for (int item = threadIdx.x / kPacks; all.first + own < channels && item < rows * groups;
+       item += blockDim.x / kPacks) {
+    const int group = item / rows, row = item - group * rows, line = row / taps;
+    const float* const from = parts + (all.begin * taps + row) * channels + all.first + own;
     const int end = (group + 1) * of_sum / groups;
-    float sum = 0;
-#pragma unroll 16
-    for (int part = group * of_sum / groups; part < end; ++part) sum += from[part * size];
-    sums[group * of_group + (line * kAcross + lane) * taps + row - line * taps] = sum;
+    Floats<each> sum = {};
+    for (int part = group * of_sum / groups; part < end; part += kAtOnce) {
+      Floats<each> found[kAtOnce] = {};
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+        if (part + i < end)
+          found[i] = *reinterpret_cast<const Floats<each>*>(from + (part + i) * size);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+        for (int j = 0; j < each; ++j) sum.of[j] += found[i].of[j];
+    }
+    float* const to = sums + group * of_group + (line * kAcross + own) * taps + row - line * taps;
+    for (int j = 0; j < each; ++j) to[j * taps] = sum.of[j];
   }
   __syncthreads();
   if (all.own >= all.here) return;
   float* const to = out + ((all.begin + all.own) * channels + all.first) * taps;
-  for (int i = all.place; i < all.count; i += all.team) {
-    float sum = 0;
-    for (int group = 0; group < groups; ++group)
-      sum += sums[group * of_group + all.own * kAcross * taps + i];
-    to[i] = sum;
+  for (int i = all.place * each; i < all.count; i += all.team * each) {
+    Floats<each> sum = {};
+    for (int group = 0; group < groups; ++group) {
+      const float* const from = sums + group * of_group + all.own * kAcross * taps + i;
+      const Floats<each> found = *reinterpret_cast<const Floats<each>*>(from);
+      for (int j = 0; j < each; ++j) sum.of[j] += found.of[j];
+    }
+    *reinterpret_cast<Floats<each>*>(to + i) = sum;
   }
 }
 
@@ -171,13 +189,22 @@ void split(const float* from, Element* to, int lines, int channels, int taps, in
                lead, low, all.many);
 }
 
-inline void join(float* out, const float* parts, int of_sum, int64_t size, int lines, int channels,
-                 int taps, cudaStream_t on) {
+template <int each>
+void join(float* out, const float* parts, int of_sum, int64_t size, int lines, int channels,
+          int taps, cudaStream_t on) {
   const Launch all(lines, channels, taps);
   const int groups = taps <= kFewTaps ? (of_sum + 15) / 16 : 1;  // there are 72 parts at most
-  const int threads = groups > 1 ? 1024 : 256;
-  launch_early(join_kernel, all.grid, threads, all.bytes * groups, on, out, parts, of_sum, size,
-               lines, channels, taps, all.many, groups);
+  const int items = all.many * taps * groups * (kAcross / each);
+  const int threads = items < 1024 ? (items + 31) / 32 * 32 : 1024;
+  launch_early(join_kernel<each>, all.grid, threads, all.bytes * groups, on, out, parts, of_sum,
+               size, lines, channels, taps, all.many, groups);
+}
+
+inline void join(float* out, const float* parts, int of_sum, int64_t size, int lines, int channels,
+                 int taps, cudaStream_t on) {
+  const bool packed = channels % 4 == 0 && reinterpret_cast<uintptr_t>(out) % 16 == 0 &&
+                      reinterpret_cast<uintptr_t>(parts) % 16 == 0;
+  (packed ? join<4> : join<1>)(out, parts, of_sum, size, lines, channels, taps, on);
 }
 
 /*! \brief A matrix, or a batch of them, and how it is laid the other way: element (d, l) from
