@@ -79,13 +79,17 @@ struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLin
   __device__ void gather(const float (&sum)[columns / 2], int lane, const Inside& inside, int line,
                          MomentState<float>* to, int64_t lead) const {
     float first[2], sums[2] = {}, squares[2] = {};
+    uint64_t are_inside = 0;  // of the pixels of its elements, two lines of each; one loop for all
+#pragma unroll 1
+    for (int i = 0; !are_all && i < columns / 4; ++i)
+      are_inside |= uint64_t{inside.has(column_of(lane, i / 2 * 4 + i % 2))} << i;
     for (int lower = 0; lower < 2; ++lower)
       first[lower] = __shfl_sync(~0u, static_cast<float>(Out(sum[lower * 2])), lane / 4 * 4);
 #pragma unroll
     for (int i = 0; i < columns / 2; ++i) {
       const int lower = i / 2 % 2;
       const float away = static_cast<float>(Out(sum[i])) - first[lower];
-      if (!are_all && !inside.has(column_of(lane, i))) continue;
+      if (!are_all && (are_inside >> (i / 4 * 2 + i % 2) & 1) == 0) continue;
       sums[lower] += away;
       squares[lower] += away * away;
     }
