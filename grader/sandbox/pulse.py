@@ -28,7 +28,8 @@ class Pulse:
         self.stopped = 0.0
         self._beats = 0
         self._ended = threading.Event()
-        threading.Thread(target=self._run, daemon=True).start()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
         while not self._ended.is_set():
@@ -47,8 +48,9 @@ class Pulse:
             time.sleep(_BEAT / 20)
 
     def end(self) -> None:
-        """Ends the thread. May be repeated."""
+        """Ends the thread, which then holds no file. May be repeated."""
         self._ended.set()
+        self._thread.join()
 
 
 def _waited() -> float | None:
