@@ -23,23 +23,29 @@ from grader.sandbox.process import Limits  # noqa: E402
 from grader.student.remote import Remote  # noqa: E402
 from kept_builds import kept_builds  # noqa: E402
 from shares import OPTION, Shares  # noqa: E402
-from slow_tests import SlowTests  # noqa: E402
+from slow_tests import FEW, REST, SlowTests  # noqa: E402
 
 # glibc fills what malloc gives and free takes, so that no test passes because memory was zero.
 os.environ.setdefault("MALLOC_PERTURB_", "165")
 
 
 def pytest_addoption(parser):
-    """Options to write down which tests are slow, and to run all cases of all tests."""
+    """Options to write down which tests are slow, to run few of them or the others, and to run all
+    cases of all tests."""
     parser.addoption("--write-slow", action="store_true", help="write tests/slow.txt anew")
+    parser.addoption(FEW, action="store_const", const=FEW, dest="part", help="few slow tests")
+    parser.addoption(
+        REST, action="store_const", const=REST, dest="part", help=f"not those of {FEW}"
+    )
     parser.addoption(OPTION, action="store_true", help="all of many like cases, not a share")
 
 
 def pytest_configure(config):
     """Tells slow tests from quick ones, makes one folder for the libraries of the emulated GPU that
     all workers of a run share, and moves temporary folders to memory."""
-    config.pluginmanager.register(SlowTests(config.getoption("--write-slow")))
-    config.takes_all = config.getoption(OPTION) or config.getoption("--write-slow")
+    slow = SlowTests(config.getoption("--write-slow"), config.getoption("part"))
+    config.pluginmanager.register(slow)
+    config.takes_all = config.getoption(OPTION)
     config.pluginmanager.register(Shares(config, config.takes_all))
     if emulator_kit.KEPT not in os.environ:
         os.environ[emulator_kit.KEPT] = config.kept_libraries = tempfile.mkdtemp()

@@ -210,7 +210,7 @@ def test_what_is_packed_does_not_hold_the_time():
 
 
 def test_the_slow_tests_exist_and_every_room_has_quick_ones():
-    slow = listed()
+    slow = set(listed())
     functions = {
         f"{path.relative_to(KIT).as_posix()}::{node.name}": node
         for path in [KIT / "tests/conftest.py", *(KIT / "tests").rglob("test_*.py")]

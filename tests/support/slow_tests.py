@@ -1,11 +1,17 @@
-"""Which tests are slow, by the processor time that they take; `make quick` leaves them out.
+"""Which tests are slow, by the processor time that they take: `make quick` leaves them out, `make
+test` most of them.
 
 They are those in tests/slow.txt, and those that need a fixture that stands there: what several
 tests share is charged to none of them, since whichever comes first would pay for it. At the end of
 a run pytest names what else took longer than it may. `pytest --write-slow` writes the list anew by
-what it ran; other lines stay.
+what it ran, with the most seconds that one took; other lines stay.
+
+`make test` takes minutes: with --few pytest runs of each slow test that takes a few seconds the
+first case, and each twentieth behind it. --rest runs what that leaves out.
 """
 
+import collections
+import math
 import resource
 from pathlib import Path
 
@@ -15,12 +21,18 @@ KIT = Path(__file__).resolve().parents[2]
 LIST = KIT / "tests" / "slow.txt"
 #: Seconds of processor, those of ended children included, that a quick test may take.
 MOST = 0.5
+#: The same of one of a few, and of what it shares with others; of how many cases there is one.
+_MOST_OF_FEW, _MOST_SHARED, _EACH = 6, 16, 20
+#: The options.
+FEW, REST = "--few", "--rest"
 _SECONDS = "seconds of processor"
 
 
 def listed():
-    """The names of the slow tests, without parameters, and of the slow fixtures."""
-    return set(LIST.read_text().split())
+    """The names of the slow tests, without parameters, and of the slow fixtures: name -> seconds,
+    rounded up."""
+    lines = (line.split() for line in LIST.read_text().splitlines())
+    return {name: int(seconds) for name, seconds in lines}
 
 
 def function_of(name):
@@ -52,19 +64,38 @@ def _fixtures_of(item):
 
 
 class SlowTests:
-    """A plugin of pytest that marks slow tests, and measures all."""
+    """A plugin of pytest that marks slow tests, and measures all.
 
-    def __init__(self, writes):
-        self.writes, self.slow = writes, listed()
+    Attributes:
+        part: FEW or REST: what a run leaves out; None if nothing.
+    """
+
+    def __init__(self, writes, part=None):
+        self.writes, self.slow, self.part = writes, listed(), part
         self.took = {}  # the longest of each function and shared fixture, in seconds
         self.began = 0.0
         self.shared = {}  # what shared fixtures took for the test that runs
 
-    def pytest_collection_modifyitems(self, items):
-        """Marks the slow ones."""
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config, items):
+        """Marks the slow ones; leaves out those that are of another part."""
+        cases, left = collections.Counter(), []
         for item in items:
-            if self.slow & {function_of(item.nodeid), *_fixtures_of(item)}:
+            name, fixtures = function_of(item.nodeid), _fixtures_of(item)
+            is_slow = not self.slow.keys().isdisjoint({name, *fixtures})
+            if is_slow:
                 item.add_marker(pytest.mark.slow)
+            number = cases[name]
+            cases[name] += 1
+            shared = max((self.slow.get(each, 0) for each in fixtures), default=0)
+            takes_seconds = self.slow.get(name, 0) <= _MOST_OF_FEW and shared <= _MOST_SHARED
+            is_of_few = not is_slow or (takes_seconds and number % _EACH == 0)
+            if self.part and is_of_few != (self.part == FEW):
+                left.append(item)
+        if left:
+            config.hook.pytest_deselected(items=left)
+            out = set(left)
+            items[:] = [item for item in items if item not in out]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item):
@@ -105,13 +136,19 @@ class SlowTests:
     def pytest_terminal_summary(self, terminalreporter):
         """Names the quick tests and fixtures that were slow, or writes the list."""
         slow = {name for name, seconds in self.took.items() if seconds > MOST}
+        write = terminalreporter.write_line
+        if self.part == FEW:
+            write(
+                "of slow tests a few ran; hint: make test-rest runs the others, make test-all all"
+            )
         if self.writes:
-            names = slow | (self.slow - set(self.took))
-            LIST.write_text("".join(f"{name}\n" for name in sorted(names)))
-        elif slow - self.slow:
-            write = terminalreporter.write_line
+            found = {name: each for name, each in self.slow.items() if name not in self.took}
+            found |= {name: math.ceil(self.took[name]) for name in slow}
+            lines = (f"{name} {seconds}\n" for name, seconds in sorted(found.items()))
+            LIST.write_text("".join(lines))
+        elif slow - set(self.slow):
             write(
                 f"took over {MOST:g} s of processor; hint: pytest --write-slow on an idle machine"
             )
-            for name in sorted(slow - self.slow, key=lambda name: -self.took[name]):
+            for name in sorted(slow - set(self.slow), key=lambda name: -self.took[name]):
                 write(f"  {self.took[name]:.1f} s  {name}")
