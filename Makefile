@@ -2,7 +2,8 @@
 #
 #   make grade                      set everything up, grade the reference solution
 #   make grade SUBMISSION=path      grade a folder or an archive (more options: ARGS="--help")
-#   make test                       the tests of the kit and of the solution
+#   make test                       the tests of the kit and of the solution, in minutes
+#   make test-rest                  the slow ones that it leaves out, in half an hour
 #   make quick                      those that take no time, in a minute
 #
 # Needs Python 3.10 or newer with venv, and make. Everything else comes from the package index.
@@ -16,7 +17,6 @@ SUBMISSION ?= solution
 PROFILE ?= default
 DEVICE ?= auto
 ARGS ?=
-CASES :=
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 READY_BENCH := $(VENV)/.ready-bench
@@ -29,19 +29,26 @@ all: $(READY)
 grade: $(READY)
 	@$(BIN)/grader grade "$(SUBMISSION)" --profile $(PROFILE) --device $(DEVICE) $(ARGS)
 
-# Runs the tests: those of students on the solution, then the kit's own; of many like cases a share.
 # Two at a time, on both cores: a BLAS with two threads would only wait for the other test.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+# Runs the tests: those of students on the solution, then the kit's own; of the slow ones a few.
 test: $(READY_DEV) all
 	cd solution && ../$(BIN)/python -m pytest -q tests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal $(CASES)
+	$(PYTEST) --few
 
-# Runs the same with all cases: every submission of the catalogue, every seed. Before a release.
-test-all:
-	@$(MAKE) --no-print-directory test CASES=--all
+# Runs the slow tests that this leaves out; of many like cases a share.
+test-rest: $(READY_DEV) all
+	$(PYTEST) --rest
 
-# Runs the quick tests alone, of every room, in a minute.
+# Runs all tests with all cases: every submission of the catalogue, every seed. Before a release.
+test-all: $(READY_DEV) all
+	cd solution && ../$(BIN)/python -m pytest -q tests
+	$(PYTEST) --all
+
+# Runs the quick tests alone, of every room, in a minute or two.
 quick: $(READY_DEV) all
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
+	$(PYTEST) -m "not slow"
 
 # Style and types of Python, format of C++.
 lint: $(READY_DEV)
@@ -124,4 +131,4 @@ $(READY_BENCH): $(READY)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@touch $@
 
-.PHONY: all help grade test test-all quick bench lint format release handout docs docs-links gpu-check arm64-check lock clean
+.PHONY: all help grade test test-rest test-all quick bench lint format release handout docs docs-links gpu-check arm64-check lock clean

@@ -1,4 +1,4 @@
-"""Tests of many like cases: `make test` runs a share of them, `make test-all` every one.
+"""Tests of many like cases: a run has a share of them, `make test-all` every one.
 
 @pytest.mark.parametrize("seed", share(range(40), 8))     # five, or 40
 def test_it(seed): ...
