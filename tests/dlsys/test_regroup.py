@@ -43,6 +43,16 @@ def normal(shape, mean=0.0, deviation=1.0, seed=0):
     return np.random.default_rng(seed).normal(mean, deviation, shape)
 
 
+@pytest.mark.parametrize("passes", [(fuse, fuse_reductions), PASSES])
+def test_a_sum_that_nobody_reads_takes_nothing_with_it(passes):
+    """As a loss of which only the gradient is wanted, whose shape alone that needs."""
+    x, g = ops.variable("x"), ops.variable("g")
+    y = ops.relu(x) * 2.0
+    outputs = [y, *autodiff.gradients(ops.sum(y * g), [x])]
+    made = agree(outputs, {x: normal((4, 12, 6, 13)), g: normal((4, 12, 6, 13), seed=1)}, passes)
+    assert not any(isinstance(each, FusedReduce | Reduce) for each in made.instructions)
+
+
 @pytest.mark.parametrize(
     ("shape", "axes"),
     [

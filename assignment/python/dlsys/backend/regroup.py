@@ -130,15 +130,17 @@ class _Groups:
         """The instructions of groups, which may run in this order; none of what nobody reads."""
         read, found = set(self.kept), []
         for number in reversed(numbers):
-            made = self.instructions[number]
+            made = [self.instructions[number]]
             if number in self.changed:
                 made = self._made(self.members[number], self.spaces[number], read)
-            if made is not None:
-                found.append(made)
-                read.update(view.buffer for view in made.sources)
+            for each in reversed(made):
+                found.append(each)
+                read.update(view.buffer for view in each.sources)
         return found[::-1]
 
     def _made(self, members, space, read):
+        """The instructions that make what somebody reads of a group: one or none; members as they
+        are, where no reduction is left for which the group looped so."""
         stored, needed, kept = set(), set(), []
         for each in reversed(members):
             own = {view.buffer for view in each.targets}
@@ -146,7 +148,9 @@ class _Groups:
             if own & (stored | needed):
                 kept.append(each)
                 needed.update(view.buffer for view in each.sources)
-        return fused(kept[::-1], space, stored) if stored else None
+        if isinstance(space, AxesSpace) and not any(isinstance(each, Reduce) for each in kept):
+            return kept[::-1]  # nobody reads what was reduced
+        return [fused(kept[::-1], space, stored)] if stored else []
 
     def is_read_outside(self, buffer, inside):
         """Whether others than the groups `inside` read what one of them has written."""
