@@ -49,6 +49,7 @@ def isolated():
     return catalogue.is_isolated()
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("mutant", ON_THE_EMULATED_GPU, ids=lambda mutant: mutant.name)
 def test_a_wrong_submission_fails_the_check_it_names(mutant, tmp_path, isolated):
     if mutant.needs and not isolated:

@@ -18,6 +18,7 @@ def test_there_are_eleven_styles():
     assert len(HONEST) == 11
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_work_gets_full_points(name):
     profile, folder = many_seeds.RIGHT[name]

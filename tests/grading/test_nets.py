@@ -44,6 +44,7 @@ def test_the_skeleton_of_part_4_scores_0_and_the_solution_has_all_points(course)
     assert self_check(course, rubric_of(course), course.parts) == []
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("way", ["another_way", "by_offsets"])
 def test_the_tasks_written_in_another_way_have_all_points(course, way):
     report = graded(course, catalogue.FOLDER / "nets" / way, seed="5eed")

@@ -44,6 +44,7 @@ def test_the_skeleton_of_part_3_scores_0_and_the_solution_has_all_points():
     assert self_check(course, rubric_of(course), course.parts) == []
 
 
+@pytest.mark.core
 def test_the_tasks_written_in_another_way_have_all_points():
     report = graded(catalogue.FOLDER / "steps" / "another_way", own=False)
     assert {r.check: r.message for r in report.results if r.status != PASS} == {}

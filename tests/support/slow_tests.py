@@ -6,8 +6,8 @@ tests share is charged to none of them, since whichever comes first would pay fo
 a run pytest names what else took longer than it may. `pytest --write-slow` writes the list anew by
 what it ran, with the most seconds that one took; other lines stay.
 
-`make test` takes minutes: with --few pytest runs of each slow test that takes a few seconds the
-first case, and each twentieth behind it. --rest runs what that leaves out.
+`make test` takes minutes: with --few pytest runs of each slow test that takes a few seconds, or is
+marked as core, the first case, and each twentieth behind it. --rest runs what that leaves out.
 """
 
 import collections
@@ -21,8 +21,8 @@ KIT = Path(__file__).resolve().parents[2]
 LIST = KIT / "tests" / "slow.txt"
 #: Seconds of processor, those of ended children included, that a quick test may take.
 MOST = 0.5
-#: The same of one of a few, and of what it shares with others; of how many cases there is one.
-_MOST_OF_FEW, _MOST_SHARED, _EACH = 6, 16, 20
+#: The same of one of a few, with its part of what it shares; of how many cases there is one.
+_MOST_OF_FEW, _EACH = 3, 20
 #: The options.
 FEW, REST = "--few", "--rest"
 _SECONDS = "seconds of processor"
@@ -80,16 +80,16 @@ class SlowTests:
     def pytest_collection_modifyitems(self, config, items):
         """Marks the slow ones; leaves out those that are of another part."""
         cases, left = collections.Counter(), []
-        for item in items:
-            name, fixtures = function_of(item.nodeid), _fixtures_of(item)
-            is_slow = not self.slow.keys().isdisjoint({name, *fixtures})
-            if is_slow:
+        needs = [self.slow.keys() & {function_of(i.nodeid), *_fixtures_of(i)} for i in items]
+        users = collections.Counter(name for names in needs for name in names)
+        for item, names in zip(items, needs, strict=True):
+            own = function_of(item.nodeid)
+            if names:
                 item.add_marker(pytest.mark.slow)
-            number = cases[name]
-            cases[name] += 1
-            shared = max((self.slow.get(each, 0) for each in fixtures), default=0)
-            takes_seconds = self.slow.get(name, 0) <= _MOST_OF_FEW and shared <= _MOST_SHARED
-            is_of_few = not is_slow or (takes_seconds and number % _EACH == 0)
+            seconds = sum(self.slow[n] / (1 if n == own else users[n]) for n in names)
+            is_wanted = seconds <= _MOST_OF_FEW or item.get_closest_marker("core")
+            is_of_few = not names or (is_wanted and cases[own] % _EACH == 0)
+            cases[own] += 1
             if self.part and is_of_few != (self.part == FEW):
                 left.append(item)
         if left:
