@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,7 @@ from grader.course.course import kit_course, known_tasks, load_course, rubric_of
 from grader.course.rubric import load_rubric, profiles
 from grader.release import holes
 from grader.release.front_matter import cover_of
-from slow_tests import listed
+from slow_tests import FEW, REST, SlowTests, listed
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -207,6 +208,36 @@ def test_what_is_packed_does_not_hold_the_time():
                 if isinstance(node, ast.Call) and ast.unparse(node.func) == "gzip.compress":
                     names = {keyword.arg for keyword in node.keywords}
                     assert "mtime" in names, f"{path}:{node.lineno}: hint: mtime=0"
+
+
+class Item:
+    """A test as pytest collects it."""
+
+    def __init__(self, nodeid, is_core):
+        self.nodeid, self.is_core = nodeid, is_core
+
+    def add_marker(self, mark):
+        """Forgets it."""
+
+    def get_closest_marker(self, name):
+        """A mark, or None."""
+        return pytest.mark.core if self.is_core else None
+
+
+def test_each_test_is_one_of_a_few_or_of_the_rest():
+    slow = [name for name in listed() if "::test_" in name]
+    config = SimpleNamespace(hook=SimpleNamespace(pytest_deselected=lambda items: None))
+    found = {}
+    for part in (FEW, REST, None):
+        items = [
+            Item(f"{name}[{case}]", is_core=number % 5 == 0)
+            for number, name in enumerate([*slow, "tests/test_house.py::test_quick"])
+            for case in range(22)
+        ]
+        SlowTests(False, part).pytest_collection_modifyitems(config, items)
+        found[part] = [item.nodeid for item in items]
+    assert sorted(found[FEW] + found[REST]) == sorted(found[None])
+    assert len(found[FEW]) > 22 and len(found[REST]) > len(found[FEW])
 
 
 def test_the_slow_tests_exist_and_every_room_has_quick_ones():

@@ -87,7 +87,8 @@ class SlowTests:
             if names:
                 item.add_marker(pytest.mark.slow)
             seconds = sum(self.slow[n] / (1 if n == own else users[n]) for n in names)
-            is_wanted = seconds <= _MOST_OF_FEW or item.get_closest_marker("core")
+            is_core = item.get_closest_marker("core") is not None
+            is_wanted = seconds <= _MOST_OF_FEW or is_core
             is_of_few = not names or (is_wanted and cases[own] % _EACH == 0)
             cases[own] += 1
             if self.part and is_of_few != (self.part == FEW):
