@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -238,6 +239,13 @@ def test_each_test_is_one_of_a_few_or_of_the_rest():
         found[part] = [item.nodeid for item in items]
     assert sorted(found[FEW] + found[REST]) == sorted(found[None])
     assert len(found[FEW]) > 22 and len(found[REST]) > len(found[FEW])
+
+
+def test_pytest_knows_the_slow_tests_when_it_selects():
+    words = ["-m", "pytest", "--co", "-q", "-m", "not slow", "tests/test_house.py"]
+    said = subprocess.run([sys.executable, *words], cwd=KIT, capture_output=True, text=True).stdout
+    names = set(re.findall(r"^tests/.*::\w+", said, re.MULTILINE))
+    assert names and names.isdisjoint(listed())
 
 
 def test_the_slow_tests_exist_and_every_room_has_quick_ones():

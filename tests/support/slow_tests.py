@@ -76,7 +76,6 @@ class SlowTests:
         self.began = 0.0
         self.shared = {}  # what shared fixtures took for the test that runs
 
-    @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config, items):
         """Marks the slow ones; leaves out those that are of another part."""
         cases, left = collections.Counter(), []
