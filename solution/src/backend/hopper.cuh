@@ -39,36 +39,100 @@ struct Phase {
   int across, down;   // boxes
 };
 
-/*! \brief How far one is from the next, down and across. */
-struct Steps {
-  int down, across;
-};
-
 /*! \brief Where a tap reads, from where the element is; and its matrix of the weights. */
 struct alignas(16) Tap {
   int column, row, weights, none;
 };
 
+/*! \brief How far one is from the next, down and across. */
+struct Steps {
+  int down, across;
+};
+
+inline CUtensorMapDataType kind_of(const float*) { return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; }
+inline CUtensorMapDataType kind_of(const BFloat16*) { return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16; }
+
+/*!
+ * \brief The map of a tensor, the innermost axis first, and of boxes of it.
+ * \param apart elements from one to the next of the second and each further axis.
+ * \param every of an axis only each so many-th is taken; all, if there is none.
+ */
+template <class Element>
+bool encode(CUtensorMap* map, Element* at, int rank, const int64_t* extents, const int64_t* apart,
+            const int* box, const int* every) {
+  static decltype(&cuTensorMapEncodeTiled) function = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  if (!function && (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled",
+                                                     reinterpret_cast<void**>(&function), 12000,
+                                                     cudaEnableDefault, &found) != cudaSuccess ||
+                    found != cudaDriverEntryPointSuccess || !function))
+    return false;
+  cuuint64_t sizes[5], strides[4];
+  cuuint32_t boxes[5], of_axes[5];
+  for (int i = 0; i < rank; ++i) {
+    of_axes[i] = static_cast<cuuint32_t>(every ? every[i] : 1);
+    sizes[i] = static_cast<cuuint64_t>(extents[i]);
+    boxes[i] = static_cast<cuuint32_t>(box[i]) * of_axes[i];
+    if (i + 1 < rank) strides[i] = static_cast<cuuint64_t>(apart[i]) * sizeof(Element);
+  }
+  return function(map, kind_of(at), static_cast<cuuint32_t>(rank), at, sizes, strides, boxes,
+                  of_axes, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+/*! \brief The same, where the elements of the second axis lie `lead` apart, and all others dense.
+ */
+template <class Element>
+bool encode(CUtensorMap* map, Element* at, int rank, const int64_t* extents, int64_t lead,
+            const int* box) {
+  int64_t apart[4] = {lead};
+  for (int i = 1; i + 1 < rank; ++i) apart[i] = apart[i - 1] * extents[i];
+  return encode(map, at, rank, extents, apart, box, nullptr);
+}
+
+/*!
+ * \brief The map of images, and of boxes of them.
+ *
+ * In a box channels are innermost; then columns, rows and images, or images, columns and rows: so
+ * a box that is some rows higher has what lies some rows below side by side, too.
+ * \param sizes, box channels, width, height, images. \param apart elements from pixel to pixel,
+ * from row to row, from image to image. \param steps from pixel to pixel of a box.
+ */
+template <bool are_images_inner, class Element>
+bool encode_images(CUtensorMap* map, Element* at, const int64_t (&sizes)[4], const int64_t* apart,
+                   const int (&box)[4], Steps steps) {
+  const int last[] = {1, steps.across, steps.down, 1};
+  if (!are_images_inner) return encode(map, at, 4, sizes, apart, box, last);
+  const int64_t extents[] = {sizes[0], sizes[3], sizes[1], sizes[2]};
+  const int64_t distances[] = {apart[2], apart[0], apart[1]};
+  const int own[] = {box[0], box[3], box[1], box[2]}, every[] = {1, 1, steps.across, steps.down};
+  return encode(map, at, 4, extents, distances, own, every);
+}
+
 /*!
  * \brief The value, and the gradient of the data: a is weights, b boxes of pixels.
  *
  * Taps one below the other, `apart` rows, may be a group: a slice has all their weights, and one
- * box that is so much higher. In it the pixels of each tap lie some lines of `wide` below those of
- * the one before.
+ * box that is so much higher, with images innermost. So the pixels of each tap lie side by side, so
+ * many rows below those of the one before.
  */
 template <int rows_, int wide, int high, int deep, bool packs, int group_, int apart,
           int depth = kDepth>
 struct OfPixels {
   static const bool pads = false, in_registers = false;
   static const int rows = rows_, count = wide * high * deep, columns = (count + 7) / 8 * 8;
-  static const int group = group_, below = group > 1 ? apart * wide * kLine : 0;
+  static const int group = group_, below = group > 1 ? apart * wide * deep * kLine : 0;
   static const int halves = rows == 128 ? 1 : 2;             // each with pixels of its own
   static const int copies = group > 1 ? 1 : halves;          // boxes of a slice
   static const int step = group > 1 ? halves * high : high;  // rows from tile to tile
   static const int tall = group > 1 ? step + (group - 1) * apart : high;  // rows of a box
-  static const int of_box = group > 1 ? wide * tall : columns;
-  static const int bytes = (group * rows + copies * wide * tall * deep) * kLine;
-  static const int room = (group * rows + copies * of_box) * kLine, stages = stages_of(room);
+  static const int of_box = group > 1 ? wide * tall * deep : columns;
+  static const int of_slice = group;
+  static const int bytes_a = rows * kLine, bytes_b = copies * wide * tall * deep * kLine;
+  static const int room_a = bytes_a, room_b = copies * of_box * kLine;
+  static const int slots_a = slots_of(room_a, room_b, group).a;
+  static const int slots_b = slots_of(room_a, room_b, group).b;
 
   float* out;
   const Phase* phases;
@@ -108,27 +172,40 @@ struct OfPixels {
     *image = box / in.across / in.down * deep;
   }
 
-  __device__ void copy(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_a,
-                       const CUtensorMap* of_b, Barrier* full) const {
+  /*! \brief Where one of a box's pixels lies from its first. */
+  __device__ static void find_in_box(int pixel, int* image, int* row, int* column) {
+    const int across = group > 1 ? pixel / deep : pixel;
+    *image = group > 1 ? pixel % deep : pixel / (wide * high);
+    *row = group > 1 ? across / wide : across / wide % high;
+    *column = across % wide;
+  }
+
+  __device__ void copy_a(const Unit& unit, int slice, int i, unsigned char* to,
+                         const CUtensorMap* from, Barrier* full) const {
+    const int product = slice % products, number = slice / products;
+    const Tap& tap = taps[phases[unit.phase].tap + number / chunks * group + i];
+    hopper::copy(to, from, number % chunks * depth, unit.row * rows,
+                 tap.weights + (product == 2 ? matrices : 0), full);
+  }
+
+  __device__ void copy_b(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* from,
+                         Barrier* full) const {
     const Phase& in = phases[unit.phase];
     const int product = slice % products, number = slice / products;
-    const int channel = number % chunks * depth;
-    const int low_a = product == 2 ? matrices : 0, low_b = product == 1 ? images : 0;
-    const Tap* const own = taps + in.tap + number / chunks * group;
-    for (int i = 0; i < group; ++i)
-      hopper::copy(to + i * rows * kLine, of_a, channel, unit.row * rows, own[i].weights + low_a,
-                   full);
+    const int channel = number % chunks * depth, low = product == 1 ? images : 0;
+    const Tap& tap = taps[in.tap + number / chunks * group];
     for (int i = 0; i < copies; ++i) {
       int image, row, column;
       find(in, (unit.tile - in.first) * copies + i, &image, &row, &column);
-      hopper::copy(to + (group * rows + i * of_box) * kLine, of_b, channel,
-                   column * reads.across + own->column, row * reads.down + own->row, image + low_b,
-                   full);
+      copy_images<(group > 1)>(to + i * of_box * kLine, from, channel,
+                               column * reads.across + tap.column, row * reads.down + tap.row,
+                               image + low, full);
     }
   }
 
-  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
-    multiply_lines<OfPixels, Wgmma<columns>>(sum, own, half);
+  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* a,
+                                  const unsigned char* b, int i, int half) {
+    multiply_lines<OfPixels, Wgmma<columns>>(sum, a, b + i * below, half);
   }
 
   /*! \brief Writes a warp's 16 lines, 32 pixels at a time: these lie side by side in the result,
@@ -150,8 +227,9 @@ struct OfPixels {
             make_float2(sum[begin / 2 + i], sum[begin / 2 + i + 1]);
       __syncwarp();
       const int across = lane * many % 32, pixel = begin + across;
-      const int n = image + pixel / (wide * high), h = row + pixel / wide % high;
-      const int w = column + pixel % wide;
+      int n, h, w;
+      find_in_box(pixel, &n, &h, &w);
+      n += image, h += row, w += column;
       if (pixel < count && n < images && h < in.height && w < in.width) {
         const int at = (in.row + h * writes.down) * width + in.column + w * writes.across;
         const int plane = height * width;
@@ -183,9 +261,9 @@ template <int rows_, int block, int blocks>
 struct OfTaps {
   static const bool pads = false, in_registers = false;
   static const int rows = rows_, columns = block * blocks, boxes = rows == 128 ? 1 : 2;
-  static const int group = 1, below = 0;
-  static const int bytes = (rows + boxes * columns) * kLine, room = bytes;
-  static const int stages = stages_of(room);
+  static const int of_slice = 1, bytes_a = rows * kLine, bytes_b = boxes * columns * kLine;
+  static const int room_a = bytes_a, room_b = bytes_b;
+  static const int slots_a = slots_of(room_a, room_b, 1).a, slots_b = slots_a;
 
   float* out;
   const Tap* taps;
@@ -211,25 +289,31 @@ struct OfTaps {
     return found;
   }
 
-  __device__ void copy(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_a,
-                       const CUtensorMap* of_b, Barrier* full) const {
+  __device__ void copy_a(const Unit& unit, int slice, int, unsigned char* to,
+                         const CUtensorMap* from, Barrier* full) const {
+    const int product = slice % products, number = slice / products;
+    hopper::copy(to, from, 0, unit.row * rows, number + (product == 2 ? windows * chunks : 0),
+                 full);
+  }
+
+  __device__ void copy_b(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* from,
+                         Barrier* full) const {
     const int product = slice % products, number = slice / products;
     const int chunk = number % chunks, window = number / chunks;
     const int column = window % width * steps.across, row = window / width * steps.down;
-    const int low_a = product == 2 ? windows * chunks : 0, low_b = product == 1 ? chunks : 0;
-    hopper::copy(to, of_a, 0, unit.row * rows, number + low_a, full);
-    const int all = blocks * boxes;
+    const int low = product == 1 ? chunks : 0, all = blocks * boxes;
     for (int i = 0; i < all; ++i) {
       const int last = count * of_tap - 1;  // nobody reads what is behind it
       const int own = unit.tile * all + i < last ? unit.tile * all + i : last;
       const Tap tap = taps[own / of_tap];
-      hopper::copy(to + (rows + i * block) * kLine, of_b, 0, own % of_tap * block, chunk + low_b,
+      hopper::copy(to + i * block * kLine, from, 0, own % of_tap * block, chunk + low,
                    column + tap.column, row + tap.row, full);
     }
   }
 
-  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
-    multiply_lines<OfTaps, Wgmma<columns>>(sum, own, half);
+  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* a,
+                                  const unsigned char* b, int, int half) {
+    multiply_lines<OfTaps, Wgmma<columns>>(sum, a, b, half);
   }
 
   __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half, int thread,
@@ -254,53 +338,11 @@ struct OfTaps {
   }
 };
 
-inline CUtensorMapDataType kind_of(const float*) { return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; }
-inline CUtensorMapDataType kind_of(const BFloat16*) { return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16; }
-
-/*!
- * \brief The map of a tensor, the innermost axis first, and of boxes of it.
- * \param apart elements from one to the next of the second and each further axis.
- * \param steps of rows, the third axis, and columns, the second, only each so many-th is taken.
- */
-template <class Element>
-bool encode(CUtensorMap* map, Element* at, int rank, const int64_t* extents, const int64_t* apart,
-            const int* box, Steps steps) {
-  static decltype(&cuTensorMapEncodeTiled) function = nullptr;
-  cudaDriverEntryPointQueryResult found;
-  if (!function && (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled",
-                                                     reinterpret_cast<void**>(&function), 12000,
-                                                     cudaEnableDefault, &found) != cudaSuccess ||
-                    found != cudaDriverEntryPointSuccess || !function))
-    return false;
-  cuuint64_t sizes[5], strides[4];
-  cuuint32_t boxes[5], of_axes[5] = {1, 1, 1, 1, 1};
-  of_axes[1] = static_cast<cuuint32_t>(steps.across);
-  of_axes[2] = static_cast<cuuint32_t>(steps.down);
-  for (int i = 0; i < rank; ++i) {
-    sizes[i] = static_cast<cuuint64_t>(extents[i]);
-    boxes[i] = static_cast<cuuint32_t>(box[i]) * of_axes[i];
-    if (i + 1 < rank) strides[i] = static_cast<cuuint64_t>(apart[i]) * sizeof(Element);
-  }
-  return function(map, kind_of(at), static_cast<cuuint32_t>(rank), at, sizes, strides, boxes,
-                  of_axes, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                  CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
-/*! \brief The same, where the elements of the second axis lie `lead` apart, and all others dense.
- */
-template <class Element>
-bool encode(CUtensorMap* map, Element* at, int rank, const int64_t* extents, int64_t lead,
-            const int* box, Steps steps = {1, 1}) {
-  int64_t apart[4] = {lead};
-  for (int i = 1; i + 1 < rank; ++i) apart[i] = apart[i - 1] * extents[i];
-  return encode(map, at, rank, extents, apart, box, steps);
-}
-
 template <class Work>
 bool launch(const CUtensorMap& of_a, const CUtensorMap& of_b, const Work& work, cudaStream_t on) {
   int device, processors;
-  const int bytes = Work::stages * Work::room + 8 * kTray * 4 + 1024;
+  const int slots = Work::slots_a * Work::room_a + Work::slots_b * Work::room_b;
+  const int bytes = slots + 8 * kTray * 4 + 1024;
   if (cudaFuncSetAttribute(convolution_kernel<Work>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            bytes) != cudaSuccess ||
       cudaGetDevice(&device) != cudaSuccess ||
@@ -373,9 +415,10 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
   const int both = products > 1 ? 2 : 1;
   const int64_t sizes_a[] = {depth, lines, taps * both};
   const int64_t sizes_b[] = {depth, n[3], n[2], images * both};
+  const int64_t strides_b[] = {lead, n[3] * lead, static_cast<int64_t>(plane) * lead};
   const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, Work::tall, deep};
   if (!encode(&of_a, a, 3, sizes_a, lead, box_a) ||
-      !encode(&of_b, b, 4, sizes_b, lead, box_b, {number(9), number(10)}))
+      !encode_images<(group > 1)>(&of_b, b, sizes_b, strides_b, box_b, {number(9), number(10)}))
     return -1;
   Work work = work_of_pixels<Work, kDepth>(data, n, products);
   work.out = parts > 1 ? room : out;

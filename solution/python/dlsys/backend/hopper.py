@@ -252,8 +252,11 @@ def ordered(ways, kind, windows, channels, products):
     return list(best.items())
 
 
-def of_pixels(kind, windows, channels, depth_of_slice=_DEPTH):
+def of_pixels(kind, windows, channels, depth_of_slice=_DEPTH, groups_images=False):
     """Tiles of the value, and of the gradient of the data.
+
+    Args:
+        groups_images: whether taps may be a group in boxes of several images.
 
     Yields:
         (template arguments, columns of a warpgroup, cycles in which a slice is multiplied, rows of
@@ -275,10 +278,11 @@ def of_pixels(kind, windows, channels, depth_of_slice=_DEPTH):
         packs = int(box[0] % 4 == 0 == wide % 4 and (kind == "value" or windows.stride[1] == 1))
         shapes = [((rows, *box, packs, 1, 1), [rows, *[size_of(box)] * boxes_of(rows)])]
         tall = box[1] * boxes_of(rows) + (down - 1) * apart
-        lines_of_slice = down * rows + box[0] * tall
-        fits = tall <= _COLUMNS and 2 * lines_of_slice * LINE <= SHARED
-        if windows.stride == (1, 1) and down > 1 and box[0] % 8 == 0 and box[2] == 1 and fits:
-            boxes = [rows] * down + [box[0] * tall]
+        lines_of_box = box[0] * tall * box[2]
+        fits = tall <= _COLUMNS and LINE * ((down + 1) * rows + 2 * lines_of_box) <= SHARED
+        fits = fits and box[0] * box[2] % 8 == 0 and (box[2] == 1 or groups_images)
+        if windows.stride == (1, 1) and down > 1 and fits:
+            boxes = [rows] * down + [lines_of_box]
             shapes.append(((rows, *box, packs, down, apart), boxes))
         for shape, boxes in shapes:
             tiles, group = sum(each.tiles(images, shape)[2] for each in phases), shape[5]

@@ -295,7 +295,7 @@ def plans(kind, windows, channels, dtype):
 
 
 def _of_pixels(dtype, kind, windows, channels):
-    return hopper.of_pixels(kind, windows, channels, hopper.LINE // dtype.itemsize)
+    return hopper.of_pixels(kind, windows, channels, hopper.LINE // dtype.itemsize, True)
 
 
 def _of_taps(dtype, kind, windows, channels):
@@ -315,15 +315,15 @@ def _of_taps(dtype, kind, windows, channels):
         slices = -(-width // wide) * -(-height // high) * -(-images // deep)
         most = min(_COLUMNS // of_line, taps * of_tap)
         ways = [(blocks, 1) for blocks in range(1, most + 1)]
-        if 1 < down and windows.stride[0] == 1 == deep and high + (down - 1) * apart <= 256:
+        if 1 < down and windows.stride[0] == 1 and high + (down - 1) * apart <= 256:
             most = min(_COLUMNS // of_line // down, across * of_tap)
             if dtype == BFLOAT16:  # wgmma knows one distance
-                most = min(most, 1) if wide * apart % 8 == 0 else 0
+                most = min(most, 1) if wide * deep * apart % 8 == 0 else 0
             ways += [(blocks, down) for blocks in range(1, most + 1)]
         for blocks, group in ways:
             boxes = blocks * hopper.boxes_of(rows)
             tall = high + (group - 1) * apart
-            of_box = -(-(whole + (group - 1) * apart * wide) // 8) * 8
+            of_box = -(-(whole + (group - 1) * apart * wide * deep) // 8) * 8
             if 2 * (boxes_of_a * whole + boxes * of_box) * hopper.LINE > hopper.SHARED:
                 continue
             columns = of_line * blocks * group
