@@ -83,7 +83,7 @@ def of_pixels(made, w, x, deep_of=32):
     step = run.halves * high if group > 1 else high
     tall = step + (group - 1) * apart if group > 1 else high
     chunks, heights = -(-depth // deep_of), -(-lines // rows)
-    assert group == 1 or wide % 8 == 0  # taps lie whole groups of eight lines apart
+    assert group == 1 or wide * deep % 8 == 0  # taps lie whole groups of eight lines apart
     assert wide * across_in <= 256 and tall * down_in <= 256
     for number in range(tiles * heights * parts):
         row, tile, part = number % heights, number // heights % tiles, number // heights // tiles
@@ -110,7 +110,12 @@ def of_pixels(made, w, x, deep_of=32):
                 weights = Kernel.box(w, start, (1, rows, deep_of), (1, 1, 1))[0]
                 for half in range(run.halves):
                     top = i * apart + (half * high if copies < run.halves else 0)
-                    pixels = boxes[half if copies > 1 else 0][:, top : top + high]
+                    pixels = boxes[half if copies > 1 else 0]
+                    if group > 1:  # images are innermost, so they lie side by side
+                        lines_of = pixels.transpose(1, 2, 0, 3).reshape(-1, deep_of)
+                        own_lines = lines_of[top * wide * deep :][: high * wide * deep]
+                        as_box = own_lines.reshape(high, wide, deep, deep_of)
+                        pixels = as_box.transpose(2, 0, 1, 3)
                     sums[half] += np.einsum("fc,nhwc->fnhw", weights, pixels)
         for half in range(run.halves):
             image, h, v = find((tile - first) * copies + (half if copies > 1 else 0))
@@ -211,8 +216,8 @@ def test_every_box_is_one_that_the_copy_engine_takes():
                 tall = halves * high + (group - 1) * apart if group > 1 else high
                 assert wide * high * deep <= 256
                 assert max(wide, tall) * (stride if kind == "value" else 1) <= 256
-                lines = group * rows + wide * tall if group > 1 else 0
-                assert 2 * lines * 128 <= hopper.SHARED
+                lines = (group + 1) * rows + 2 * wide * tall if group > 1 else 0
+                assert lines * 128 <= hopper.SHARED
                 assert not packs or wide % 4 == 0
 
 

@@ -45,15 +45,17 @@ def of_taps(made, g, x):
     of_tap, all_ = -(-channels // of_line), blocks * run.halves
     across, down = -(-width // wide), -(-height // high)
     tall, whole = high + (group - 1) * apart, -(-wide * high * deep // packs) * packs
-    below = apart * wide
+    below = apart * wide * deep
     slices = across * down * -(-images // deep)
     heights = -(-lines // rows)
     tiles = -(-(count // group * of_tap) // all_)
-    assert group == 1 or (deep == 1 and count % group == 0)
+    assert group == 1 or count % group == 0
     if group > 1 and made.dtype == dtypes.BFLOAT16:
         assert below % 8 == 0 and blocks == 1
 
     def as_lines(box, most):
+        if group > 1:  # images are innermost
+            box = box.transpose(1, 2, 0, 3)
         found = np.zeros((most, of_line))
         found[: box[..., 0].size] = box.reshape(-1, of_line)
         return found
@@ -108,18 +110,27 @@ def test_tiles_and_taps_make_the_convolution(kind, seed, dtype):
 
 
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
-def test_groups_of_taps_are_tried_for_wide_images(dtype):
+def test_groups_of_taps_are_tried_for_wide_images_and_for_several(dtype):
     """A group is what random small images seldom have."""
-    x, w = (2, 64, 16, 16), (64, 64, 3, 3)
-    said = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1)}
-    made = instruction("weights", x, w, said, dtype)
-    nodes, feeds = nodes_of(x, w, said)
-    blocks = 1 if dtype == dtypes.BFLOAT16 else 2
-    made.cut(*next(p for p in made.likely(1000) if p[0][4] == blocks and p[0][5] == 3))
-    images, _, g = (each.transpose(0, 2, 3, 1) for each in feeds.values())
-    run = of_taps(made, g, images)
-    assert (run.wrote == 1).all()
-    np.testing.assert_allclose(run.out.sum(0), evaluate(nodes, feeds)[2], rtol=1e-9, atol=1e-9)
+    for x in ((2, 64, 16, 16), (6, 64, 4, 4)):
+        w = (64, 64, 3, 3)
+        said = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1)}
+        nodes, feeds = nodes_of(x, w, said)
+        wanted = evaluate(nodes, feeds)
+        blocks = 1 if dtype == dtypes.BFLOAT16 else 2
+        for place, kind in enumerate(KINDS):
+            made = instruction(kind, x, w, said, dtype)
+            wants = [p for p in made.likely(1000) if p[0][5] == 3]
+            wants = [p for p in wants if (p[0][3] > 1) == (x[2] == 4)]
+            if kind == "weights":
+                made.cut(*next(p for p in wants if p[0][4] == blocks))
+                of_x, _, g = (each.transpose(0, 2, 3, 1) for each in feeds.values())
+                run = of_taps(made, g, of_x)
+            else:
+                made.cut(*wants[0])
+                run = of_pixels(made, *laid(kind, *feeds.values()), deep_of=128 // dtype.itemsize)
+            assert (run.wrote == 1).all()
+            np.testing.assert_allclose(run.out.sum(0), wanted[place], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
@@ -138,7 +149,7 @@ def test_every_box_is_one_that_the_copy_engine_takes(dtype):
             assert max(wide, tall) * stride <= 256
             assert of_line * blocks * group <= 256
             whole, boxes = -(-wide * high * deep // packs) * packs, blocks * hopper.boxes_of(rows)
-            of_box = -(-(whole + (group - 1) * apart * wide) // 8) * 8
+            of_box = -(-(whole + (group - 1) * apart * wide * deep) // 8) * 8
             room = rows // of_line * whole + boxes * of_box
             assert 2 * room * hopper.LINE <= hopper.SHARED
 
@@ -163,8 +174,10 @@ def test_the_kernels_compile(tmp_path, monkeypatch):
         ("last", False, (128, 16, 8, 1, 0, 1, 1, "float"), False),
         ("last", False, (64, 16, 14, 1, 0, 3, 1, "float"), True),
         ("last", False, (128, 7, 7, 5, 0, 1, 1, "float"), True),
+        ("last", False, (128, 4, 4, 12, 0, 3, 1, "BFloat16"), True),
         ("last", True, (128, 16, 8, 1, 1, 3, 1, "BFloat16"), False),
         ("last", True, (64, 7, 7, 1, 2, 1, 1, "BFloat16"), False),
+        ("last", True, (128, 4, 4, 10, 1, 3, 1, "BFloat16"), False),
         ("last", True, (64, 16, 8, 1, 2, 3, 1, "float"), False),
         ("last", True, (128, 7, 7, 1, 8, 1, 1, "float"), False),
     ]

@@ -173,12 +173,13 @@ struct OfPixels {
   }
 
   /*! \brief Where one of a box's pixels lies from its first. */
-  __device__ static void find_in_box(int pixel, int* image, int* row, int* column) {
-    const int across = group > 1 ? pixel / deep : pixel;
-    *image = group > 1 ? pixel % deep : pixel / (wide * high);
-    *row = group > 1 ? across / wide : across / wide % high;
-    *column = across % wide;
+  __device__ static int image_at(int pixel) {
+    return group > 1 ? pixel % deep : pixel / (wide * high);
   }
+  __device__ static int row_at(int pixel) {
+    return group > 1 ? pixel / (deep * wide) : pixel / wide % high;
+  }
+  __device__ static int column_at(int pixel) { return (group > 1 ? pixel / deep : pixel) % wide; }
 
   __device__ void copy_a(const Unit& unit, int slice, int i, unsigned char* to,
                          const CUtensorMap* from, Barrier* full) const {
@@ -227,9 +228,8 @@ struct OfPixels {
             make_float2(sum[begin / 2 + i], sum[begin / 2 + i + 1]);
       __syncwarp();
       const int across = lane * many % 32, pixel = begin + across;
-      int n, h, w;
-      find_in_box(pixel, &n, &h, &w);
-      n += image, h += row, w += column;
+      const int n = image + image_at(pixel), h = row + row_at(pixel);
+      const int w = column + column_at(pixel);
       if (pixel < count && n < images && h < in.height && w < in.width) {
         const int at = (in.row + h * writes.down) * width + in.column + w * writes.across;
         const int plane = height * width;

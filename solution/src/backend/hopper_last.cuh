@@ -66,9 +66,8 @@ struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLin
 
     __device__ int count() const { return max(0, across) * max(0, down) * max(0, many); }
     __device__ bool has(int pixel) const {
-      int image, row, column;
-      Base::find_in_box(pixel, &image, &row, &column);
-      return column < across && row < down && image < many;
+      return Base::column_at(pixel) < across && Base::row_at(pixel) < down &&
+             Base::image_at(pixel) < many;
     }
   };
 
@@ -161,16 +160,12 @@ struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLin
 #pragma unroll
       for (int i = 0; i < kPixels * kParts / 32; ++i) {
         const int across = (i * 32 + lane) / kParts, pixel = begin + across;
-        int n, h, w;
-        Base::find_in_box(pixel, &n, &h, &w);
-        n += image;
-        if (pixel >= Base::count || n >= Base::images || h + row >= in.height ||
-            w + column >= in.width)
-          continue;
+        const int n = image + Base::image_at(pixel), h = row + Base::row_at(pixel);
+        const int w = column + Base::column_at(pixel);
+        if (pixel >= Base::count || n >= Base::images || h >= in.height || w >= in.width) continue;
         const int64_t place =
-            static_cast<int64_t>(n * Base::height + in.row + (row + h) * Base::writes.down) *
-                Base::width +
-            in.column + (column + w) * Base::writes.across;
+            static_cast<int64_t>(n * Base::height + in.row + h * Base::writes.down) * Base::width +
+            in.column + w * Base::writes.across;
         if (line < Base::lines)
           *reinterpret_cast<uint4*>(to + place * Base::lines) =
               *reinterpret_cast<const uint4*>(bytes + across * kApart + lane % kParts * 16);
