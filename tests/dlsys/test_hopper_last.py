@@ -281,18 +281,42 @@ def test_images_of_few_channels_are_read_by_rows_of_windows(dtype, monkeypatch):
     assert by_rows > 6
 
 
+SAME = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1)}
+CASES = (
+    ((13, 64, 4, 4), (128, 64, 3, 3), SAME), ((6, 72, 4, 4), (64, 72, 3, 3), SAME),
+    ((7, 128, 8, 8), (136, 128, 3, 3), SAME), ((3, 64, 16, 16), (64, 64, 3, 3), SAME),
+    ((2, 32, 32, 32), (200, 32, 5, 3), {**SAME, "padding": (2, 1)}), *map(case, range(12)),
+)  # fmt: skip
+
+
+def some_tiles(plans):
+    """Some, and of those whose taps are a group one with several images in a box, if there is."""
+    deep = (plan for plan in plans if plan[0][5] > 1 and plan[0][3] > 1)
+    return sorted({*some_of(plans), next(deep, plans[0])})
+
+
 @on_hopper
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
-def test_random_convolutions_on_the_gpu(dtype):
-    for seed in range(12):
-        x, w, attributes = case(seed)
-        nodes, feeds = nodes_of(x, w, {**attributes, "method": "wgmma"})
-        rounded = {node: values.astype(dtype) for node, values in feeds.items()}
-        kinds = {node: (values.shape, dtype) for node, values in rounded.items()}
-        order = autodiff.find_topo_sort(nodes)
-        made = program.Program(order, nodes, kinds, GPU, tf32=True)
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_convolutions_on_the_gpu(number, dtype):
+    """With tiles of all kinds, in one part and in some."""
+    x, w, attributes = CASES[number]
+    nodes, feeds = nodes_of(x, w, {**attributes, "method": "wgmma"})
+    rounded = {node: values.astype(dtype) for node, values in feeds.items()}
+    kinds = {node: (values.shape, dtype) for node, values in rounded.items()}
+    exact = evaluate(nodes, {n: v.astype(np.float64) for n, v in rounded.items()})
+    order = autodiff.find_topo_sort(nodes)
+    for turn in range(5):
+
+        def tiles(instructions, kept, turn=turn):
+            for each in instructions:
+                if isinstance(each, LastConvolution):
+                    plans = some_tiles(each.likely(1000))
+                    each.cut(*plans[turn % len(plans)])
+            return instructions
+
+        made = program.Program(order, nodes, kinds, GPU, tf32=True, tiles=tiles)
         made.feed({n: ndarray.array(v, GPU, dtype) for n, v in rounded.items()})
-        exact = evaluate(nodes, {n: v.astype(np.float64) for n, v in rounded.items()})
         assert any(isinstance(each, LastConvolution) for each in made.instructions)
         for got, wanted in zip(made.run(), exact, strict=True):
             bound = (6e-3 if dtype == dtypes.BFLOAT16 else 1e-3) * np.abs(wanted).max()
