@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from test_convolution import GPU, nodes_of
-from test_hopper import KINDS, Kernel, case, laid, of_pixels, on_hopper, some_of
+from test_hopper import KINDS, Kernel, case, check_room, laid, of_pixels, some_of
 
 from dlsys import autodiff, dtypes, ndarray, ops
 from dlsys.backend import choosing, cpu, gpu, hopper, hopper_last, kernels, program
@@ -141,6 +141,11 @@ def test_every_box_is_one_that_the_copy_engine_takes(dtype):
         x, w = (64, channels, size, size), (filters, channels, kernel, kernel)
         said = {"stride": (stride,) * 2, "padding": (padding,) * 2, "dilation": (1, 1)}
         packs, of_line = 32 // dtype.itemsize, 128 // dtype.itemsize
+        for kind in ("value", "data"):
+            plans = instruction(kind, x, w, said, dtype).likely(1000)
+            assert plans
+            for shape, _ in plans:
+                check_room(shape, stride if kind == "value" else 1)
         plans = instruction("weights", x, w, said, dtype).likely(1000)
         assert plans
         for shape, _ in plans:
@@ -279,49 +284,6 @@ def test_images_of_few_channels_are_read_by_rows_of_windows(dtype, monkeypatch):
         for node, wanted in zip(nodes, evaluate(nodes, feeds), strict=True):
             np.testing.assert_allclose(seen(made.values[node]), wanted, rtol=1e-9, atol=1e-9)
     assert by_rows > 6
-
-
-SAME = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1)}
-CASES = (
-    ((13, 64, 4, 4), (128, 64, 3, 3), SAME), ((6, 72, 4, 4), (64, 72, 3, 3), SAME),
-    ((7, 128, 8, 8), (136, 128, 3, 3), SAME), ((3, 64, 16, 16), (64, 64, 3, 3), SAME),
-    ((2, 32, 32, 32), (200, 32, 5, 3), {**SAME, "padding": (2, 1)}), *map(case, range(12)),
-)  # fmt: skip
-
-
-def some_tiles(plans):
-    """Some, and of those whose taps are a group one with several images in a box, if there is."""
-    deep = (plan for plan in plans if plan[0][5] > 1 and plan[0][3] > 1)
-    return sorted({*some_of(plans), next(deep, plans[0])})
-
-
-@on_hopper
-@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
-@pytest.mark.parametrize("number", range(len(CASES)))
-def test_convolutions_on_the_gpu(number, dtype):
-    """With tiles of all kinds, in one part and in some."""
-    x, w, attributes = CASES[number]
-    nodes, feeds = nodes_of(x, w, {**attributes, "method": "wgmma"})
-    rounded = {node: values.astype(dtype) for node, values in feeds.items()}
-    kinds = {node: (values.shape, dtype) for node, values in rounded.items()}
-    exact = evaluate(nodes, {n: v.astype(np.float64) for n, v in rounded.items()})
-    order = autodiff.find_topo_sort(nodes)
-    for turn in range(5):
-
-        def tiles(instructions, kept, turn=turn):
-            for each in instructions:
-                if isinstance(each, LastConvolution):
-                    plans = some_tiles(each.likely(1000))
-                    each.cut(*plans[turn % len(plans)])
-            return instructions
-
-        made = program.Program(order, nodes, kinds, GPU, tf32=True, tiles=tiles)
-        made.feed({n: ndarray.array(v, GPU, dtype) for n, v in rounded.items()})
-        assert any(isinstance(each, LastConvolution) for each in made.instructions)
-        for got, wanted in zip(made.run(), exact, strict=True):
-            bound = (6e-3 if dtype == dtypes.BFLOAT16 else 1e-3) * np.abs(wanted).max()
-            found = got.asnumpy().astype(np.float64)
-            np.testing.assert_allclose(found, wanted, rtol=0, atol=bound)
 
 
 def test_products_in_tf32_have_their_channels_last(monkeypatch):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from test_convolution import GPU
-from test_hopper import case, on_hopper, some_of
 from test_hopper_last import NUMBERS
 from test_regroup import agree
 
@@ -18,7 +17,6 @@ from dlsys.backend.lowering import Lowering
 from dlsys.backend.moments import with_moments
 from dlsys.backend.regroup import fuse_reductions, recompute, spare_reads
 from dlsys.backend.view import new_view
-from dlsys.gradcheck import evaluate
 
 CHANNELS = (0, 2, 3)
 PASSES = (fuse, recompute, fuse_reductions, spare_reads, with_moments)
@@ -162,51 +160,3 @@ def test_sums_of_numbers_alone_read_nothing():
     step = dlsys.compile([total], ctx=GPU)
     found = step({x: np.ones((300, 40), np.float32)}, as_numpy=True)[0]
     np.testing.assert_allclose(found, np.full(40, 300 * np.exp(1)), rtol=1e-5)
-
-
-SAME = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1)}
-CASES = (
-    ((8, 64, 16, 16), (128, 64, 3, 3), SAME), ((3, 32, 32, 32), (64, 32, 3, 3), SAME),
-    ((21, 128, 8, 8), (200, 128, 1, 1), {**SAME, "padding": (0, 0), "stride": (2, 2)}),
-    *map(case, range(5)),
-)  # fmt: skip
-
-
-@on_hopper
-@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
-@pytest.mark.parametrize("number", range(len(CASES)))
-def test_norms_of_convolutions_on_the_gpu(number, dtype):
-    """With tiles of all kinds: values, means, variances against numpy."""
-    x, w, attributes = CASES[number]
-    a, b = ops.variable("x"), ops.variable("w")
-    y = ops.conv2d(a, b, **{**attributes, "method": "wgmma"})
-    outputs, random = [y, *reduced(y)], np.random.default_rng(number)
-    feeds = {a: random.normal(1, 1, x).astype(dtype), b: random.normal(0, 1, w).astype(dtype)}
-    exact = evaluate(outputs, {n: v.astype(np.float64) for n, v in feeds.items()})
-    exactness = 8e-3 if dtype == dtypes.BFLOAT16 else 2e-3  # of values; results are rounded, too
-    bound, of_sums = exactness * np.abs(exact[0]).max(), 1e-2 if exactness > 2e-3 else 1e-4
-    kinds = {node: (values.shape, dtype) for node, values in feeds.items()}
-    for plan in range(4):
-
-        def tiles(instructions, kept, plan=plan):
-            found = []
-            for each in instructions:
-                if isinstance(each, LastConvolution):
-                    plans = some_of(each.likely(1000))
-                    shape, parts = plans[plan % len(plans)]
-                    each.cut(shape, parts if plan % 2 else 1)
-                found += each.and_sum() if isinstance(each, LastConvolution) else [each]
-            return found
-
-        made = program.Program(
-            autodiff.find_topo_sort(outputs), outputs, kinds, GPU, tf32=True, passes=PASSES,
-            tiles=tiles,
-        )  # fmt: skip
-        made.feed({n: ndarray.array(v, GPU, dtype) for n, v in feeds.items()})
-        if plan % 2 == 0 and w[0] % 8 == 0:  # others have channels of zeros
-            assert any(getattr(each, "of_moments", False) for each in made.instructions)
-        value, mean, variance = (each.asnumpy().astype(np.float64) for each in made.run())
-        np.testing.assert_allclose(value, exact[0], rtol=0, atol=bound)
-        np.testing.assert_allclose(mean, value.mean(CHANNELS), rtol=of_sums, atol=bound / 50)
-        wanted = value.var(CHANNELS)
-        np.testing.assert_allclose(variance, wanted, rtol=of_sums, atol=(bound / 50) ** 2)
