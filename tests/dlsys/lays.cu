@@ -7,6 +7,7 @@
 #include "hopper_lays.cuh"
 
 using namespace dlsys::backend::hopper;
+using dlsys::backend::BFloat16;
 
 struct Memory {
   float* data;
@@ -54,6 +55,10 @@ long wrong_of_weights(int lines, int channels, int taps, int parts) {
   wrong += by_one != laid;
   join(to.data, from.data, parts, size, lines, channels, taps, nullptr);
   const std::vector<float> joined = to.get();
+  join(reinterpret_cast<BFloat16*>(to.data), from.data, parts, size, lines, channels, taps,
+       nullptr);
+  const std::vector<float> halves = to.get();
+  const BFloat16* const rounded = reinterpret_cast<const BFloat16*>(halves.data());
   for (int64_t line = 0; line < lines; ++line)
     for (int64_t channel = 0; channel < channels; ++channel)
       for (int64_t tap = 0; tap < taps; ++tap) {
@@ -63,6 +68,7 @@ long wrong_of_weights(int lines, int channels, int taps, int parts) {
           sum += given[part * size + (line * taps + tap) * channels + channel];
         wrong += laid[(tap * lines + line) * channels + channel] != given[at];
         wrong += joined[at] != sum;
+        wrong += static_cast<float>(rounded[at]) != static_cast<float>(BFloat16(sum));
       }
   return wrong;
 }
@@ -93,7 +99,7 @@ int main() {
     wrong += wrong_of_weights(draw(20), draw(80), draw(30), draw(72));
     wrong += wrong_of_weights(draw(20), 4 * draw(20), draw(30), draw(72));  // four at once
     wrong += wrong_of_sums<float>(draw(3000), draw(12));
-    wrong += wrong_of_sums<dlsys::backend::BFloat16>(4 * draw(900), draw(12));
+    wrong += wrong_of_sums<BFloat16>(4 * draw(900), draw(12));
   }
   // So many that a block has four lines.
   for (int i = 0; i < 2; ++i) wrong += wrong_of_weights(1370 + i, 64 + draw(32), draw(16), draw(3));

@@ -30,8 +30,7 @@ def instruction(kind, x, w, attributes, dtype=dtypes.BFLOAT16):
     """The instruction for some shapes."""
     windows = Windows(x[2:], w[2:], *(attributes[n] for n in ("stride", "padding", "dilation")))
     out = {"value": (x[0], w[0], *windows.out), "data": x, "weights": w}[kind]
-    output = new_view(out, dtype if kind != "weights" else dtypes.FLOAT32)
-    return LastConvolution(output, (), kind, windows, (x[0], x[1], w[0]), dtype=dtype)
+    return LastConvolution(new_view(out, dtype), (), kind, windows, (x[0], x[1], w[0]), dtype=dtype)
 
 
 def of_taps(made, g, x):

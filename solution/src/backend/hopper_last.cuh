@@ -398,7 +398,7 @@ int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
 }
 
 /*!
- * \brief The gradient of the weights, as float.
+ * \brief The gradient of the weights.
  * \param data out, g, x, taps, room for parts.
  * \param n images; channels, height and width of x; filters, height and width of g; taps; strides
  * down and across; parts; products, 1; then elements from pixel to pixel of x, from row to row,
@@ -438,7 +438,7 @@ int taps_last(char* const* data, const int64_t* n, cudaStream_t on) {
   work.parts = parts;
   work.units = work.tiles * work.heights * parts;
   if (!launch(of_g, of_x, work, on)) return -1;
-  join(reinterpret_cast<float*>(data[0]), room, parts, work.size, lines, channels, taps, on);
+  join(reinterpret_cast<In*>(data[0]), room, parts, work.size, lines, channels, taps, on);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 

@@ -41,7 +41,7 @@ def _in_packs(channels, dtype):
 @dataclasses.dataclass(eq=False)
 class LastConvolution(hopper.HopperConvolution):
     """As HopperConvolution; x and g have their channels last, and so have the value and the
-    gradient of the data. Weights lie as LayWeights lays them; their gradient is float32, and dense.
+    gradient of the data. Weights lie as LayWeights lays them; their gradient lies dense.
 
     Channels and filters of images are whole packs of 16 bytes.
     """
@@ -203,7 +203,7 @@ def convolved(build, kind, shape, windows, channels, dtype, *inputs):
             x = _images(build, inputs[0], depth, dtype)
         if kind == "weights":
             operands = _images(build, inputs[1], filters, dtype), x
-            output = new_view((filters, padded[1], *windows.kernel), FLOAT32)
+            output = new_view((filters, padded[1], *windows.kernel), dtype)
         else:
             w = _weights(build, inputs[1], of_w)
             w = _by_rows(build, w) if "apart" in said else w
@@ -213,7 +213,7 @@ def convolved(build, kind, shape, windows, channels, dtype, *inputs):
     if kind == "weights" and "apart" in said:
         by_columns = output.reshaped((filters, of_w[-1], depth, of_w[-2]))
         output = by_columns.seen(lambda array: array.transpose(0, 2, 3, 1))
-    return build.as_dtype(output.seen(_first_of(shape)), dtype)
+    return output.seen(_first_of(shape))
 
 
 def _laid(build, w, dtype, is_turned=False):
