@@ -45,8 +45,9 @@ def slots_of(room_a, room_b, of_slice):
     most, whole = 8, hopper.SHARED // (of_slice * room_a + room_b)
     if of_slice == 1:
         return (min(whole, most),) * 2
+    beside_all = (hopper.SHARED - of_slice**2 * room_a) // room_b
     has_more = hopper.SHARED - (whole + 1) * room_b >= (of_slice + 2) * room_a
-    b = 2 if whole < 2 else min(whole + has_more, most)
+    b = min(beside_all if beside_all >= 2 else max(2, whole + has_more), most)
     return min((hopper.SHARED - b * room_b) // room_a, 2 * most), b
 
 

@@ -21,6 +21,7 @@ SAME = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1)}
 CASES = (
     ((22, 64, 4, 4), (128, 64, 3, 3), SAME), ((11, 72, 4, 4), (64, 72, 3, 3), SAME),
     ((7, 128, 8, 8), (136, 128, 3, 3), SAME), ((3, 64, 16, 16), (64, 64, 3, 3), SAME),
+    ((400, 16, 8, 8), (16, 16, 3, 3), SAME),  # more units than blocks, which keep the weights
     ((2, 32, 32, 32), (200, 32, 5, 3), {**SAME, "padding": (2, 1)}),
     ((21, 128, 8, 8), (200, 128, 1, 1), {**SAME, "padding": (0, 0), "stride": (2, 2)}),
     *map(case, range(6)),

@@ -143,6 +143,7 @@ struct OfPixels {
   int lines, images;     // channels or filters of the result
   int chunks, products;  // slices of a tap; for each of them
   int matrices;          // of weights
+  bool keeps;            // whether all units read the same boxes of a, for which there are slots
   int tiles, heights;    // of pixels, in all phases; of lines
   int units, parts;
 
@@ -261,6 +262,7 @@ template <int rows_, int block, int blocks>
 struct OfTaps {
   static const bool pads = false, in_registers = false;
   static const int rows = rows_, columns = block * blocks, boxes = rows == 128 ? 1 : 2;
+  static const bool keeps = false;
   static const int of_slice = 1, bytes_a = rows * kLine, bytes_b = boxes * columns * kLine;
   static const int room_a = bytes_a, room_b = bytes_b;
   static const int slots_a = slots_of(room_a, room_b, 1).a, slots_b = slots_a;
@@ -374,6 +376,9 @@ Work work_of_pixels(char* const* data, const int64_t* n, int products) {
   work.heights = (work.lines + Work::rows - 1) / Work::rows;
   work.parts = number(14);
   work.units = work.tiles * work.heights * work.parts;
+  const bool is_one_phase = work.writes.down == 1 && work.writes.across == 1;
+  work.keeps = is_one_phase && work.heights == 1 && work.parts == 1 &&
+               number(7) * work.chunks * products <= Work::slots_a;
   return work;
 }
 

@@ -131,13 +131,15 @@ struct Slots {
 };
 
 /*! \brief What there is room for, if a slice has so many boxes of a, and one of b: whole slices,
- * and one box of b more where it leaves some of a besides those of a slice. */
+ * and one box of b more where it leaves some of a besides those of a slice; or all taps of a square
+ * of a, which then may stay. */
 constexpr Slots slots_of(int room_a, int room_b, int of_slice) {
   const int most = 8, whole = kShared / (of_slice * room_a + room_b);
   if (of_slice == 1) return {whole < most ? whole : most, whole < most ? whole : most};
+  const int beside_all = (kShared - of_slice * of_slice * room_a) / room_b;
   const bool has_more = kShared - (whole + 1) * room_b >= (of_slice + 2) * room_a;
-  const int b = whole < 2 ? 2 : whole + has_more < most ? whole + has_more : most;
-  const int a = (kShared - b * room_b) / room_a;
+  const int wanted = beside_all >= 2 ? beside_all : whole < 2 ? 2 : whole + has_more;
+  const int b = wanted < most ? wanted : most, a = (kShared - b * room_b) / room_a;
   return {a < 2 * most ? a : 2 * most, b};
 }
 
@@ -170,8 +172,9 @@ struct Ring {
  *
  * Work says what is multiplied: `columns` of a warpgroup's part of a tile; the boxes of a,
  * `of_slice`, and the one of b that a slice of K has, their bytes, room and slots; whether they
- * have lines that nobody copies, whether operands come by way of registers; unit(), copy_a(),
- * copy_b(), multiply() and store().
+ * have lines that nobody copies, whether operands come by way of registers; whether it `keeps` the
+ * boxes of a, since all units read the same, and each has a slot; unit(), copy_a(), copy_b(),
+ * multiply() and store().
  */
 template <class Work>
 __global__ __launch_bounds__(kThreads,
@@ -209,10 +212,11 @@ __global__ __launch_bounds__(kThreads,
     if (thread == 0)
       for (int number = blockIdx.x; number < work.units; number += gridDim.x) {
         const Unit unit = work.unit(number);
+        const bool has_a = work.keeps && number != static_cast<int>(blockIdx.x);
         for (int slice = unit.begin; slice < unit.end; ++slice) {
           work.copy_b(unit, slice, b.own(), &of_b, b.expect(Work::bytes_b));
           b.next();
-          for (int i = 0; i < Work::of_slice; ++i, a.next())
+          for (int i = 0; !has_a && i < Work::of_slice; ++i, a.next())
             work.copy_a(unit, slice, i, a.own(), &of_a, a.expect(Work::bytes_a));
         }
       }
@@ -225,6 +229,7 @@ __global__ __launch_bounds__(kThreads,
 #pragma unroll
       for (int i = 0; i < Work::columns / 2; ++i) sum[i] = 0;
       [[maybe_unused]] int before_a = -1, before_b = -1;
+      if (work.keeps) a.slot = 0, a.phase = 0;
       for (int slice = unit.begin; slice < unit.end; ++slice, b.next()) {
         wait(&full_b[b.slot], b.phase);
 #pragma unroll

@@ -186,7 +186,7 @@ struct Taps {
   static const int of_line = kLine / sizeof(In), packs = 32 / sizeof(In);  // of K at once
   static const int rows = rows_, columns = of_line * blocks * group, boxes = rows == 128 ? 1 : 2;
   static const int count = wide * high * deep, whole = (count + packs - 1) / packs * packs;
-  static const bool pads = whole != count, in_registers = sizeof(In) > 2;
+  static const bool pads = whole != count, in_registers = sizeof(In) > 2, keeps = false;
   static const int lower = apart * wide * deep;  // lines from tap to tap of a group
   static const int of_a = whole * kLine, of_b = (whole + (group - 1) * lower + 7) / 8 * 8 * kLine;
   static const int of_rows = rows / of_line * of_a, tall = high + (group - 1) * apart;
