@@ -24,6 +24,16 @@ def test_a_row_has_times_and_shares_of_the_fastest_that_cudnn_has():
     assert line.endswith("| 3.0 | 2.0 |  |  | 1.0 | 4.0 | 0.20 | 0.50 | 0.80 |\n")
 
 
+def test_a_gradient_of_weights_is_compared_with_one_that_lies_alike():
+    methods = {"wgmma": {"us": [1.0, 2.0, 3.0]}}
+    row = {**ROW, "kind": "weights", "methods": methods, "pytorch": [0.5, 1.0, 2.0]}
+    assert convolution_methods.share_if_alike(row) == ""
+    row["pytorch_dense"] = [1.0, 1.5, 2.0]
+    assert convolution_methods.share_if_alike(row) == "0.75"
+    methods["cudnn"] = {"us": [0.5, 1.0, 2.0]}  # which leaves it dense
+    assert convolution_methods.share_if_alike(row) == ""
+
+
 def test_small_convolutions_are_added_up():
     (_, line) = convolution_methods.of_small([ROW, {**ROW, "kind": "data"}])
     assert line == "| 2 | 1 | float32 | 4.0 | 2.0 | 0.50 |\n"

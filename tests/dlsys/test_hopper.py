@@ -198,8 +198,9 @@ def laid(kind, x, w, g):
 
 
 def some_of(plans):
-    """The first, the last, one between, one whose taps are a group, one of three parts."""
-    found = {plans[0], plans[-1], plans[len(plans) // 2], (plans[0][0], 3)}
+    """The first, the last, one between, one whose taps are a group, one of three parts or more."""
+    least = min(parts for _, parts in plans)
+    found = {plans[0], plans[-1], plans[len(plans) // 2], (plans[0][0], max(3, least))}
     return sorted(found | {next((p for p in plans if p[0][5:6] > (1,)), plans[0])})
 
 
