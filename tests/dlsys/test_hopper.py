@@ -66,6 +66,15 @@ def check_room(shape, stride):
     assert hopper.LINE * (slots[0] * rows + slots[1] * copies * of_box) <= hopper.SHARED
 
 
+def check_room_of_taps(shape):
+    """The same for one of weights, of which a slice has highs and lows if they are exact."""
+    rows, block, blocks, exact = shape
+    room_a, room_b = rows * hopper.LINE, (1 + exact) * (1 if rows == 128 else 2) * block * blocks
+    a, b = slots_of(room_a, room_b * hopper.LINE, 1 + exact)
+    assert b >= 2 and a >= 2 * (1 + exact)
+    assert a * room_a + b * room_b * hopper.LINE <= hopper.SHARED
+
+
 class Kernel:
     """What a launch does, as hopper.cuh has it: boxes with zeros around tensors, and their
     products."""
@@ -158,7 +167,7 @@ def of_pixels(made, w, x, deep_of=32):
 def of_taps(made, g, x):
     """The result of OfTaps. g: (height, width, images, lines); x: (height, width, images,
     channels)."""
-    rows, block, blocks = made._shape
+    rows, block, blocks, _ = made._shape
     images, channels, _, _, lines, down, across, count, sh, sw, parts, _ = made.sizes
     run = Kernel(made, g, x)
     (taps,) = run.tables
@@ -231,13 +240,14 @@ def test_every_box_is_one_that_the_copy_engine_takes():
         x, w = (64, channels, size, size), (filters, channels, kernel, kernel)
         said = {"stride": (stride,) * 2, "padding": (padding,) * 2, "dilation": (1, 1)}
         for kind in KINDS:
-            made = instruction(kind, x, w, said)
-            plans = made.likely(1000)
+            exact, made = (instruction(kind, x, w, said, tf32) for tf32 in (False, True))
+            plans = made.likely(1000) + (exact.likely(1000) if kind == "weights" else [])
             assert plans
             for shape, parts in plans:
                 assert parts >= 1 and shape[0] in (64, 128)
                 if kind == "weights":
                     assert shape[1] % 8 == 0 and shape[1] * shape[2] <= 256
+                    check_room_of_taps(shape)
                     continue
                 check_room(shape, stride if kind == "value" else 1)
                 assert not shape[4] or shape[1] % 4 == 0  # packs
@@ -250,6 +260,15 @@ def test_a_product_of_float32_has_three_parts():
     assert made.question != exact.question
     rooms = [[view.shape[0] for view in each.scratch[:2]] for each in (made, exact)]
     assert rooms[1] == [2 * count for count in rooms[0]]
+
+
+def test_parts_of_an_exact_result_add_few_products():
+    """256 slices each, but where that were more than 72 parts."""
+    windows = Windows((56, 56), (3, 3), padding=(1, 1))
+    for images, products, least in ((8, 3, 37), (64, 3, 72), (64, 1, 1)):
+        plans = hopper.plans("weights", windows, (images, 512, 512), products)
+        assert min(parts for _, parts in plans) == least
+    assert min(parts for _, parts in hopper.plans("value", windows, (8, 512, 512), 3)) == 2
 
 
 def test_what_the_method_refuses_it_says(monkeypatch):

@@ -13,8 +13,8 @@
  * address of an element while others multiply.
  *
  * Numbers are rounded to TF32, of 11 bits; or, for float32, each is a sum high + low of two such,
- * and what is added is high high + high low + low high: three slices for one. Lows lie behind all
- * highs.
+ * and what is added is high high + high low + low high: of pixels in three slices for one. Lows lie
+ * behind all highs.
  *
  * hopper_block.cuh has the block that multiplies, hopper_lays.cuh what lays its operands.
  */
@@ -257,15 +257,20 @@ struct OfPixels {
  *
  * (32 windows of a row would need no kernel to lay them, but the copy engine swizzles packs of 16
  * bytes: a box that begins within one is an illegal instruction.)
+ *
+ * For exact products a slice has highs of a, then lows, and highs and lows of b: the copy engine,
+ * which has the most to do, moves each once, where three slices would have six operands for four.
  */
-template <int rows_, int block, int blocks>
+template <int rows_, int block, int blocks, bool exact>
 struct OfTaps {
   static const bool pads = false, in_registers = false;
   static const int rows = rows_, columns = block * blocks, boxes = rows == 128 ? 1 : 2;
   static const bool keeps = false;
-  static const int of_slice = 1, bytes_a = rows * kLine, bytes_b = boxes * columns * kLine;
+  static const int both = exact ? 2 : 1, of_slice = both, of_highs = boxes * columns * kLine;
+  static const int bytes_a = rows * kLine, bytes_b = both * of_highs;
   static const int room_a = bytes_a, room_b = bytes_b;
-  static const int slots_a = slots_of(room_a, room_b, 1).a, slots_b = slots_a;
+  static const int slots_a = slots_of(room_a, room_b, of_slice).a;
+  static const int slots_b = slots_of(room_a, room_b, of_slice).b;
 
   float* out;
   const Tap* taps;
@@ -275,7 +280,6 @@ struct OfTaps {
   int width;            // windows side by side
   Steps steps;          // between them
   int chunks, windows;  // slices of a window, how many of these
-  int products;         // slices for each
   int tiles, heights;   // of columns; of lines
   int units, parts;
 
@@ -284,38 +288,37 @@ struct OfTaps {
     found.row = number % heights;
     found.tile = number / heights % tiles;
     found.part = number / heights / tiles;
-    const int slices = windows * chunks * products;
+    const int slices = windows * chunks;
     found.begin = static_cast<int>(static_cast<int64_t>(found.part) * slices / parts);
     found.end = static_cast<int>(static_cast<int64_t>(found.part + 1) * slices / parts);
     found.phase = 0;
     return found;
   }
 
-  __device__ void copy_a(const Unit& unit, int slice, int, unsigned char* to,
+  __device__ void copy_a(const Unit& unit, int slice, int i, unsigned char* to,
                          const CUtensorMap* from, Barrier* full) const {
-    const int product = slice % products, number = slice / products;
-    hopper::copy(to, from, 0, unit.row * rows, number + (product == 2 ? windows * chunks : 0),
-                 full);
+    hopper::copy(to, from, 0, unit.row * rows, slice + i * windows * chunks, full);
   }
 
   __device__ void copy_b(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* from,
                          Barrier* full) const {
-    const int product = slice % products, number = slice / products;
-    const int chunk = number % chunks, window = number / chunks;
+    const int chunk = slice % chunks, window = slice / chunks;
     const int column = window % width * steps.across, row = window / width * steps.down;
-    const int low = product == 1 ? chunks : 0, all = blocks * boxes;
+    const int all = blocks * boxes, last = count * of_tap - 1;  // nobody reads what is behind it
+#pragma unroll 1
     for (int i = 0; i < all; ++i) {
-      const int last = count * of_tap - 1;  // nobody reads what is behind it
-      const int own = unit.tile * all + i < last ? unit.tile * all + i : last;
+      const int own = min(unit.tile * all + i, last);
       const Tap tap = taps[own / of_tap];
-      hopper::copy(to + i * block * kLine, from, 0, own % of_tap * block, chunk + low,
-                   column + tap.column, row + tap.row, full);
+      for (int low = 0; low < both; ++low)
+        hopper::copy(to + low * of_highs + i * block * kLine, from, 0, own % of_tap * block,
+                     chunk + low * chunks, column + tap.column, row + tap.row, full);
     }
   }
 
   __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* a,
-                                  const unsigned char* b, int, int half) {
+                                  const unsigned char* b, int i, int half) {
     multiply_lines<OfTaps, Wgmma<columns>>(sum, a, b, half);
+    if (exact && i == 0) multiply_lines<OfTaps, Wgmma<columns>>(sum, a, b + of_highs, half);
   }
 
   __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half, int thread,
@@ -436,16 +439,15 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
  * \brief The gradient of the weights.
  * \param data out, g, x, taps, room for both operands as they are laid, and for parts.
  * \param n images; channels, height and width of x; filters, height and width of g; taps;
- * strides down and across; parts; products.
+ * strides down and across; parts; products, three if exact.
  */
-template <int rows, int block, int blocks>
+template <int rows, int block, int blocks, bool exact>
 int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
-  typedef OfTaps<rows, block, blocks> Work;
+  typedef OfTaps<rows, block, blocks, exact> Work;
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
   const int images = number(0), channels = number(1), plane = number(2) * number(3);
   const int lines = number(4), windows = number(5) * number(6), taps = number(7);
-  const int chunks = (images + kDepth - 1) / kDepth, products = number(11);
-  const int both = products > 1 ? 2 : 1;
+  const int chunks = (images + kDepth - 1) / kDepth, both = Work::both;
   float* const out = reinterpret_cast<float*>(data[0]);
   const float* const g = reinterpret_cast<const float*>(data[1]);
   const float* const x = reinterpret_cast<const float*>(data[2]);
@@ -481,7 +483,6 @@ int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   work.steps = {number(8), number(9)};
   work.chunks = chunks;
   work.windows = windows;
-  work.products = products;
   const int all = blocks * Work::boxes;
   work.tiles = (taps * work.of_tap + all - 1) / all;
   work.heights = (lines + rows - 1) / rows;
