@@ -67,7 +67,8 @@ run ladders 300 "$PYTHON" tools/ladders.py
 run convolution-tests 500 "$PYTHON" -m pytest -q tests/dlsys/test_hopper.py \
   tests/dlsys/test_hopper_last.py tests/dlsys/test_channels_last.py tests/dlsys/test_convolution.py \
   tests/dlsys/test_convolution_methods.py
-run hopper-tests 400 "$PYTHON" -m pytest -q -n 7 tests/dlsys/test_hopper_on_gpu.py
+run hopper-tests 400 "$PYTHON" -m pytest -q -n 7 tests/dlsys/test_hopper_on_gpu.py \
+  tests/dlsys/test_moments.py
 run convolutions 600 "$PYTHON" tools/convolution_methods.py
 run net-steps 400 "$PYTHON" tools/gpu_net_speed.py
 run class40 400 "$PYTHON" tools/class_run.py "$OUT/class" --students 40 --kills 0 --device cuda \

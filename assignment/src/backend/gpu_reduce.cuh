@@ -100,6 +100,7 @@ inline Cut cut(int64_t blocks, int64_t most, int64_t length, int64_t least, int6
 template <class Body>
 struct Nest {
   static constexpr int kMoving = Body::kOperands - Body::kResults;
+  static constexpr int kRoom = kMoving > 0 ? kMoving : 1;  // of an array of so many
   Loops<Body::kOperands> kept;
   Loops<kMoving> reduced;
   int64_t outer, length;
@@ -128,7 +129,7 @@ __device__ typename Body::State reduced_in_packs(const Nest<Body>& nest, const i
   for (; i + (Body::kAtOnce - 1) * step + kPack <= end; i += Body::kAtOnce * step) {
     typename Body::Read read[Body::kAtOnce];
     typename Body::Value values[Body::kAtOnce * kPack];
-    int64_t from[Body::kAtOnce][Nest<Body>::kMoving];
+    int64_t from[Body::kAtOnce][Nest<Body>::kRoom];
 #pragma unroll
     for (int u = 0; u < Body::kAtOnce; ++u) {
       nest.find(i + u * step, at, from[u]);
@@ -138,7 +139,7 @@ __device__ typename Body::State reduced_in_packs(const Nest<Body>& nest, const i
     for (int u = 0; u < Body::kAtOnce; ++u) body.each(read[u], still, from[u], values + u * kPack);
     total = Body::both(total, Body::template of_some<Body::kAtOnce * kPack, 1>(values));
   }
-  int64_t from[Nest<Body>::kMoving];
+  int64_t from[Nest<Body>::kRoom];
   for (; i + kPack <= end; i += step) {
     typename Body::Value values[kPack];
     nest.find(i, at, from);
@@ -169,7 +170,7 @@ __global__ void reduce_rows_kernel(Nest<Body> nest, Cut cut, Body body,
     if (cut.packed) {
       total = reduced_in_packs<Body>(nest, at, begin, end, body);
     } else {
-      int64_t from[Nest<Body>::kMoving];
+      int64_t from[Nest<Body>::kRoom];
       for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
         nest.find(i, at, from);
         total = Body::both(total, Body::of(body.one(from)));
@@ -203,7 +204,7 @@ __device__ void reduce_columns_in_packs(const Nest<Body>& nest, const int64_t* a
   for (; i + (Body::kAtOnce - 1) * step < end; i += Body::kAtOnce * step) {
     typename Body::Read read[Body::kAtOnce];
     typename Body::Value values[Body::kAtOnce * kPack];
-    int64_t from[Body::kAtOnce][Nest<Body>::kMoving];
+    int64_t from[Body::kAtOnce][Nest<Body>::kRoom];
 #pragma unroll
     for (int u = 0; u < Body::kAtOnce; ++u) {
       nest.find(i + u * step, at, from[u]);
@@ -217,7 +218,7 @@ __device__ void reduce_columns_in_packs(const Nest<Body>& nest, const int64_t* a
   }
   for (; i < end; i += step) {
     typename Body::Value values[kPack];
-    int64_t from[Nest<Body>::kMoving];
+    int64_t from[Nest<Body>::kRoom];
     nest.find(i, at, from);
     body.each(body.read(from), still, from, values);
     for (int j = 0; j < kPack; ++j) totals[j] = Body::both(totals[j], Body::of(values[j]));
@@ -231,7 +232,7 @@ __device__ typename Body::State reduced_column(const Nest<Body>& nest, const int
                                                const Body& body) {
   typename Body::State total = Body::start();
   for (int64_t i = begin; i < end; i += step) {
-    int64_t from[Nest<Body>::kMoving];
+    int64_t from[Nest<Body>::kRoom];
     nest.find(i, at, from);
     total = Body::both(total, Body::of(body.one(from)));
   }

@@ -13,8 +13,8 @@
  * address of an element while others multiply.
  *
  * Numbers are rounded to TF32, of 11 bits; or, for float32, each is a sum high + low of two such,
- * and what is added is high high + high low + low high: three slices for one. Lows lie behind all
- * highs.
+ * and what is added is high high + high low + low high: of pixels in three slices for one. Lows lie
+ * behind all highs.
  *
  * hopper_block.cuh has the block that multiplies, hopper_lays.cuh what lays its operands.
  */
@@ -39,36 +39,100 @@ struct Phase {
   int across, down;   // boxes
 };
 
-/*! \brief How far one is from the next, down and across. */
-struct Steps {
-  int down, across;
-};
-
 /*! \brief Where a tap reads, from where the element is; and its matrix of the weights. */
 struct alignas(16) Tap {
   int column, row, weights, none;
 };
 
+/*! \brief How far one is from the next, down and across. */
+struct Steps {
+  int down, across;
+};
+
+inline CUtensorMapDataType kind_of(const float*) { return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; }
+inline CUtensorMapDataType kind_of(const BFloat16*) { return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16; }
+
+/*!
+ * \brief The map of a tensor, the innermost axis first, and of boxes of it.
+ * \param apart elements from one to the next of the second and each further axis.
+ * \param every of an axis only each so many-th is taken; all, if there is none.
+ */
+template <class Element>
+bool encode(CUtensorMap* map, Element* at, int rank, const int64_t* extents, const int64_t* apart,
+            const int* box, const int* every) {
+  static decltype(&cuTensorMapEncodeTiled) function = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  if (!function && (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled",
+                                                     reinterpret_cast<void**>(&function), 12000,
+                                                     cudaEnableDefault, &found) != cudaSuccess ||
+                    found != cudaDriverEntryPointSuccess || !function))
+    return false;
+  cuuint64_t sizes[5], strides[4];
+  cuuint32_t boxes[5], of_axes[5];
+  for (int i = 0; i < rank; ++i) {
+    of_axes[i] = static_cast<cuuint32_t>(every ? every[i] : 1);
+    sizes[i] = static_cast<cuuint64_t>(extents[i]);
+    boxes[i] = static_cast<cuuint32_t>(box[i]) * of_axes[i];
+    if (i + 1 < rank) strides[i] = static_cast<cuuint64_t>(apart[i]) * sizeof(Element);
+  }
+  return function(map, kind_of(at), static_cast<cuuint32_t>(rank), at, sizes, strides, boxes,
+                  of_axes, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+/*! \brief The same, where the elements of the second axis lie `lead` apart, and all others dense.
+ */
+template <class Element>
+bool encode(CUtensorMap* map, Element* at, int rank, const int64_t* extents, int64_t lead,
+            const int* box) {
+  int64_t apart[4] = {lead};
+  for (int i = 1; i + 1 < rank; ++i) apart[i] = apart[i - 1] * extents[i];
+  return encode(map, at, rank, extents, apart, box, nullptr);
+}
+
+/*!
+ * \brief The map of images, and of boxes of them.
+ *
+ * In a box channels are innermost; then columns, rows and images, or images, columns and rows: so
+ * a box that is some rows higher has what lies some rows below side by side, too.
+ * \param sizes, box channels, width, height, images. \param apart elements from pixel to pixel,
+ * from row to row, from image to image. \param steps from pixel to pixel of a box.
+ */
+template <bool are_images_inner, class Element>
+bool encode_images(CUtensorMap* map, Element* at, const int64_t (&sizes)[4], const int64_t* apart,
+                   const int (&box)[4], Steps steps) {
+  const int last[] = {1, steps.across, steps.down, 1};
+  if (!are_images_inner) return encode(map, at, 4, sizes, apart, box, last);
+  const int64_t extents[] = {sizes[0], sizes[3], sizes[1], sizes[2]};
+  const int64_t distances[] = {apart[2], apart[0], apart[1]};
+  const int own[] = {box[0], box[3], box[1], box[2]}, every[] = {1, 1, steps.across, steps.down};
+  return encode(map, at, 4, extents, distances, own, every);
+}
+
 /*!
  * \brief The value, and the gradient of the data: a is weights, b boxes of pixels.
  *
  * Taps one below the other, `apart` rows, may be a group: a slice has all their weights, and one
- * box that is so much higher. In it the pixels of each tap lie some lines of `wide` below those of
- * the one before.
+ * box that is so much higher, with images innermost. So the pixels of each tap lie side by side, so
+ * many rows below those of the one before.
  */
 template <int rows_, int wide, int high, int deep, bool packs, int group_, int apart,
           int depth = kDepth>
 struct OfPixels {
   static const bool pads = false, in_registers = false;
   static const int rows = rows_, count = wide * high * deep, columns = (count + 7) / 8 * 8;
-  static const int group = group_, below = group > 1 ? apart * wide * kLine : 0;
+  static const int group = group_, below = group > 1 ? apart * wide * deep * kLine : 0;
   static const int halves = rows == 128 ? 1 : 2;             // each with pixels of its own
   static const int copies = group > 1 ? 1 : halves;          // boxes of a slice
   static const int step = group > 1 ? halves * high : high;  // rows from tile to tile
   static const int tall = group > 1 ? step + (group - 1) * apart : high;  // rows of a box
-  static const int of_box = group > 1 ? wide * tall : columns;
-  static const int bytes = (group * rows + copies * wide * tall * deep) * kLine;
-  static const int room = (group * rows + copies * of_box) * kLine, stages = stages_of(room);
+  static const int of_box = group > 1 ? wide * tall * deep : columns;
+  static const int of_slice = group;
+  static const int bytes_a = rows * kLine, bytes_b = copies * wide * tall * deep * kLine;
+  static const int room_a = bytes_a, room_b = copies * of_box * kLine;
+  static const int slots_a = slots_of(room_a, room_b, group).a;
+  static const int slots_b = slots_of(room_a, room_b, group).b;
 
   float* out;
   const Phase* phases;
@@ -79,6 +143,7 @@ struct OfPixels {
   int lines, images;     // channels or filters of the result
   int chunks, products;  // slices of a tap; for each of them
   int matrices;          // of weights
+  bool keeps;            // whether all units read the same boxes of a, for which there are slots
   int tiles, heights;    // of pixels, in all phases; of lines
   int units, parts;
 
@@ -108,27 +173,41 @@ struct OfPixels {
     *image = box / in.across / in.down * deep;
   }
 
-  __device__ void copy(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_a,
-                       const CUtensorMap* of_b, Barrier* full) const {
+  /*! \brief Where one of a box's pixels lies from its first. */
+  __device__ static int image_at(int pixel) {
+    return group > 1 ? pixel % deep : pixel / (wide * high);
+  }
+  __device__ static int row_at(int pixel) {
+    return group > 1 ? pixel / (deep * wide) : pixel / wide % high;
+  }
+  __device__ static int column_at(int pixel) { return (group > 1 ? pixel / deep : pixel) % wide; }
+
+  __device__ void copy_a(const Unit& unit, int slice, int i, unsigned char* to,
+                         const CUtensorMap* from, Barrier* full) const {
+    const int product = slice % products, number = slice / products;
+    const Tap& tap = taps[phases[unit.phase].tap + number / chunks * group + i];
+    hopper::copy(to, from, number % chunks * depth, unit.row * rows,
+                 tap.weights + (product == 2 ? matrices : 0), full);
+  }
+
+  __device__ void copy_b(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* from,
+                         Barrier* full) const {
     const Phase& in = phases[unit.phase];
     const int product = slice % products, number = slice / products;
-    const int channel = number % chunks * depth;
-    const int low_a = product == 2 ? matrices : 0, low_b = product == 1 ? images : 0;
-    const Tap* const own = taps + in.tap + number / chunks * group;
-    for (int i = 0; i < group; ++i)
-      hopper::copy(to + i * rows * kLine, of_a, channel, unit.row * rows, own[i].weights + low_a,
-                   full);
+    const int channel = number % chunks * depth, low = product == 1 ? images : 0;
+    const Tap& tap = taps[in.tap + number / chunks * group];
     for (int i = 0; i < copies; ++i) {
       int image, row, column;
       find(in, (unit.tile - in.first) * copies + i, &image, &row, &column);
-      hopper::copy(to + (group * rows + i * of_box) * kLine, of_b, channel,
-                   column * reads.across + own->column, row * reads.down + own->row, image + low_b,
-                   full);
+      copy_images<(group > 1)>(to + i * of_box * kLine, from, channel,
+                               column * reads.across + tap.column, row * reads.down + tap.row,
+                               image + low, full);
     }
   }
 
-  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
-    multiply_lines<OfPixels, Wgmma<columns>>(sum, own, half);
+  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* a,
+                                  const unsigned char* b, int i, int half) {
+    multiply_lines<OfPixels, Wgmma<columns>>(sum, a, b + i * below, half);
   }
 
   /*! \brief Writes a warp's 16 lines, 32 pixels at a time: these lie side by side in the result,
@@ -150,8 +229,8 @@ struct OfPixels {
             make_float2(sum[begin / 2 + i], sum[begin / 2 + i + 1]);
       __syncwarp();
       const int across = lane * many % 32, pixel = begin + across;
-      const int n = image + pixel / (wide * high), h = row + pixel / wide % high;
-      const int w = column + pixel % wide;
+      const int n = image + image_at(pixel), h = row + row_at(pixel);
+      const int w = column + column_at(pixel);
       if (pixel < count && n < images && h < in.height && w < in.width) {
         const int at = (in.row + h * writes.down) * width + in.column + w * writes.across;
         const int plane = height * width;
@@ -178,14 +257,20 @@ struct OfPixels {
  *
  * (32 windows of a row would need no kernel to lay them, but the copy engine swizzles packs of 16
  * bytes: a box that begins within one is an illegal instruction.)
+ *
+ * For exact products a slice has highs of a, then lows, and highs and lows of b: the copy engine,
+ * which has the most to do, moves each once, where three slices would have six operands for four.
  */
-template <int rows_, int block, int blocks>
+template <int rows_, int block, int blocks, bool exact>
 struct OfTaps {
   static const bool pads = false, in_registers = false;
   static const int rows = rows_, columns = block * blocks, boxes = rows == 128 ? 1 : 2;
-  static const int group = 1, below = 0;
-  static const int bytes = (rows + boxes * columns) * kLine, room = bytes;
-  static const int stages = stages_of(room);
+  static const bool keeps = false;
+  static const int both = exact ? 2 : 1, of_slice = both, of_highs = boxes * columns * kLine;
+  static const int bytes_a = rows * kLine, bytes_b = both * of_highs;
+  static const int room_a = bytes_a, room_b = bytes_b;
+  static const int slots_a = slots_of(room_a, room_b, of_slice).a;
+  static const int slots_b = slots_of(room_a, room_b, of_slice).b;
 
   float* out;
   const Tap* taps;
@@ -195,7 +280,6 @@ struct OfTaps {
   int width;            // windows side by side
   Steps steps;          // between them
   int chunks, windows;  // slices of a window, how many of these
-  int products;         // slices for each
   int tiles, heights;   // of columns; of lines
   int units, parts;
 
@@ -204,32 +288,37 @@ struct OfTaps {
     found.row = number % heights;
     found.tile = number / heights % tiles;
     found.part = number / heights / tiles;
-    const int slices = windows * chunks * products;
+    const int slices = windows * chunks;
     found.begin = static_cast<int>(static_cast<int64_t>(found.part) * slices / parts);
     found.end = static_cast<int>(static_cast<int64_t>(found.part + 1) * slices / parts);
     found.phase = 0;
     return found;
   }
 
-  __device__ void copy(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_a,
-                       const CUtensorMap* of_b, Barrier* full) const {
-    const int product = slice % products, number = slice / products;
-    const int chunk = number % chunks, window = number / chunks;
+  __device__ void copy_a(const Unit& unit, int slice, int i, unsigned char* to,
+                         const CUtensorMap* from, Barrier* full) const {
+    hopper::copy(to, from, 0, unit.row * rows, slice + i * windows * chunks, full);
+  }
+
+  __device__ void copy_b(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* from,
+                         Barrier* full) const {
+    const int chunk = slice % chunks, window = slice / chunks;
     const int column = window % width * steps.across, row = window / width * steps.down;
-    const int low_a = product == 2 ? windows * chunks : 0, low_b = product == 1 ? chunks : 0;
-    hopper::copy(to, of_a, 0, unit.row * rows, number + low_a, full);
-    const int all = blocks * boxes;
+    const int all = blocks * boxes, last = count * of_tap - 1;  // nobody reads what is behind it
+#pragma unroll 1
     for (int i = 0; i < all; ++i) {
-      const int last = count * of_tap - 1;  // nobody reads what is behind it
-      const int own = unit.tile * all + i < last ? unit.tile * all + i : last;
+      const int own = min(unit.tile * all + i, last);
       const Tap tap = taps[own / of_tap];
-      hopper::copy(to + (rows + i * block) * kLine, of_b, 0, own % of_tap * block, chunk + low_b,
-                   column + tap.column, row + tap.row, full);
+      for (int low = 0; low < both; ++low)
+        hopper::copy(to + low * of_highs + i * block * kLine, from, 0, own % of_tap * block,
+                     chunk + low * chunks, column + tap.column, row + tap.row, full);
     }
   }
 
-  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
-    multiply_lines<OfTaps, Wgmma<columns>>(sum, own, half);
+  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* a,
+                                  const unsigned char* b, int i, int half) {
+    multiply_lines<OfTaps, Wgmma<columns>>(sum, a, b, half);
+    if (exact && i == 0) multiply_lines<OfTaps, Wgmma<columns>>(sum, a, b + of_highs, half);
   }
 
   __device__ void store(const Unit& unit, const float (&sum)[columns / 2], int half, int thread,
@@ -254,53 +343,11 @@ struct OfTaps {
   }
 };
 
-inline CUtensorMapDataType kind_of(const float*) { return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; }
-inline CUtensorMapDataType kind_of(const BFloat16*) { return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16; }
-
-/*!
- * \brief The map of a tensor, the innermost axis first, and of boxes of it.
- * \param apart elements from one to the next of the second and each further axis.
- * \param steps of rows, the third axis, and columns, the second, only each so many-th is taken.
- */
-template <class Element>
-bool encode(CUtensorMap* map, Element* at, int rank, const int64_t* extents, const int64_t* apart,
-            const int* box, Steps steps) {
-  static decltype(&cuTensorMapEncodeTiled) function = nullptr;
-  cudaDriverEntryPointQueryResult found;
-  if (!function && (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled",
-                                                     reinterpret_cast<void**>(&function), 12000,
-                                                     cudaEnableDefault, &found) != cudaSuccess ||
-                    found != cudaDriverEntryPointSuccess || !function))
-    return false;
-  cuuint64_t sizes[5], strides[4];
-  cuuint32_t boxes[5], of_axes[5] = {1, 1, 1, 1, 1};
-  of_axes[1] = static_cast<cuuint32_t>(steps.across);
-  of_axes[2] = static_cast<cuuint32_t>(steps.down);
-  for (int i = 0; i < rank; ++i) {
-    sizes[i] = static_cast<cuuint64_t>(extents[i]);
-    boxes[i] = static_cast<cuuint32_t>(box[i]) * of_axes[i];
-    if (i + 1 < rank) strides[i] = static_cast<cuuint64_t>(apart[i]) * sizeof(Element);
-  }
-  return function(map, kind_of(at), static_cast<cuuint32_t>(rank), at, sizes, strides, boxes,
-                  of_axes, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                  CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
-/*! \brief The same, where the elements of the second axis lie `lead` apart, and all others dense.
- */
-template <class Element>
-bool encode(CUtensorMap* map, Element* at, int rank, const int64_t* extents, int64_t lead,
-            const int* box, Steps steps = {1, 1}) {
-  int64_t apart[4] = {lead};
-  for (int i = 1; i + 1 < rank; ++i) apart[i] = apart[i - 1] * extents[i];
-  return encode(map, at, rank, extents, apart, box, steps);
-}
-
 template <class Work>
 bool launch(const CUtensorMap& of_a, const CUtensorMap& of_b, const Work& work, cudaStream_t on) {
   int device, processors;
-  const int bytes = Work::stages * Work::room + 8 * kTray * 4 + 1024;
+  const int slots = Work::slots_a * Work::room_a + Work::slots_b * Work::room_b;
+  const int bytes = slots + 8 * kTray * 4 + 1024;
   if (cudaFuncSetAttribute(convolution_kernel<Work>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            bytes) != cudaSuccess ||
       cudaGetDevice(&device) != cudaSuccess ||
@@ -332,6 +379,9 @@ Work work_of_pixels(char* const* data, const int64_t* n, int products) {
   work.heights = (work.lines + Work::rows - 1) / Work::rows;
   work.parts = number(14);
   work.units = work.tiles * work.heights * work.parts;
+  const bool is_one_phase = work.writes.down == 1 && work.writes.across == 1;
+  work.keeps = is_one_phase && work.heights == 1 && work.parts == 1 &&
+               number(7) * work.chunks * products <= Work::slots_a;
   return work;
 }
 
@@ -373,9 +423,10 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
   const int both = products > 1 ? 2 : 1;
   const int64_t sizes_a[] = {depth, lines, taps * both};
   const int64_t sizes_b[] = {depth, n[3], n[2], images * both};
+  const int64_t strides_b[] = {lead, n[3] * lead, static_cast<int64_t>(plane) * lead};
   const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, Work::tall, deep};
   if (!encode(&of_a, a, 3, sizes_a, lead, box_a) ||
-      !encode(&of_b, b, 4, sizes_b, lead, box_b, {number(9), number(10)}))
+      !encode_images<(group > 1)>(&of_b, b, sizes_b, strides_b, box_b, {number(9), number(10)}))
     return -1;
   Work work = work_of_pixels<Work, kDepth>(data, n, products);
   work.out = parts > 1 ? room : out;
@@ -388,16 +439,15 @@ int of_pixels(char* const* data, const int64_t* n, cudaStream_t on) {
  * \brief The gradient of the weights.
  * \param data out, g, x, taps, room for both operands as they are laid, and for parts.
  * \param n images; channels, height and width of x; filters, height and width of g; taps;
- * strides down and across; parts; products.
+ * strides down and across; parts; products, three if exact.
  */
-template <int rows, int block, int blocks>
+template <int rows, int block, int blocks, bool exact>
 int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
-  typedef OfTaps<rows, block, blocks> Work;
+  typedef OfTaps<rows, block, blocks, exact> Work;
   const auto number = [n](int i) { return static_cast<int>(n[i]); };
   const int images = number(0), channels = number(1), plane = number(2) * number(3);
   const int lines = number(4), windows = number(5) * number(6), taps = number(7);
-  const int chunks = (images + kDepth - 1) / kDepth, products = number(11);
-  const int both = products > 1 ? 2 : 1;
+  const int chunks = (images + kDepth - 1) / kDepth, both = Work::both;
   float* const out = reinterpret_cast<float*>(data[0]);
   const float* const g = reinterpret_cast<const float*>(data[1]);
   const float* const x = reinterpret_cast<const float*>(data[2]);
@@ -433,7 +483,6 @@ int of_taps(char* const* data, const int64_t* n, cudaStream_t on) {
   work.steps = {number(8), number(9)};
   work.chunks = chunks;
   work.windows = windows;
-  work.products = products;
   const int all = blocks * Work::boxes;
   work.tiles = (taps * work.of_tap + all - 1) / all;
   work.heights = (lines + rows - 1) / rows;

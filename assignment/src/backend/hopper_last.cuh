@@ -55,8 +55,9 @@ struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLin
   Out* result;
   MomentState<float>* moments;  // (lines, tiles, halves)
 
-  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
-    multiply_lines<Base, WgmmaOf<In, columns>>(sum, own, half);
+  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* a,
+                                  const unsigned char* b, int i, int half) {
+    multiply_lines<Base, WgmmaOf<In, columns>>(sum, a, b + i * Base::below, half);
   }
 
   /*! \brief How many pixels of a box lie within the images: across, down, and images. */
@@ -65,7 +66,8 @@ struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLin
 
     __device__ int count() const { return max(0, across) * max(0, down) * max(0, many); }
     __device__ bool has(int pixel) const {
-      return pixel % wide < across && pixel / wide % high < down && pixel / (wide * high) < many;
+      return Base::column_at(pixel) < across && Base::row_at(pixel) < down &&
+             Base::image_at(pixel) < many;
     }
   };
 
@@ -158,8 +160,8 @@ struct PixelsLast : OfPixels<rows_, wide, high, deep, false, group_, apart, kLin
 #pragma unroll
       for (int i = 0; i < kPixels * kParts / 32; ++i) {
         const int across = (i * 32 + lane) / kParts, pixel = begin + across;
-        const int n = image + pixel / (wide * high), h = row + pixel / wide % high;
-        const int w = column + pixel % wide;
+        const int n = image + Base::image_at(pixel), h = row + Base::row_at(pixel);
+        const int w = column + Base::column_at(pixel);
         if (pixel >= Base::count || n >= Base::images || h >= in.height || w >= in.width) continue;
         const int64_t place =
             static_cast<int64_t>(n * Base::height + in.row + h * Base::writes.down) * Base::width +
@@ -184,12 +186,14 @@ struct Taps {
   static const int of_line = kLine / sizeof(In), packs = 32 / sizeof(In);  // of K at once
   static const int rows = rows_, columns = of_line * blocks * group, boxes = rows == 128 ? 1 : 2;
   static const int count = wide * high * deep, whole = (count + packs - 1) / packs * packs;
-  static const bool pads = whole != count, in_registers = sizeof(In) > 2;
-  static const int lower = apart * wide;  // lines from tap to tap of a group
+  static const bool pads = whole != count, in_registers = sizeof(In) > 2, keeps = false;
+  static const int lower = apart * wide * deep;  // lines from tap to tap of a group
   static const int of_a = whole * kLine, of_b = (whole + (group - 1) * lower + 7) / 8 * 8 * kLine;
   static const int of_rows = rows / of_line * of_a, tall = high + (group - 1) * apart;
-  static const int bytes = (rows / of_line * count + boxes * blocks * wide * tall * deep) * kLine;
-  static const int room = of_rows + boxes * blocks * of_b, stages = stages_of(room);
+  static const int of_slice = 1, bytes_a = rows / of_line * count * kLine;
+  static const int bytes_b = boxes * blocks * wide * tall * deep * kLine;
+  static const int room_a = of_rows, room_b = boxes * blocks * of_b;
+  static const int slots_a = slots_of(room_a, room_b, 1).a, slots_b = slots_a;
 
   float* out;
   const Tap* taps;
@@ -214,27 +218,35 @@ struct Taps {
     return found;
   }
 
-  __device__ void copy(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_g,
-                       const CUtensorMap* of_x, Barrier* full) const {
+  __device__ void copy_a(const Unit& unit, int slice, int, unsigned char* to,
+                         const CUtensorMap* of_g, Barrier* full) const {
     const int column = slice % across * wide, row = slice / across % down * high;
     const int image = slice / across / down * deep;
     for (int i = 0; i < rows / of_line; ++i)
-      hopper::copy(to + i * of_a, of_g, unit.row * rows + i * of_line, column, row, image, full);
+      copy_images<(group > 1)>(to + i * of_a, of_g, unit.row * rows + i * of_line, column, row,
+                               image, full);
+  }
+
+  __device__ void copy_b(const Unit& unit, int slice, unsigned char* to, const CUtensorMap* of_x,
+                         Barrier* full) const {
+    const int column = slice % across * wide, row = slice / across % down * high;
+    const int image = slice / across / down * deep;
     const int all = blocks * boxes, last = count_of_taps / group * of_tap - 1;
     for (int i = 0; i < all; ++i) {
       const int own = min(unit.tile * all + i, last);  // nobody reads what is behind it
       const Tap tap = taps[own / of_tap * group];
-      hopper::copy(to + of_rows + i * of_b, of_x, own % of_tap * of_line,
-                   column * steps.across + tap.column, row * steps.down + tap.row, image, full);
+      copy_images<(group > 1)>(to + i * of_b, of_x, own % of_tap * of_line,
+                               column * steps.across + tap.column, row * steps.down + tap.row,
+                               image, full);
     }
   }
 
   /*! \brief Where a warpgroup's lines and columns begin in a slice. */
-  __device__ static const unsigned char* lines_of(const unsigned char* own, int half) {
-    return own + (rows == 128 ? half * (64 / of_line) * of_a : 0);
+  __device__ static const unsigned char* lines_of(const unsigned char* a, int half) {
+    return a + (rows == 128 ? half * (64 / of_line) * of_a : 0);
   }
-  __device__ static const unsigned char* columns_of(const unsigned char* own, int half) {
-    return own + of_rows + (rows == 128 ? 0 : half * blocks * of_b);
+  __device__ static const unsigned char* columns_of(const unsigned char* b, int half) {
+    return b + (rows == 128 ? 0 : half * blocks * of_b);
   }
 
   /*! \brief Writes two sums side by side, if they are of the result.
@@ -260,10 +272,11 @@ struct TapsLast : Taps<In, rows, wide, high, deep, blocks, group, apart> {
   typedef Taps<In, rows, wide, high, deep, blocks, group, apart> Base;
   static const int columns = Base::columns;
 
-  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
-    const uint64_t a = descriptor(Base::lines_of(own, half));
+  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* of_g,
+                                  const unsigned char* of_x, int, int half) {
+    const uint64_t a = descriptor(Base::lines_of(of_g, half));
     const uint64_t b =
-        descriptor(Base::columns_of(own, half), group > 1 ? Base::lower * kLine : Base::of_b);
+        descriptor(Base::columns_of(of_x, half), group > 1 ? Base::lower * kLine : Base::of_b);
 #pragma unroll
     for (int step = 0; step < Base::whole / 16; ++step)
       WgmmaOfHalves<columns, true>::multiply(sum, a + step * (16 * kLine >> 4),
@@ -309,9 +322,10 @@ struct TapsLast<float, rows, wide, high, deep, blocks, group, apart>
     return *reinterpret_cast<const float*>(from);
   }
 
-  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* own, int half) {
+  __device__ static void multiply(float (&sum)[columns / 2], const unsigned char* of_g,
+                                  const unsigned char* of_x, int, int half) {
     const int lane = threadIdx.x % 32, pack = threadIdx.x / 32 % 4, pixel = lane % 4;
-    const unsigned char *a = Base::lines_of(own, half), *b = Base::columns_of(own, half);
+    const unsigned char *a = Base::lines_of(of_g, half), *b = Base::columns_of(of_x, half);
 #pragma unroll 2
     for (int step = 0; step < Base::whole / 8; ++step, a += 8 * kLine, b += 8 * kLine) {
       float of_a[4][4];
@@ -373,7 +387,7 @@ int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
   const int64_t sizes_a[] = {depth, lines, taps}, sizes_b[] = {depth, n[3], n[2], n[0]};
   const int box_a[] = {kDepth, rows, 1}, box_b[] = {kDepth, wide, Whole::tall, deep};
   if (!encode(&of_a, a, 3, sizes_a, depth, box_a) ||
-      !encode(&of_b, x, 4, sizes_b, n + 16, box_b, {number(9), number(10)}))
+      !encode_images<(group > 1)>(&of_b, x, sizes_b, n + 16, box_b, {number(9), number(10)}))
     return -1;
   In* const out = reinterpret_cast<In*>(data[0]);
   if (parts == 1) return launch_pixels<Whole, kDepth>(n, data, of_a, of_b, out, on) ? 0 : -1;
@@ -384,7 +398,7 @@ int pixels_last(char* const* data, const int64_t* n, cudaStream_t on) {
 }
 
 /*!
- * \brief The gradient of the weights, as float.
+ * \brief The gradient of the weights.
  * \param data out, g, x, taps, room for parts.
  * \param n images; channels, height and width of x; filters, height and width of g; taps; strides
  * down and across; parts; products, 1; then elements from pixel to pixel of x, from row to row,
@@ -402,8 +416,9 @@ int taps_last(char* const* data, const int64_t* n, cudaStream_t on) {
   CUtensorMap of_g, of_x;
   const int64_t sizes_g[] = {lines, n[6], n[5], n[0]}, sizes_x[] = {channels, n[3], n[2], n[0]};
   const int box_g[] = {kDepth, wide, high, deep}, box_x[] = {kDepth, wide, Work::tall, deep};
-  if (!encode(&of_g, g, 4, sizes_g, lines, box_g) ||
-      !encode(&of_x, x, 4, sizes_x, n + 12, box_x, {number(8), number(9)}))
+  const int64_t apart_g[] = {lines, n[6] * lines, n[5] * n[6] * lines};
+  if (!encode_images<(group > 1)>(&of_g, g, sizes_g, apart_g, box_g, {1, 1}) ||
+      !encode_images<(group > 1)>(&of_x, x, sizes_x, n + 12, box_x, {number(8), number(9)}))
     return -1;
   Work work;
   work.out = room;
@@ -423,7 +438,7 @@ int taps_last(char* const* data, const int64_t* n, cudaStream_t on) {
   work.parts = parts;
   work.units = work.tiles * work.heights * parts;
   if (!launch(of_g, of_x, work, on)) return -1;
-  join(reinterpret_cast<float*>(data[0]), room, parts, work.size, lines, channels, taps, on);
+  join(reinterpret_cast<In*>(data[0]), room, parts, work.size, lines, channels, taps, on);
   return cudaGetLastError() == cudaSuccess ? 0 : -1;
 }
 

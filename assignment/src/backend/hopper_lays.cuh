@@ -18,17 +18,24 @@ namespace backend {
 namespace hopper {
 
 /*! \brief Numbers that are read or written at once. */
-template <int each>
-struct alignas(each * sizeof(float)) Floats {
-  float of[each];
+template <int each, class Element>
+struct alignas(each * sizeof(Element)) Pack {
+  Element of[each];
 };
+template <int each>
+using Floats = Pack<each, float>;
+
+/*! \brief The same, rounded. */
+template <class Element, int each>
+__device__ inline Pack<each, Element> rounded(const Floats<each>& numbers) {
+  Pack<each, Element> found;
+  for (int j = 0; j < each; ++j) found.of[j] = Element(numbers.of[j]);
+  return found;
+}
 
 /*! \brief The sum of parts: an element a thread, or four where these are whole packs. */
 template <class Element, int each>
 __global__ void add_parts_kernel(Element* out, const float* parts, int many, int64_t size) {
-  struct alignas(each * sizeof(Element)) Pack {
-    Element of[each];
-  };
   wait_for_predecessor();
   const int64_t i = (blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x) * each;
   if (i >= size) return;
@@ -38,9 +45,7 @@ __global__ void add_parts_kernel(Element* out, const float* parts, int many, int
     const Floats<each> own = *reinterpret_cast<const Floats<each>*>(parts + part * size + i);
     for (int j = 0; j < each; ++j) sum.of[j] += own.of[j];
   }
-  Pack made;
-  for (int j = 0; j < each; ++j) made.of[j] = Element(sum.of[j]);
-  *reinterpret_cast<Pack*>(out + i) = made;
+  *reinterpret_cast<Pack<each, Element>*>(out + i) = rounded<Element>(sum);
 }
 
 template <class Element>
@@ -109,8 +114,8 @@ struct OfLines {
  * which are on their way at once. shared: a float for each line, channel and tap, and each of
  * `groups` of parts.
  */
-template <int each>
-__global__ void join_kernel(float* out, const float* parts, int of_sum, int64_t size, int lines,
+template <int each, class Element>
+__global__ void join_kernel(Element* out, const float* parts, int of_sum, int64_t size, int lines,
                             int channels, int taps, int many, int groups) {
   extern __shared__ __align__(16) float sums[];
   const int kAtOnce = 4, kPacks = kAcross / each;
@@ -139,7 +144,7 @@ __global__ void join_kernel(float* out, const float* parts, int of_sum, int64_t 
   }
   __syncthreads();
   if (all.own >= all.here) return;
-  float* const to = out + ((all.begin + all.own) * channels + all.first) * taps;
+  Element* const to = out + ((all.begin + all.own) * channels + all.first) * taps;
   for (int i = all.place * each; i < all.count; i += all.team * each) {
     Floats<each> sum = {};
     for (int group = 0; group < groups; ++group) {
@@ -147,7 +152,7 @@ __global__ void join_kernel(float* out, const float* parts, int of_sum, int64_t 
       const Floats<each> found = *reinterpret_cast<const Floats<each>*>(from);
       for (int j = 0; j < each; ++j) sum.of[j] += found.of[j];
     }
-    *reinterpret_cast<Floats<each>*>(to + i) = sum;
+    *reinterpret_cast<Pack<each, Element>*>(to + i) = rounded<Element>(sum);
   }
 }
 
@@ -189,22 +194,24 @@ void split(const float* from, Element* to, int lines, int channels, int taps, in
                lead, low, all.many);
 }
 
-template <int each>
-void join(float* out, const float* parts, int of_sum, int64_t size, int lines, int channels,
+template <int each, class Element>
+void join(Element* out, const float* parts, int of_sum, int64_t size, int lines, int channels,
           int taps, cudaStream_t on) {
   const Launch all(lines, channels, taps);
   const int groups = taps <= kFewTaps ? (of_sum + 15) / 16 : 1;  // there are 72 parts at most
   const int items = all.many * taps * groups * (kAcross / each);
   const int threads = items < 1024 ? (items + 31) / 32 * 32 : 1024;
-  launch_early(join_kernel<each>, all.grid, threads, all.bytes * groups, on, out, parts, of_sum,
-               size, lines, channels, taps, all.many, groups);
+  launch_early(join_kernel<each, Element>, all.grid, threads, all.bytes * groups, on, out, parts,
+               of_sum, size, lines, channels, taps, all.many, groups);
 }
 
-inline void join(float* out, const float* parts, int of_sum, int64_t size, int lines, int channels,
-                 int taps, cudaStream_t on) {
+template <class Element>
+void join(Element* out, const float* parts, int of_sum, int64_t size, int lines, int channels,
+          int taps, cudaStream_t on) {
   const bool packed = channels % 4 == 0 && reinterpret_cast<uintptr_t>(out) % 16 == 0 &&
                       reinterpret_cast<uintptr_t>(parts) % 16 == 0;
-  (packed ? join<4> : join<1>)(out, parts, of_sum, size, lines, channels, taps, on);
+  (packed ? join<4, Element> : join<1, Element>)(out, parts, of_sum, size, lines, channels, taps,
+                                                 on);
 }
 
 /*! \brief A matrix, or a batch of them, and how it is laid the other way: element (d, l) from

@@ -32,6 +32,9 @@ _TAPS = 384
 #: unit takes so long besides. Floats that a multiprocessor writes in a cycle, parts of K at most.
 _BOX, _ROW, _LEAST, _UNIT = 65, 4.2, 250, 2500
 _FLOATS, _PARTS = 6, 72
+#: Products of slices that a part of an exact result adds at most, if parts do: tensor cores cut off
+#: what a sum's last bit does not hold, so the error grows with each. 800 had 6e-5 of the result.
+_EXACT = 256
 #: Bytes of room that parts may take; and images that are laid, if they are mostly padding.
 _MOST_ROOM, _MOST_PADDED = 256 << 20, 1 << 30
 
@@ -226,20 +229,21 @@ def boxes_of(rows):
 
 def plans(kind, windows, channels, products):
     """(template arguments, parts of K) of all tiles, by the time that they may take."""
-    ways = _of_taps if kind == "weights" else of_pixels
+    ways = of_pixels if kind != "weights" else _of_taps if products == 1 else _of_exact_taps
     return ordered(ways, kind, windows, channels, products)
 
 
 @functools.lru_cache(1000)
 def ordered(ways, kind, windows, channels, products):
     """The same of the tiles that `ways` finds, see of_pixels."""
-    found = []
+    found, at_once = [], products if kind == "weights" else 1  # of a slice
     for shape, columns, cycles, boxes, size, tiles, slices in ways(kind, windows, channels):
-        slices *= products
+        slices *= products // at_once
         slice_ = max(cycles, sum(max(_LEAST, _BOX + _ROW * lines) for lines in boxes))
         write = 2 * 64 * columns / _FLOATS
         most = max(1, min(_PARTS, int(slices) // 4, _MOST_ROOM // (4 * size)))
-        for parts in range(1, most + 1):
+        least = max(1, min(most, -(-int(slices * at_once) // _EXACT))) if products > 1 else 1
+        for parts in range(least, most + 1):
             waves = -(-tiles * parts // _PROCESSORS)
             time = waves * (slices / parts * slice_ + write + _UNIT)
             if parts > 1:
@@ -252,8 +256,11 @@ def ordered(ways, kind, windows, channels, products):
     return list(best.items())
 
 
-def of_pixels(kind, windows, channels, depth_of_slice=_DEPTH):
+def of_pixels(kind, windows, channels, depth_of_slice=_DEPTH, groups_images=False):
     """Tiles of the value, and of the gradient of the data.
+
+    Args:
+        groups_images: whether taps may be a group in boxes of several images.
 
     Yields:
         (template arguments, columns of a warpgroup, cycles in which a slice is multiplied, rows of
@@ -275,10 +282,11 @@ def of_pixels(kind, windows, channels, depth_of_slice=_DEPTH):
         packs = int(box[0] % 4 == 0 == wide % 4 and (kind == "value" or windows.stride[1] == 1))
         shapes = [((rows, *box, packs, 1, 1), [rows, *[size_of(box)] * boxes_of(rows)])]
         tall = box[1] * boxes_of(rows) + (down - 1) * apart
-        lines_of_slice = down * rows + box[0] * tall
-        fits = tall <= _COLUMNS and 2 * lines_of_slice * LINE <= SHARED
-        if windows.stride == (1, 1) and down > 1 and box[0] % 8 == 0 and box[2] == 1 and fits:
-            boxes = [rows] * down + [box[0] * tall]
+        lines_of_box = box[0] * tall * box[2]
+        fits = tall <= _COLUMNS and LINE * ((down + 1) * rows + 2 * lines_of_box) <= SHARED
+        fits = fits and box[0] * box[2] % 8 == 0 and (box[2] == 1 or groups_images)
+        if windows.stride == (1, 1) and down > 1 and fits:
+            boxes = [rows] * down + [lines_of_box]
             shapes.append(((rows, *box, packs, down, apart), boxes))
         for shape, boxes in shapes:
             tiles, group = sum(each.tiles(images, shape)[2] for each in phases), shape[5]
@@ -313,8 +321,8 @@ def _waste(box, width, height, images):
     return covered * padded / (width * height * images)
 
 
-def _of_taps(kind, windows, channels):
-    """The same for the gradient of weights."""
+def _of_taps(kind, windows, channels, exact=0):
+    """The same for the gradient of weights; if exact, a slice has highs and lows of both."""
     images, depth, lines = channels
     rows = _ROWS[0] if lines <= _ROWS[0] else _ROWS[1]
     taps, slices = size_of(windows.kernel), size_of(windows.out) * _whole(images) // _DEPTH
@@ -325,13 +333,20 @@ def _of_taps(kind, windows, channels):
         for blocks in range(1, min(_COLUMNS // block, of_all, 16) + 1):
             tiles = -(-of_all // (blocks * boxes_of(rows))) * -(-lines // rows)
             boxes, size = [rows, *[block] * (blocks * boxes_of(rows))], lines * depth * taps
-            columns = block * blocks
-            yield (rows, block, blocks), columns, 4 * columns, boxes, size, tiles, slices
+            columns, cycles = block * blocks, 4 * block * blocks
+            if exact:
+                if 4 * LINE * (rows + columns * boxes_of(rows)) > SHARED:
+                    continue  # there is no room for two slices
+                boxes, cycles = 2 * boxes, 3 * cycles
+            yield (rows, block, blocks, exact), columns, cycles, boxes, size, tiles, slices
+
+
+_of_exact_taps = functools.partial(_of_taps, exact=1)
 
 
 def source(name, of_weights, shape):
     """The launcher, from the key of an instruction, and the wgmma that it needs."""
-    columns = size_of(shape[1:]) if of_weights else -(-size_of(shape[1:4]) // 8) * 8
+    columns = size_of(shape[1:3]) if of_weights else -(-size_of(shape[1:4]) // 8) * 8
     call = "of_taps" if of_weights else "of_pixels"
     return '#include "hopper.cuh"\n%s%s {\n  return hopper::%s<%s>(data, n, on);\n}\n' % (
         wgmma_of_tf32(columns), signature(name, "cudaStream_t on"), call,

@@ -41,7 +41,7 @@ def _in_packs(channels, dtype):
 @dataclasses.dataclass(eq=False)
 class LastConvolution(hopper.HopperConvolution):
     """As HopperConvolution; x and g have their channels last, and so have the value and the
-    gradient of the data. Weights lie as LayWeights lays them; their gradient is float32, and dense.
+    gradient of the data. Weights lie as LayWeights lays them; their gradient lies dense.
 
     Channels and filters of images are whole packs of 16 bytes.
     """
@@ -203,7 +203,7 @@ def convolved(build, kind, shape, windows, channels, dtype, *inputs):
             x = _images(build, inputs[0], depth, dtype)
         if kind == "weights":
             operands = _images(build, inputs[1], filters, dtype), x
-            output = new_view((filters, padded[1], *windows.kernel), FLOAT32)
+            output = new_view((filters, padded[1], *windows.kernel), dtype)
         else:
             w = _weights(build, inputs[1], of_w)
             w = _by_rows(build, w) if "apart" in said else w
@@ -213,7 +213,7 @@ def convolved(build, kind, shape, windows, channels, dtype, *inputs):
     if kind == "weights" and "apart" in said:
         by_columns = output.reshaped((filters, of_w[-1], depth, of_w[-2]))
         output = by_columns.seen(lambda array: array.transpose(0, 2, 3, 1))
-    return build.as_dtype(output.seen(_first_of(shape)), dtype)
+    return output.seen(_first_of(shape))
 
 
 def _laid(build, w, dtype, is_turned=False):
@@ -295,7 +295,7 @@ def plans(kind, windows, channels, dtype):
 
 
 def _of_pixels(dtype, kind, windows, channels):
-    return hopper.of_pixels(kind, windows, channels, hopper.LINE // dtype.itemsize)
+    return hopper.of_pixels(kind, windows, channels, hopper.LINE // dtype.itemsize, True)
 
 
 def _of_taps(dtype, kind, windows, channels):
@@ -315,15 +315,15 @@ def _of_taps(dtype, kind, windows, channels):
         slices = -(-width // wide) * -(-height // high) * -(-images // deep)
         most = min(_COLUMNS // of_line, taps * of_tap)
         ways = [(blocks, 1) for blocks in range(1, most + 1)]
-        if 1 < down and windows.stride[0] == 1 == deep and high + (down - 1) * apart <= 256:
+        if 1 < down and windows.stride[0] == 1 and high + (down - 1) * apart <= 256:
             most = min(_COLUMNS // of_line // down, across * of_tap)
             if dtype == BFLOAT16:  # wgmma knows one distance
-                most = min(most, 1) if wide * apart % 8 == 0 else 0
+                most = min(most, 1) if wide * deep * apart % 8 == 0 else 0
             ways += [(blocks, down) for blocks in range(1, most + 1)]
         for blocks, group in ways:
             boxes = blocks * hopper.boxes_of(rows)
             tall = high + (group - 1) * apart
-            of_box = -(-(whole + (group - 1) * apart * wide) // 8) * 8
+            of_box = -(-(whole + (group - 1) * apart * wide * deep) // 8) * 8
             if 2 * (boxes_of_a * whole + boxes * of_box) * hopper.LINE > hopper.SHARED:
                 continue
             columns = of_line * blocks * group
