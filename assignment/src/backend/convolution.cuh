@@ -239,21 +239,21 @@ const int kTeam = 512, kSmallTeam = 256, kLargeTeam = 1024;
 /*! \brief Elements of a gradient of x up to which four threads share one's filters. */
 const int64_t kByFour = 1 << 13;
 
-/*! \brief Adds up what the block's threads have, into the first place of each row. */
-template <class T, int rows, int half>
-__device__ inline void add_up_team(T (&sums)[rows][half], const T (&own)[rows]) {
-  const int thread = threadIdx.x;
-  if (thread >= half)
-    for (int row = 0; row < rows; ++row) sums[row][thread - half] = own[row];
+/*! \brief Adds up what the block's threads have, some sums each: the sum of a row, in the thread of
+ * its number. */
+template <class T, int rows, int warps>
+__device__ inline T add_up_team(T (&sums)[rows][warps], T (&own)[rows]) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int across = 16; across > 0; across /= 2)
+    for (int row = 0; row < rows; ++row) own[row] += __shfl_down_sync(~0u, own[row], across);
+  if (lane == 0)
+    for (int row = 0; row < rows; ++row) sums[row][warp] = own[row];
   __syncthreads();
-  if (thread < half)
-    for (int row = 0; row < rows; ++row) sums[row][thread] += own[row];
-  for (int left = half / 2; left > 0; left /= 2) {
-    __syncthreads();
-    for (int k = thread; k < rows * left; k += 2 * half)
-      sums[k / left][k % left] += sums[k / left][k % left + left];
-  }
-  __syncthreads();
+  T sum = 0;
+  if (threadIdx.x < rows)
+    for (int i = 0; i < warps; ++i) sum += sums[threadIdx.x][i];
+  return sum;
 }
 
 /*! \brief The gradient of w: sum(g[f, window] * x[c, window, i, j]) over images and windows. grid:
@@ -261,7 +261,7 @@ __device__ inline void add_up_team(T (&sums)[rows][half], const T (&own)[rows]) 
 template <class T>
 __global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* x, const T* g,
                                                                Convolution all) {
-  __shared__ T sums[1][kTeam / 2];
+  __shared__ T sums[1][kTeam / 32];
   const int64_t at = blockIdx.x;
   const Pixel<int64_t> own(at, all.down.kernel, all.across.kernel);  // a filter's channel
   const int64_t f = own.plane / all.depth(), in_group = own.plane - f * all.depth();
@@ -283,19 +283,19 @@ __global__ __launch_bounds__(kTeam) void direct_weights_kernel(T* out, const T* 
                 x[(image * all.channels + c) * all.plane() + place + all.across.source(ow, own.w)];
     }
   }
-  add_up_team(sums, sum);
-  if (threadIdx.x == 0) out[at] = sums[0][0];
+  const T total = add_up_team(sums, sum);
+  if (threadIdx.x == 0) out[at] = total;
 }
 
 /*!
- * \brief The same where is_unrolled: a block has all elements of a filter's channel, so each of g
- * is read once for all of them. grid: filters times channels of a group, and parts of the windows,
- * whose results lie one behind the other.
+ * \brief The same where is_unrolled: a block has all elements of a filter's channel, or some, so
+ * each of g is read once for them. grid: filters times channels of a group; parts of the windows,
+ * whose results lie one behind the other; groups of `taps` elements.
  */
-template <class T, int team>
+template <class T, int team, int taps>
 __global__ __launch_bounds__(team) void unrolled_weights_kernel(T* out, const T* x, const T* g,
                                                                 Convolution all) {
-  __shared__ T sums[kTaps][team / 2];
+  __shared__ T sums[taps][team / 32];
   const int64_t f = blockIdx.x / all.depth(), in_group = blockIdx.x - f * all.depth();
   const int64_t c = f / all.height() * all.depth() + in_group;
   const T *const of_g = g + f * all.out(), *const of_x = x + c * all.plane();
@@ -307,7 +307,8 @@ __global__ __launch_bounds__(team) void unrolled_weights_kernel(T* out, const T*
   const int along = static_cast<int>(all.across.dilation);
   const int of_part = (count - 1) / static_cast<int>(gridDim.y) + 1;
   const int begin = static_cast<int>(blockIdx.y) * of_part, end = min(count, begin + of_part);
-  T sum[kTaps] = {};
+  const int first_tap = taps == kTaps ? 0 : static_cast<int>(blockIdx.z) * taps;
+  T sum[taps] = {};
 #pragma unroll 4
   for (int k = begin + threadIdx.x; k < end; k += team) {
     const int row = k / width, image = row / height, oh = row - image * height;
@@ -317,15 +318,16 @@ __global__ __launch_bounds__(team) void unrolled_weights_kernel(T* out, const T*
     const int first = static_cast<int>(all.down.source(oh, 0));
     const int left = static_cast<int>(all.across.source(ow, 0));
 #pragma unroll
-    for (int tap = 0; tap < kTaps; ++tap) {
+    for (int i = 0; i < taps; ++i) {
+      const int tap = first_tap + i;
       const int h = first + tap / kSide * down, v = left + tap % kSide * along;
       const bool is_there = h >= 0 && h < high && v >= 0 && v < wide;
-      sum[tap] = with_tap(sum[tap], grad, plane, is_there ? h * wide + v : -1);
+      sum[i] = with_tap(sum[i], grad, plane, is_there ? h * wide + v : -1);
     }
   }
-  add_up_team(sums, sum);
-  if (threadIdx.x < kTaps)
-    out[(blockIdx.y * gridDim.x + blockIdx.x) * kTaps + threadIdx.x] = sums[threadIdx.x][0];
+  const T total = add_up_team(sums, sum);
+  if (threadIdx.x < taps)
+    out[(blockIdx.y * gridDim.x + blockIdx.x) * kTaps + first_tap + threadIdx.x] = total;
 }
 
 /*! \brief The sum of parts that lie so far apart. */
@@ -379,12 +381,13 @@ int direct_weights(T* out, const T* x, const T* g, char* const* data, const int6
   else if (parts > 1) {
     T* const room = reinterpret_cast<T*>(data[3]);
     const dim3 grid(blocks, static_cast<unsigned>(parts));
-    unrolled_weights_kernel<T, kTeam><<<grid, kTeam, 0, on>>>(room, x, g, all);
+    unrolled_weights_kernel<T, kTeam, kTaps><<<grid, kTeam, 0, on>>>(room, x, g, all);
     return each(out, elements, Added<T>{room, parts, elements}, on);
   } else if (all.images * all.out() <= 4 * kSmallTeam)
-    unrolled_weights_kernel<T, kSmallTeam><<<blocks, kSmallTeam, 0, on>>>(out, x, g, all);
+    unrolled_weights_kernel<T, kSmallTeam, kSide>
+        <<<dim3(blocks, 1, kTaps / kSide), kSmallTeam, 0, on>>>(out, x, g, all);
   else
-    unrolled_weights_kernel<T, kLargeTeam><<<blocks, kLargeTeam, 0, on>>>(out, x, g, all);
+    unrolled_weights_kernel<T, kLargeTeam, kTaps><<<blocks, kLargeTeam, 0, on>>>(out, x, g, all);
   return launched();
 }
 
