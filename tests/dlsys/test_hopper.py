@@ -263,12 +263,13 @@ def test_a_product_of_float32_has_three_parts():
 
 
 def test_parts_of_an_exact_result_add_few_products():
-    """256 slices each, but where that were more than 72 parts."""
+    """Some 256 slices' each, but where that were more than 72 parts."""
     windows = Windows((56, 56), (3, 3), padding=(1, 1))
-    for images, products, least in ((8, 3, 37), (64, 3, 72), (64, 1, 1)):
-        plans = hopper.plans("weights", windows, (images, 512, 512), products)
-        assert min(parts for _, parts in plans) == least
-    assert min(parts for _, parts in hopper.plans("value", windows, (8, 512, 512), 3)) == 2
+    least = [
+        min(parts for _, parts in hopper.plans("weights", windows, (images, 512, 8), products))
+        for images, products in ((8, 1), (8, 3), (64, 3))
+    ]
+    assert least[0] < 36 <= least[1] < 72 == least[2]
 
 
 def test_what_the_method_refuses_it_says(monkeypatch):
@@ -310,7 +311,8 @@ def test_the_emulated_gpu_refuses_the_method():
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc here")
 def test_the_kernels_compile(tmp_path, monkeypatch):
     monkeypatch.setattr(gpu, "HEADERS", ("hopper.cuh",))
-    keys = [("hopper", False, (64, 32, 8, 1, 1, 3, 1)), ("hopper", True, (128, 64, 3))]
+    tiles = ((64, 32, 8, 1, 1, 3, 1), (128, 64, 3, 1), (64, 8, 5, 0))
+    keys = [("hopper", len(tile) == 4, tile) for tile in tiles]
     source = tmp_path / "kernels.cu"
     source.write_text(kernels.text_of(gpu, {f"k{i}": key for i, key in enumerate(keys)}))
     command = [

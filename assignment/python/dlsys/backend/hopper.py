@@ -32,8 +32,9 @@ _TAPS = 384
 #: unit takes so long besides. Floats that a multiprocessor writes in a cycle, parts of K at most.
 _BOX, _ROW, _LEAST, _UNIT = 65, 4.2, 250, 2500
 _FLOATS, _PARTS = 6, 72
-#: Products of slices that a part of an exact result adds at most, if parts do: tensor cores cut off
-#: what a sum's last bit does not hold, so the error grows with each. 800 had 6e-5 of the result.
+#: Products of slices that a part of an exact gradient of weights adds, if not more parts do than may:
+#: tensor cores cut off what a sum's last bit does not hold, so the error grows with each product.
+#: 800 had 6e-5 of the result.
 _EXACT = 256
 #: Bytes of room that parts may take; and images that are laid, if they are mostly padding.
 _MOST_ROOM, _MOST_PADDED = 256 << 20, 1 << 30
@@ -242,7 +243,7 @@ def ordered(ways, kind, windows, channels, products):
         slice_ = max(cycles, sum(max(_LEAST, _BOX + _ROW * lines) for lines in boxes))
         write = 2 * 64 * columns / _FLOATS
         most = max(1, min(_PARTS, int(slices) // 4, _MOST_ROOM // (4 * size)))
-        least = max(1, min(most, -(-int(slices * at_once) // _EXACT))) if products > 1 else 1
+        least = max(1, min(most, slices * at_once // _EXACT)) if at_once > 1 else 1
         for parts in range(least, most + 1):
             waves = -(-tiles * parts // _PROCESSORS)
             time = waves * (slices / parts * slice_ + write + _UNIT)
