@@ -243,7 +243,7 @@ def ordered(ways, kind, windows, channels, products):
         slice_ = max(cycles, sum(max(_LEAST, _BOX + _ROW * lines) for lines in boxes))
         write = 2 * 64 * columns / _FLOATS
         most = max(1, min(_PARTS, int(slices) // 4, _MOST_ROOM // (4 * size)))
-        least = max(1, min(most, slices * at_once // _EXACT)) if at_once > 1 else 1
+        least = max(1, min(most, -(-slices * at_once // _EXACT))) if at_once > 1 else 1
         for parts in range(least, most + 1):
             waves = -(-tiles * parts // _PROCESSORS)
             time = waves * (slices / parts * slice_ + write + _UNIT)
