@@ -32,7 +32,7 @@ _TAPS = 384
 #: unit takes so long besides. Floats that a multiprocessor writes in a cycle, parts of K at most.
 _BOX, _ROW, _LEAST, _UNIT = 65, 4.2, 250, 2500
 _FLOATS, _PARTS = 6, 72
-#: Products of slices that a part of an exact gradient of weights adds, if not more parts do than may:
+#: Products of slices that a part of an exact gradient of weights adds, where so many parts may be:
 #: tensor cores cut off what a sum's last bit does not hold, so the error grows with each product.
 #: 800 had 6e-5 of the result.
 _EXACT = 256
